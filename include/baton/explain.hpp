@@ -1,0 +1,29 @@
+#pragma once
+/// Walk-throughs: what each rank holds after every step.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "baton/schedule.hpp"
+#include "baton/types.hpp"
+
+namespace baton {
+
+/// How a walk-through is printed.
+struct WalkThrough {
+  /// values[r] is rank r's input (for broadcast: its data before); empty: 10 * (r + 1) + element.
+  std::vector<std::vector<double>> values;
+  OpKind op = OpKind::sum;
+  bool every_step = false;  ///< a row for each receive, fold and copy, not only for each round
+};
+
+/// A table with a column per rank and a row per round (or step): what each rank holds. Runs the
+/// schedules step by step on small values, in an order that respects their dependencies.
+std::string walk_through(std::span<const Schedule> schedules, const WalkThrough& how = {});
+
+/// One rank's schedule in words, round by round: "round 1: send output[0:4] to 2, …".
+std::string in_words(const Schedule& schedule);
+
+}  // namespace baton

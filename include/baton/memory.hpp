@@ -1,0 +1,32 @@
+#pragma once
+/// What the executor needs of the memory that data lives in.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "baton/types.hpp"
+
+namespace baton {
+
+/// into[i] = left[i] (+) right[i]; `into` may be `left` or `right`, no other overlap.
+using FoldFunction = void (*)(void* into, const void* left, const void* right, std::size_t count);
+/// data[i] /= ranks
+using FinishFunction = void (*)(void* data, std::size_t count, int ranks);
+
+namespace host {
+
+/// The instruction sets that this machine can run folds with, best first ("AVX3", "AVX2", "SSE4", …).
+/// All give the same bits.
+int simd_level_count();
+const char* simd_level_name(int level);
+/// The fold of an operation on a datatype with the best instruction set, or with a given one.
+/// Null where the operation is not defined on the type.
+FoldFunction fold(OpKind op, Datatype type);
+FoldFunction fold(OpKind op, Datatype type, int simd_level);
+/// The readable reference: one plain loop, no SIMD.
+FoldFunction reference_fold(OpKind op, Datatype type);
+/// The division of avg.
+FinishFunction finish(Datatype type);
+
+}  // namespace host
+}  // namespace baton

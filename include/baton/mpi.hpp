@@ -1,0 +1,17 @@
+#pragma once
+/// Ranks as processes of an MPI program. Any MPI library; only its point-to-point calls are used,
+/// apart from the making of communicators.
+
+#include <mpi.h>
+
+#include <memory>
+
+#include "baton/transport.hpp"
+
+namespace baton {
+
+/// A transport over a duplicate of `communicator`, which must not be an intercommunicator. MPI must
+/// be initialised, and be finalised after the transport is gone. Collective over `communicator`.
+std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator);
+
+}  // namespace baton

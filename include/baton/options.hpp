@@ -1,0 +1,56 @@
+#pragma once
+/// What a user may set, per communicator or per call: one typed table.
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "baton/schedule/algorithm.hpp"
+
+namespace baton {
+
+/// Which algorithm a collective uses.
+struct Choice {
+  std::string algorithm;      ///< empty: chosen by cost
+  std::int64_t segment = -1;  ///< bytes per message piece; 0: do not cut; -1: chosen with the algorithm
+
+  bool operator==(const Choice&) const = default;
+};
+
+/// Options of a communicator. Those that affect what is sent are rank 0's on all ranks: they are
+/// agreed when the communicator is made.
+struct Options {
+  /// Compare a fingerprint of every call among the ranks first (BATON_CHECK). Agreed.
+  bool check = false;
+  /// Say on standard error which algorithm was chosen and why (BATON_EXPLAIN). Rank 0 speaks.
+  bool explain = false;
+  /// Give up after this long without progress; 0: never (BATON_TIMEOUT, seconds).
+  std::chrono::milliseconds timeout{0};
+  /// Messages in flight per lane, peer and direction (BATON_WINDOW). At least 1.
+  int window = 2;
+  /// Bound of the plan cache, in plans (BATON_PLANS).
+  int plans = 256;
+  /// Choice per collective (BATON_ALL_REDUCE=ring:128K and so on). Agreed.
+  std::array<Choice, collective_count> choices{};
+  /// The algorithms to choose from; null: Registry::builtin(). Must be the same on all ranks.
+  std::shared_ptr<const Registry> registry;
+
+  /// Defaults, then what the environment says. Throws Error(invalid_argument) that names the
+  /// variable, what was expected and what was found.
+  static Options from_environment();
+};
+
+/// One row per environment variable, for help texts.
+struct OptionInfo {
+  std::string variable, form, meaning;
+};
+std::vector<OptionInfo> option_table();
+
+/// "128K" and "64M" as bytes (powers of 1024); throws Error(invalid_argument).
+std::int64_t parse_bytes(std::string_view text);
+
+}  // namespace baton

@@ -1,0 +1,67 @@
+#pragma once
+/// What is known of an algorithm besides its schedule, and the table of all algorithms.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "baton/schedule/step.hpp"
+
+namespace baton {
+
+/// What an algorithm costs the rank `problem.rank`, unsegmented. Proved against the schedules.
+struct Cost {
+  /// Longest path over all ranks in the one-port model: a message takes one unit, a rank sends one
+  /// message and receives one at a time, each in program order; folds and copies take none. The same
+  /// for every rank of the problem. For counts that leave some messages empty, an upper bound.
+  std::int64_t rounds = 0;
+  std::int64_t sent = 0;      ///< elements sent by this rank
+  std::int64_t received = 0;  ///< elements received by this rank
+  std::int64_t scratch = 0;   ///< elements of scratch, slots not counted
+};
+
+/// One row of the registry.
+struct Algorithm {
+  Collective collective = Collective::all_reduce;
+  std::string name;  ///< unique within the collective
+  std::function<Schedule(const Problem&)> generate;
+  std::function<Cost(const Problem&)> cost;
+  /// Why the algorithm does not serve this problem, as the end of a sentence ("needs an even number
+  /// of ranks, found 5"); empty if it does. Null: serves every problem of the collective that
+  /// `uneven` and `ordered` allow. Must not depend on problem.rank.
+  std::function<std::string(const Problem&)> refuses;
+  bool uneven = false;      ///< takes uneven counts
+  bool ordered = false;     ///< keeps rank order, so serves operations that do not commute
+  bool pipelined = false;   ///< pipelined by structure: takes problem.blocks instead of segments
+  std::string rounds;       ///< formula, for readers
+  std::string volume;       ///< elements sent per rank, formula, for readers
+  std::string source;       ///< where it was published
+};
+
+/// The algorithms that a program has. A value: copy the built-in ones, add your own, and hand the
+/// result to a communicator.
+class Registry {
+ public:
+  /// An empty table.
+  Registry() = default;
+  /// All algorithms of this library.
+  static Registry builtin();
+
+  /// Adds an algorithm; throws Error(invalid_argument) if the name is taken or a part is missing.
+  void add(Algorithm algorithm);
+  /// The algorithm; throws Error(invalid_argument) that lists those that exist.
+  const Algorithm& find(Collective collective, std::string_view name) const;
+  /// All algorithms of a collective, in order of registration: the first is the reference.
+  std::vector<const Algorithm*> of(Collective collective) const;
+  const std::vector<Algorithm>& all() const { return algorithms_; }
+
+ private:
+  std::vector<Algorithm> algorithms_;
+};
+
+/// Why `algorithm` does not serve `problem`, as the end of a sentence; empty if it does.
+std::string refusal(const Algorithm& algorithm, const Problem& problem);
+
+}  // namespace baton

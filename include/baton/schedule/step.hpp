@@ -1,0 +1,118 @@
+#pragma once
+/// A schedule: everything one rank does in a collective, as plain data.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "baton/schedule/problem.hpp"
+#include "baton/schedule/region.hpp"
+
+namespace baton {
+
+enum class StepKind : std::uint8_t {
+  send,    ///< operand(0) to peer
+  recv,    ///< from peer into operand(0)
+  fold,    ///< operand(0) = operand(1) (+) operand(2), left and right as given
+  copy,    ///< operand(0) = operand(1)
+  finish,  ///< operand(0) is divided by the number of ranks (avg)
+};
+std::string_view name(StepKind kind);
+
+/// Which ranges of Schedule::regions() a step touches: operands lie one after the other from
+/// `first`; the k-th has `parts[k]` regions.
+struct Step {
+  StepKind kind = StepKind::copy;
+  std::uint8_t lane = 0;      ///< an independent strand; messages are first-in-first-out per lane and peer
+  std::int32_t peer = -1;     ///< of a send or recv
+  std::int32_t round = 0;     ///< a label for readers; nothing relies on it
+  std::uint32_t first = 0;
+  std::uint32_t parts[3] = {0, 0, 0};
+
+  bool message() const { return kind == StepKind::send || kind == StepKind::recv; }
+  bool operator==(const Step&) const = default;
+};
+
+/// Number of operands that a step of this kind has; the first is written, unless it is a send.
+int operands(StepKind kind);
+
+/// For each step the earlier steps that it waits for.
+struct Dependencies {
+  std::vector<std::uint32_t> begin{0};  ///< step i waits for list[begin[i]] … list[begin[i + 1] - 1]
+  std::vector<std::uint32_t> list;      ///< ascending within a step
+
+  std::size_t size() const { return begin.size() - 1; }
+  std::span<const std::uint32_t> of(std::size_t i) const {
+    return std::span(list).subspan(begin[i], begin[i + 1] - begin[i]);
+  }
+  void end_step() { begin.push_back(static_cast<std::uint32_t>(list.size())); }
+  bool operator==(const Dependencies&) const = default;
+};
+
+/// One rank's part of a collective: steps in program order, the regions they touch, and for each
+/// step the earlier steps that it waits for. Immutable; made by ScheduleBuilder, by a pass, or by
+/// parse(). Comparable, printable, and complete: it needs no other rank's schedule to be understood.
+class Schedule {
+ public:
+  struct Header {
+    Collective collective = Collective::all_reduce;
+    std::string algorithm;
+    int size = 1;
+    int rank = 0;
+    int root = 0;
+    std::int64_t input = 0;    ///< elements of the input buffer
+    std::int64_t output = 0;   ///< elements of the output buffer
+    std::int64_t scratch = 0;  ///< elements of scratch
+    std::int64_t slots = 0;    ///< elements of all slots together
+    bool in_place = false;
+    bool operator==(const Header&) const = default;
+  };
+
+  /// Takes a schedule's parts as they are. Throws Error(invalid_argument) if they do not fit
+  /// together: a peer out of range, operands of unequal length, a region outside its buffer.
+  Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions,
+           Dependencies dependencies);
+  /// As above, with dependencies inferred: a step waits for the earlier steps that touch an
+  /// overlapping region, one of the two writing. Dependencies that follow from others are left out.
+  Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions);
+
+  const Header& header() const { return header_; }
+  Collective collective() const { return header_.collective; }
+  int size() const { return header_.size; }
+  int rank() const { return header_.rank; }
+
+  std::span<const Step> steps() const { return steps_; }
+  std::span<const Region> regions() const { return regions_; }
+  /// The k-th operand of a step.
+  std::span<const Region> operand(const Step& step, int k) const;
+  /// Elements in the k-th operand.
+  std::int64_t length(const Step& step, int k = 0) const;
+  /// Indices of the steps that step i waits for, ascending.
+  std::span<const std::uint32_t> dependencies(std::size_t i) const { return dependencies_.of(i); }
+  const Dependencies& dependencies() const { return dependencies_; }
+  /// Pairs of accesses that were ordered without proof that they overlap.
+  std::int64_t assumed_overlaps() const { return assumed_; }
+
+  int lanes() const;                 ///< 1 + the largest lane
+  int rounds() const;                ///< 1 + the largest label
+  std::int64_t sent() const;         ///< elements sent
+  std::int64_t received() const;     ///< elements received
+  std::int64_t messages() const;     ///< messages sent
+
+  bool operator==(const Schedule&) const = default;
+
+ private:
+  Header header_;
+  std::vector<Step> steps_;
+  std::vector<Region> regions_;
+  Dependencies dependencies_;
+  std::int64_t assumed_ = 0;
+};
+
+/// Where two schedules first differ, as a sentence; nothing if they are equal.
+std::optional<std::string> difference(const Schedule& a, const Schedule& b);
+
+}  // namespace baton

@@ -1,0 +1,59 @@
+#pragma once
+/// What moves bytes: nothing but sends and receives.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace baton {
+
+/// What a transport can do. What it cannot do is asked here first, never discovered by an exception.
+struct Capabilities {
+  std::string name;          ///< "thread", "mpi"
+  int tags = 32767;          ///< tags 0 … tags - 1 may be used
+  bool concurrent = true;    ///< different communicators may be used by different threads at once
+  bool cancels = true;       ///< cancel() ends a request; otherwise it stays pending
+};
+
+/// State of one message in flight, owned by the caller and used by one transport. Must not move
+/// while the message is in flight.
+struct Message {
+  alignas(16) std::byte state[48];
+};
+
+/// Point-to-point messages among a group of ranks. One thread at a time uses one transport object.
+///
+/// Messages from one rank to another with equal tag arrive in the order they were sent. A message is
+/// received by a receive of the same source and tag, never by another group's.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual Capabilities capabilities() const = 0;
+
+  /// Starts to send `bytes` bytes; the buffer is read until test() returns true.
+  virtual void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) = 0;
+  /// Starts to receive at most `bytes` bytes; the buffer is written until test() returns true.
+  virtual void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) = 0;
+  /// Whether the message is complete; if so it is released, and `bytes` is what was sent, which for
+  /// a receive may be less or more than the room given (more: only the room was filled).
+  /// Throws Error(transport) if the message failed.
+  virtual bool test(Message& message, std::size_t& bytes) = 0;
+  /// Gives up a message that is in flight and releases it.
+  virtual void cancel(Message& message) = 0;
+  /// Advances messages in flight, without waiting.
+  virtual void progress() = 0;
+  /// Waits until something may have happened to this rank's messages, or the time has passed, in a
+  /// way that leaves the core to others.
+  virtual void idle(std::chrono::microseconds at_most) = 0;
+
+  /// The transport of the ranks that give the same color, ordered by key, then by rank; null where
+  /// color is negative. Collective: every rank of the group calls it.
+  virtual std::unique_ptr<Transport> split(int color, int key) = 0;
+};
+
+}  // namespace baton

@@ -1,0 +1,56 @@
+#pragma once
+/// Proves schedules: the second reader.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "baton/schedule.hpp"
+
+namespace baton {
+
+/// Why a set of schedules is not a correct collective.
+enum class Flaw : std::uint8_t {
+  unmatched,      ///< a message that nobody receives or sends, or of another length
+  deadlock,       ///< a cycle, with synchronous sends and one message in flight per lane, peer, direction
+  hazard,         ///< two steps touch the same elements, one writes, and nothing orders them
+  bounds,         ///< a region outside its buffer
+  undefined,      ///< an element is read that nobody has written
+  contribution,   ///< an element of the result lacks a contribution, has one twice, or a foreign one
+  order,          ///< contributions are not in rank order although the operation does not commute
+  clobbered,      ///< an input was overwritten out of place
+  bytes,          ///< elements sent, received or of scratch differ from the documented formula
+  rounds,         ///< the longest path differs from the documented formula
+};
+std::string_view name(Flaw flaw);
+
+struct Finding {
+  Flaw flaw;
+  int rank = -1;
+  int step = -1;
+  std::string sentence;  ///< names what was expected and what was found
+};
+
+struct Proof {
+  std::vector<Finding> findings;  ///< empty: proved. At most one per kind of flaw and rank.
+  std::int64_t rounds = 0;        ///< longest path in the one-port model (see Cost); -1 if none exists
+  std::int64_t messages = 0;      ///< of all ranks
+  bool holds() const { return findings.empty(); }
+};
+
+/// Checks the schedules of all ranks (schedules[r] is rank r's) against what the collective
+/// promises. `problems[r]` is rank r's. Exact for the given counts. Uses no dependency or overlap
+/// code of the library. Errors: invalid_argument if the numbers of ranks differ.
+Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems);
+
+/// Generates the schedules of all ranks, checks them as above and against the algorithm's cost.
+/// `segment` (elements, 0: none) cuts messages first; costs in rounds are checked only unsegmented.
+Proof verify(const Algorithm& algorithm, std::span<const Problem> problems,
+             std::int64_t segment = 0);
+
+/// The problem of a set of schedules read from a file: collective, size, root, in place and counts
+/// from their headers. Throws Error(invalid_argument) if they contradict each other.
+std::vector<Problem> problems_of(std::span<const Schedule> schedules);
+
+}  // namespace baton
