@@ -83,8 +83,12 @@ struct Problem {
   std::shared_ptr<const Blocks> input_blocks;
   std::shared_ptr<const Blocks> output_blocks;
 
+  /// Whether input and output are one buffer on this rank. Then only one of the two is named in its
+  /// schedule: the input for scatter and reduce_scatter, the output for the others.
+  bool aliased() const;
   bool uneven() const { return input_blocks || output_blocks; }
-  /// Elements of the whole input / output buffer of this rank; 0 where it has none.
+  /// Elements of the whole input / output buffer of this rank; 0 where it has none, and for the one
+  /// that is not named where they are one buffer.
   std::int64_t input_extent() const;
   std::int64_t output_extent() const;
   /// Elements in block i of the buffer that has one block per rank.

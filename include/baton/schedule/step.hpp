@@ -71,12 +71,13 @@ class Schedule {
     bool operator==(const Header&) const = default;
   };
 
-  /// Takes a schedule's parts as they are. Throws Error(invalid_argument) if they do not fit
-  /// together: a peer out of range, operands of unequal length, a region outside its buffer.
+  /// Takes a schedule's parts as they are. Throws Error(invalid_argument) where they are no
+  /// schedule at all: a peer that is no other rank, operands that are missing or of unequal length, a
+  /// dependency that is not an earlier step. Whether it is a correct one is for verify() to say.
   Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions,
            Dependencies dependencies);
   /// As above, with dependencies inferred: a step waits for the earlier steps that touch an
-  /// overlapping region, one of the two writing. Dependencies that follow from others are left out.
+  /// overlapping region, one of the two writing, unless a step between them hides them by a write.
   Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions);
 
   const Header& header() const { return header_; }

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "baton/schedule/step.hpp"
+
+namespace baton {
+
+/// Appends steps to a schedule and hands out slots. What the builder and the passes have in common.
+class ScheduleWriter {
+ public:
+  static constexpr int lanes = 8;
+  static constexpr int slots_per_lane = 2;
+
+  explicit ScheduleWriter(Schedule::Header header) : header_(std::move(header)) {}
+
+  Schedule::Header& header() { return header_; }
+  std::vector<Step>& steps() { return steps_; }
+
+  /// Appends a step with these operands, whose lengths are equal. Steps on nothing are dropped.
+  void append(Step step, std::span<const Region> first, std::span<const Region> second = {},
+              std::span<const Region> third = {});
+
+  /// The next slot for a message of `length` elements in this lane, received or to be sent. Lanes and
+  /// directions have slots of their own, used in turn.
+  Region slot(int lane, StepKind direction, std::int64_t length);
+
+  /// Places the slots and infers dependencies. The writer is spent afterwards.
+  Schedule finish();
+
+ private:
+  struct Ring {
+    std::int64_t used = 0;
+    std::int64_t longest = 0;
+  };
+  static std::size_t ring_of(int lane, StepKind direction) {
+    return static_cast<std::size_t>(2 * lane + (direction == StepKind::send ? 1 : 0));
+  }
+
+  Schedule::Header header_;
+  std::vector<Step> steps_;
+  std::vector<Region> regions_;
+  std::array<Ring, 2 * lanes> rings_{};
+};
+
+}  // namespace baton
