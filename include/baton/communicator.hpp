@@ -11,14 +11,16 @@
 
 namespace baton {
 
+class Operation;
+
 /// Everything that describes one collective call. Made by the functions in namespace `calls` or by
 /// the members of Communicator; lists that it refers to must outlive its use.
 struct Call {
   Collective collective = Collective::barrier;
   Op op;
   int root = 0;
-  std::span<const ConstData> inputs{};  ///< tensors laid end to end, if not `input`
-  std::span<const Data> outputs{};
+  std::span<const ConstData> inputs{};  ///< tensors laid end to end, instead of `input`
+  std::span<const Data> outputs{};      ///< likewise; without `inputs`, the call is in place
   ConstData input{};
   Data output{};
   bool tensor = false;        ///< shapes and dimensions apply
@@ -45,8 +47,11 @@ class Request {
  private:
   friend class Communicator;
   friend class PersistentCall;
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Release {
+    void operator()(Operation* operation) const;
+  };
+  explicit Request(std::unique_ptr<Operation, Release> operation);
+  std::unique_ptr<Operation, Release> operation_;
 };
 
 /// A call with its plan and its buffers, to be started any number of times, one at a time.
@@ -117,7 +122,7 @@ class Communicator {
   /// output (P·n) = all inputs (n) in rank order.
   void all_gather(ConstData input, Data output, const Choice& choice = {});
   /// output = all inputs joined along `dim` (negative: from the end): [.., n, ..] -> [.., P·n, ..].
-  void all_gather(ConstTensor input, Tensor output, int dim, const Choice& choice = {});
+  void all_gather(const ConstTensor& input, const Tensor& output, int dim, const Choice& choice = {});
   /// output (sum of counts, or placed at `offsets`) = all inputs (counts[rank]).
   void all_gather_v(ConstData input, Data output, std::span<const std::int64_t> counts,
                     std::span<const std::int64_t> offsets = {}, const Choice& choice = {});
@@ -129,7 +134,7 @@ class Communicator {
   void all_to_all(ConstData input, Data output, const Choice& choice = {});
   /// input is cut into P parts along scatter_dim, part i goes to rank i, and the parts received are
   /// joined along gather_dim in rank order: [b, s/P, h, d], 2, 1 -> [b, s, h/P, d].
-  void all_to_all(ConstTensor input, Tensor output, int scatter_dim, int gather_dim,
+  void all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim, int gather_dim,
                   const Choice& choice = {});
   /// send_counts[i] elements at send_offsets[i] go to rank i; recv_counts[i] from rank i arrive at
   /// recv_offsets[i]. Without offsets, blocks lie end to end.
@@ -160,7 +165,7 @@ class Communicator {
   Request start_all_gather(ConstData input, Data output, const Choice& choice = {});
   Request start_reduce_scatter(ConstData input, Data output, Op op, const Choice& choice = {});
   Request start_all_to_all(ConstData input, Data output, const Choice& choice = {});
-  Request start_all_to_all(ConstTensor input, Tensor output, int scatter_dim, int gather_dim,
+  Request start_all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim, int gather_dim,
                            const Choice& choice = {});
   Request start_scan(ConstData input, Data output, Op op, const Choice& choice = {});
   Request start_exscan(ConstData input, Data output, Op op, const Choice& choice = {});
@@ -193,8 +198,10 @@ class Communicator {
  private:
   friend class Request;
   friend class PersistentCall;
+  friend class Operation;
   struct State;
   explicit Communicator(std::shared_ptr<State> state);
+  Request start_message(StepKind kind, Data data, int peer, int tag);
   std::shared_ptr<State> state_;
 };
 
@@ -206,10 +213,10 @@ Call all_reduce(ConstData input, Data output, Op op);
 Call gather(ConstData input, Data output, int root);
 Call scatter(ConstData input, Data output, int root);
 Call all_gather(ConstData input, Data output);
-Call all_gather(ConstTensor input, Tensor output, int dim);
+Call all_gather(const ConstTensor& input, const Tensor& output, int dim);
 Call reduce_scatter(ConstData input, Data output, Op op);
 Call all_to_all(ConstData input, Data output);
-Call all_to_all(ConstTensor input, Tensor output, int scatter_dim, int gather_dim);
+Call all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim, int gather_dim);
 Call scan(ConstData input, Data output, Op op);
 Call exscan(ConstData input, Data output, Op op);
 Call barrier();

@@ -15,8 +15,8 @@ using FinishFunction = void (*)(void* data, std::size_t count, int ranks);
 
 namespace host {
 
-/// The instruction sets that this machine can run folds with, best first ("AVX3", "AVX2", "SSE4", …).
-/// All give the same bits.
+/// The instruction sets that this machine can run folds with, best first ("AVX3", "AVX2", "SSE4",
+/// …). All give the same bits.
 int simd_level_count();
 const char* simd_level_name(int level);
 /// The fold of an operation on a datatype with the best instruction set, or with a given one.
@@ -25,8 +25,10 @@ FoldFunction fold(OpKind op, Datatype type);
 FoldFunction fold(OpKind op, Datatype type, int simd_level);
 /// The readable reference: one plain loop, no SIMD.
 FoldFunction reference_fold(OpKind op, Datatype type);
-/// The division of avg.
+/// The division of avg, likewise. `ranks` is at least 1.
 FinishFunction finish(Datatype type);
+FinishFunction finish(Datatype type, int simd_level);
+FinishFunction reference_finish(Datatype type);
 
 }  // namespace host
 }  // namespace baton

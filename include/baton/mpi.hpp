@@ -2,6 +2,13 @@
 /// Ranks as processes of an MPI program. Any MPI library; only its point-to-point calls are used,
 /// apart from the making of communicators.
 
+// Only MPI's C interface: no C++ bindings, which would ask for their library.
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
 #include <mpi.h>
 
 #include <memory>

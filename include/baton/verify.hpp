@@ -19,9 +19,10 @@ enum class Flaw : std::uint8_t {
   undefined,      ///< an element is read that nobody has written
   contribution,   ///< an element of the result lacks a contribution, has one twice, or a foreign one
   order,          ///< contributions are not in rank order although the operation does not commute
-  clobbered,      ///< an input was overwritten out of place
+  clobbered,      ///< an input, or a part of the output that holds no result, was overwritten
   bytes,          ///< elements sent, received or of scratch differ from the documented formula
-  rounds,         ///< the longest path differs from the documented formula
+  rounds,         ///< the longest path differs from the documented formula, or there is none
+  disagree,       ///< ranks end with different folds of one element, so not bit for bit equal
 };
 std::string_view name(Flaw flaw);
 

@@ -20,6 +20,7 @@ struct Cost {
   std::int64_t sent = 0;      ///< elements sent by this rank
   std::int64_t received = 0;  ///< elements received by this rank
   std::int64_t scratch = 0;   ///< elements of scratch, slots not counted
+  std::int64_t folded = 0;    ///< elements that this rank folds
 };
 
 /// One row of the registry.

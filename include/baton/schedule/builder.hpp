@@ -81,6 +81,7 @@ class ScheduleBuilder {
   void recv_reduce(int peer, const Regions& regions, Side message);
   /// into = message (+) own, or own (+) message. `into` may be `own`.
   void recv_reduce(int peer, const Region& into, const Region& own, Side message);
+  void recv_reduce(int peer, const Regions& into, const Regions& own, Side message);
   /// As recv, but through a slot, and copied when `region` is free: for regions whose old contents
   /// are still to be sent.
   void recv_late(int peer, const Region& region);

@@ -1,0 +1,365 @@
+#include "arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+#include "baton/error.hpp"
+
+namespace baton {
+namespace {
+
+[[noreturn]] void refuse(Collective collective, const std::string& what) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", name(collective), what));
+}
+
+std::int64_t total(std::span<const std::int64_t> counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+std::string_view label(const Op& op) { return op.kind == OpKind::user ? op.label : name(op.kind); }
+
+/// Which buffers a rank has in a call, and what its checks need.
+struct Checker {
+  const Call& call;
+  int rank, size;
+  bool has_input, has_output;
+  std::int64_t in = 0, out = 0;  // elements
+
+  void fail(const std::string& what) const { refuse(call.collective, what); }
+
+  void root() const {
+    if (call.root < 0 || call.root >= size) {
+      fail(fmt::format("expected a root from 0 to {}, found {}", size - 1, call.root));
+    }
+  }
+  void op() const {
+    const Op& op = call.op;
+    if (op.kind == OpKind::user) {
+      if (!op.function) fail("expected a function of the user's operation, found none");
+      return;
+    }
+    const Datatype type = has_input ? call_input_type() : call_output_type();
+    if (!defined_on(op.kind, type)) {
+      fail(fmt::format("expected an operation that is defined on {}, found {}", name(type), label(op)));
+    }
+  }
+  Datatype call_input_type() const {
+    if (in_place_list()) return call_output_type();
+    return call.inputs.empty() ? call.input.type : call.inputs[0].type;
+  }
+  bool in_place_list() const { return call.inputs.empty() && !call.outputs.empty(); }
+  Datatype call_output_type() const {
+    return call.outputs.empty() ? call.output.type : call.outputs[0].type;
+  }
+  void expect(const char* what, std::int64_t expected, const char* why, std::int64_t found) const {
+    if (found != expected) {
+      fail(fmt::format("expected an {} of {} elements ({}), found {}", what, expected, why, found));
+    }
+  }
+  void divisible(const char* what, std::int64_t count) const {
+    if (count % size != 0) {
+      fail(fmt::format("expected an {} whose elements divide by {} ranks, found {}", what, size, count));
+    }
+  }
+  void counts(const char* what, std::span<const std::int64_t> counts,
+              std::span<const std::int64_t> offsets, std::int64_t room) const {
+    if (counts.size() != static_cast<std::size_t>(size)) {
+      fail(fmt::format("expected {} {}, one per rank, found {}", size, what, counts.size()));
+    }
+    if (!offsets.empty() && offsets.size() != counts.size()) {
+      fail(fmt::format("expected {} offsets beside the {}, found {}", size, what, offsets.size()));
+    }
+    std::int64_t end = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const std::int64_t offset = offsets.empty() ? end : offsets[i];
+      if (counts[i] < 0 || offset < 0) {
+        fail(fmt::format("expected {} and offsets of at least 0, found {} at {} for rank {}", what,
+                         counts[i], offset, i));
+      }
+      if (counts[i] > 0 && offset + counts[i] > room) {
+        fail(fmt::format("expected {} that fit into {} elements, found a block for rank {} that ends at {}",
+                         what, room, i, offset + counts[i]));
+      }
+      end = offset + counts[i];
+    }
+  }
+};
+
+struct Bytes {
+  const std::byte* begin;
+  const std::byte* end;
+};
+
+Bytes bytes_of(const void* data, std::int64_t count, Datatype type) {
+  const auto* begin = static_cast<const std::byte*>(data);
+  return {begin, begin + static_cast<std::size_t>(count) * size_of(type)};
+}
+
+bool meet(const Bytes& a, const Bytes& b) { return a.begin < b.end && b.begin < a.end; }
+
+int dimension(const Checker& check, const char* what, int dim, int rank) {
+  if (dim < -rank || dim >= rank) {
+    check.fail(fmt::format("expected a {} from {} to {} for a tensor of rank {}, found {}", what, -rank,
+                           rank - 1, rank, dim));
+  }
+  return dim < 0 ? dim + rank : dim;
+}
+
+void bind_tensors(const Checker& check, Arguments& arguments) {
+  const Call& call = check.call;
+  const Shape& in = call.input_shape;
+  const int gather = dimension(check, "gather dimension", call.gather_dim, in.rank());
+  Shape part = in;  // what one rank gives to one other
+  if (call.collective == Collective::all_to_all) {
+    const int scatter = dimension(check, "scatter dimension", call.scatter_dim, in.rank());
+    if (in[scatter] % check.size != 0) {
+      check.fail(fmt::format("expected dimension {} of {} to divide by {} ranks, found {}", scatter,
+                             in.text(), check.size, in[scatter]));
+    }
+    part = in.with(scatter, in[scatter] / check.size);
+    arguments.input_rows = in.product(0, scatter);
+  }
+  const Shape expected = part.with(gather, part[gather] * check.size);
+  if (call.output_shape != expected) {
+    check.fail(fmt::format("expected an output of shape {}, found {}", expected.text(),
+                           call.output_shape.text()));
+  }
+  arguments.count = part.elements();
+  arguments.output_rows = part.product(0, gather);
+  if (arguments.count == 0 || check.size == 1) arguments.input_rows = arguments.output_rows = 1;
+}
+
+/// Sets the counts of the problem, from what the collective demands of its buffers.
+void bind_counts(const Checker& check, Arguments& a) {
+  const Call& call = check.call;
+  const auto own = static_cast<std::size_t>(check.rank);
+  switch (call.collective) {
+    case Collective::broadcast: a.count = check.out; break;
+    case Collective::reduce:
+      a.count = check.in;
+      if (check.has_output) check.expect("output", a.count, "as many as the input", check.out);
+      break;
+    case Collective::all_reduce:
+    case Collective::scan:
+    case Collective::exscan:
+      a.count = check.in;
+      check.expect("output", a.count, "as many as the input", check.out);
+      break;
+    case Collective::gather:
+    case Collective::all_gather:
+      if (call.tensor) return bind_tensors(check, a);
+      a.count = check.in;
+      if (call.recv_counts.empty()) {
+        if (check.has_output) {
+          check.expect("output", check.size * a.count, "ranks times the input", check.out);
+        }
+        break;
+      }
+      check.counts("counts", call.recv_counts, call.recv_offsets,
+                   check.has_output ? check.out : total(call.recv_counts));
+      check.expect("input", call.recv_counts[own], "this rank's count", check.in);
+      a.output_counts = call.recv_counts;
+      a.output_offsets = call.recv_offsets;
+      break;
+    case Collective::scatter:
+    case Collective::reduce_scatter:
+      a.count = check.out;
+      if (call.send_counts.empty()) {
+        if (check.has_input) {
+          check.expect("input", check.size * a.count, "ranks times the output", check.in);
+        }
+        break;
+      }
+      check.counts("counts", call.send_counts, call.send_offsets,
+                   check.has_input ? check.in : total(call.send_counts));
+      check.expect("output", call.send_counts[own], "this rank's count", check.out);
+      a.input_counts = call.send_counts;
+      a.input_offsets = call.send_offsets;
+      break;
+    case Collective::all_to_all:
+      if (call.tensor) return bind_tensors(check, a);
+      if (call.send_counts.empty() && call.recv_counts.empty()) {
+        check.divisible("input", check.in);
+        check.expect("output", check.in, "as many as the input", check.out);
+        a.count = check.in / check.size;
+        break;
+      }
+      check.counts("send counts", call.send_counts, call.send_offsets, check.in);
+      check.counts("receive counts", call.recv_counts, call.recv_offsets, check.out);
+      if (call.send_counts[own] != call.recv_counts[own]) {
+        check.fail(fmt::format("expected rank {} to receive from itself what it sends, found {} and {} "
+                               "elements",
+                               check.rank, call.recv_counts[own], call.send_counts[own]));
+      }
+      a.input_counts = call.send_counts;
+      a.input_offsets = call.send_offsets;
+      a.output_counts = call.recv_counts;
+      a.output_offsets = call.recv_offsets;
+      break;
+    case Collective::barrier: a.count = 1; break;
+  }
+}
+
+/// Whether the one input and the one output are the same memory as in place demands; refuses any
+/// other overlap.
+bool in_place(const Checker& check, const Arguments& a) {
+  if (!check.has_input || !check.has_output) return false;
+  const Data& output = check.call.output;
+  const ConstData& input = check.call.input;
+  Bytes in = bytes_of(input.data, check.in, a.type);
+  Bytes out = bytes_of(output.data, check.out, a.type);
+  if (!meet(in, out)) return false;
+  const auto own = static_cast<std::size_t>(check.rank);
+  const auto offset_of = [&](std::span<const std::int64_t> counts, std::span<const std::int64_t> offsets) {
+    if (counts.empty()) return a.count * check.rank;
+    return offsets.empty() ? total(counts.first(own)) : offsets[own];
+  };
+  const auto bytes = static_cast<std::int64_t>(size_of(a.type));
+  switch (check.call.collective) {
+    case Collective::gather:
+    case Collective::all_gather:
+      if (a.output_rows == 1) out.begin += offset_of(a.output_counts, a.output_offsets) * bytes;
+      break;
+    case Collective::scatter:
+    case Collective::reduce_scatter:
+      in.begin += offset_of(a.input_counts, a.input_offsets) * bytes;
+      break;
+    default: break;
+  }
+  const bool same_blocks = check.call.collective != Collective::all_to_all ||
+                           (std::ranges::equal(a.input_counts, a.output_counts) &&
+                            std::ranges::equal(a.input_offsets, a.output_offsets));
+  const bool joined = check.call.collective == Collective::all_gather && a.output_rows > 1;
+  if (in.begin == out.begin && same_blocks && !joined) return true;
+  refuse(check.call.collective,
+         fmt::format("expected input and output that are apart or in place, found them overlapping by {} "
+                     "bytes in another way",
+                     std::min(in.end, out.end) - std::max(in.begin, out.begin)));
+}
+
+template <class List, class One>
+std::int64_t append_buffers(const Checker& check, const char* what, const List& list, const One& one,
+                            Datatype type, std::vector<std::byte*>& bases,
+                            std::vector<std::int64_t>& sizes) {
+  std::int64_t elements = 0;
+  const auto append = [&](const auto& data) {
+    if (data.count < 0) {
+      check.fail(fmt::format("expected an {} of at least 0 elements, found {}", what, data.count));
+    }
+    if (data.count > 0 && !data.data) {
+      check.fail(fmt::format("expected an {} of {} elements, found a null pointer", what, data.count));
+    }
+    if (data.type != type) {
+      check.fail(fmt::format("expected an {} of {}, found {}", what, name(type), name(data.type)));
+    }
+    bases.push_back(const_cast<std::byte*>(static_cast<const std::byte*>(data.data)));
+    sizes.push_back(data.count);
+    elements += data.count;
+  };
+  if (list.empty()) {
+    append(one);
+  } else {
+    for (const auto& data : list) append(data);
+  }
+  return elements;
+}
+
+}  // namespace
+
+void Arguments::bind(const Call& call, int rank, int size) {
+  collective = call.collective;
+  op = call.op;
+  root = call.root;
+  input_rows = output_rows = 1;
+  input_counts = input_offsets = output_counts = output_offsets = {};
+  in_place = false;
+  bases.clear();
+  input_sizes.clear();
+  output_sizes.clear();
+  Checker check{call, rank, size, true, true};
+  if (collective == Collective::barrier) {
+    type = Datatype::u8;
+    count = 1;
+    bases.assign({&token, nullptr});
+    input_sizes.assign({1});
+    output_sizes.assign({0});
+    return;
+  }
+  if (rooted(collective)) check.root();
+  check.has_input = collective != Collective::broadcast &&
+                    (collective != Collective::scatter || rank == root);
+  check.has_output = (collective != Collective::reduce && collective != Collective::gather) || rank == root;
+  type = check.has_input ? check.call_input_type() : check.call_output_type();
+
+  if (check.has_input && check.in_place_list()) {
+    check.in = append_buffers(check, "input", call.outputs, call.output, type, bases, input_sizes);
+  } else if (check.has_input) {
+    check.in = append_buffers(check, "input", call.inputs, call.input, type, bases, input_sizes);
+  } else {
+    bases.push_back(nullptr);
+    input_sizes.push_back(0);
+  }
+  if (check.has_output) {
+    check.out = append_buffers(check, "output", call.outputs, call.output, type, bases, output_sizes);
+  } else {
+    bases.push_back(nullptr);
+    output_sizes.push_back(0);
+  }
+  if (reducing(collective)) check.op();
+  bind_counts(check, *this);
+  if (call.inputs.empty() && call.outputs.empty()) {
+    in_place = baton::in_place(check, *this);
+  } else {
+    in_place = check.in_place_list();
+  }
+}
+
+Problem Arguments::problem(int rank, int size) const {
+  Problem p;
+  p.collective = collective;
+  p.size = size;
+  p.rank = rank;
+  p.root = root;
+  p.count = count;
+  p.in_place = in_place;
+  p.commutative = op.kind == OpKind::user ? op.commutative : true;
+  p.average = reducing(collective) && op.kind == OpKind::avg;
+  p.input_rows = input_rows;
+  p.output_rows = output_rows;
+  const auto blocks = [](std::span<const std::int64_t> counts, std::span<const std::int64_t> offsets) {
+    return offsets.empty() ? Blocks::packed(counts) : Blocks::placed(counts, offsets);
+  };
+  if (!input_counts.empty()) p.input_blocks = blocks(input_counts, input_offsets);
+  if (!output_counts.empty()) p.output_blocks = blocks(output_counts, output_offsets);
+  return p;
+}
+
+void Arguments::append_to(PlanKey& key) const {
+  const bool reduces = reducing(collective);
+  key.add(static_cast<std::int64_t>(collective) | static_cast<std::int64_t>(type) << 8 |
+          (in_place ? 1 << 16 : 0) | (reduces && op.kind == OpKind::avg ? 1 << 17 : 0) |
+          (reduces && op.kind == OpKind::user && !op.commutative ? 1 << 18 : 0) |
+          static_cast<std::int64_t>(root) << 32);
+  key.add(count);
+  if (input_rows != 1 || output_rows != 1) {
+    key.add(-1);
+    key.add(input_rows);
+    key.add(output_rows);
+  }
+  const auto add_list = [&](std::int64_t mark, const auto& list) {
+    if (list.empty()) return;
+    key.add(mark);
+    key.add_all(list);
+  };
+  add_list(-2, input_counts);
+  add_list(-3, input_offsets);
+  add_list(-4, output_counts);
+  add_list(-5, output_offsets);
+  if (input_sizes.size() > 1) add_list(-6, input_sizes);
+  if (output_sizes.size() > 1) add_list(-7, output_sizes);
+}
+
+}  // namespace baton

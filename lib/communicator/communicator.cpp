@@ -1,0 +1,646 @@
+#include "baton/communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "state.hpp"
+
+namespace baton {
+namespace {
+
+/// Marks a communicator (or its family) as in use for the length of a call.
+class InUse {
+ public:
+  explicit InUse(std::atomic<bool>& busy) : busy_(busy) {
+    if (busy_.exchange(true, std::memory_order_acquire)) {
+      throw Error(ErrorCode::invalid_argument,
+                  "expected one thread at a time to use a communicator, found two (a transport without "
+                  "Capabilities::concurrent serves one thread over all communicators)");
+    }
+  }
+  ~InUse() { busy_.store(false, std::memory_order_release); }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  std::atomic<bool>& busy_;
+};
+
+Call with(Call call, const Choice& choice) {
+  if (!choice.algorithm.empty()) call.choice.algorithm = choice.algorithm;
+  call.choice.segment = choice.segment;
+  return call;
+}
+
+Call list_call(Collective collective, std::span<const Data> tensors) {
+  Call call;
+  call.collective = collective;
+  call.outputs = tensors;
+  return call;
+}
+
+}  // namespace
+
+// --- state -------------------------------------------------------------------------------------------
+
+Communicator::State::State(std::unique_ptr<Transport> made, Options given, std::shared_ptr<Family> shared)
+    : transport(std::move(made)),
+      options(std::move(given)),
+      registry(options.registry ? options.registry
+                                : std::make_shared<const Registry>(Registry::builtin())),
+      family(std::move(shared)),
+      rank(transport->rank()),
+      size(transport->size()),
+      operation_tags((transport->capabilities().tags - user_tags) / lanes),
+      busy(transport->capabilities().concurrent ? &own_busy : &family->busy),
+      plans(static_cast<std::size_t>(options.plans)) {
+  options.registry = registry;
+}
+
+Communicator::State::~State() = default;
+
+void Communicator::State::require_usable() const {
+  if (broken.empty()) return;
+  Error error(ErrorCode::transport,
+              fmt::format("expected a usable communicator, found one that failed earlier: {}", broken));
+  error.rank = rank;
+  throw error;
+}
+
+Selection Communicator::State::selection(const Problem& problem, const Choice& choice) const {
+  Selection selected =
+      select(*registry, problem, size_of(arguments.type), choice,
+             options.choices[static_cast<std::size_t>(problem.collective)], network);
+  if (options.explain && rank == 0) {
+    std::fputs(fmt::format("baton: {} of {} {} on {} ranks: {}, segment {} B ({})\n",
+                           name(problem.collective), problem.count, name(arguments.type), size,
+                           selected.algorithm->name, selected.segment, selected.reason)
+                   .c_str(),
+               stderr);
+  }
+  return selected;
+}
+
+const std::shared_ptr<CachedPlan>& Communicator::State::cached_plan(const Choice& choice) {
+  key.clear();
+  arguments.append_to(key);
+  if (!choice.algorithm.empty()) key.add_all(choice.algorithm);
+  if (choice.segment >= 0) key.add(choice.segment);
+  if (const auto* found = plans.find(key)) return *found;
+  const Problem problem = arguments.problem(rank, size);
+  const std::size_t bytes = size_of(arguments.type);
+  const Selection selected = selection(problem, choice);
+  auto plan = std::make_shared<const Plan>(scheduled(selected, problem, bytes), bytes,
+                                           arguments.input_sizes, arguments.output_sizes);
+  return plans.insert(key, std::make_shared<CachedPlan>(std::move(plan), selected.algorithm->name,
+                                                        selected.segment));
+}
+
+Execution Communicator::State::execute(const std::shared_ptr<CachedPlan>& plan, const Kernels& kernels,
+                                       std::span<std::byte* const> bases) {
+  Execution execution{plan, plan->take(options.window), kernels};
+  const auto places = execution.run->bases();
+  places[scratch_base] = scratch.take(plan->plan->scratch_bytes());
+  places[slot_base] = scratch.take(plan->plan->slot_bytes());
+  std::copy(bases.begin(), bases.end(), places.begin() + first_tensor_base);
+  return execution;
+}
+
+void Communicator::State::give_back(Execution& execution) noexcept {
+  if (!execution.run) return;
+  const auto places = execution.run->bases();
+  scratch.give(places[scratch_base], execution.plan->plan->scratch_bytes());
+  scratch.give(places[slot_base], execution.plan->plan->slot_bytes());
+  execution.plan->give(std::move(execution.run));
+  execution.plan.reset();
+}
+
+Execution Communicator::State::internal(Collective collective, const char* algorithm, std::int64_t count,
+                                        std::span<std::byte* const> bases) {
+  key.clear();
+  key.add(-100 - static_cast<std::int64_t>(collective));
+  key.add(count);
+  const auto* found = plans.find(key);
+  if (!found) {
+    Problem problem;
+    problem.collective = collective;
+    problem.size = size;
+    problem.rank = rank;
+    problem.count = count;
+    const Schedule schedule = Registry::builtin().find(collective, algorithm).generate(problem);
+    const std::int64_t input[] = {problem.input_extent()}, output[] = {problem.output_extent()};
+    auto plan = std::make_shared<const Plan>(schedule, 1, input, output);
+    found = &plans.insert(key, std::make_shared<CachedPlan>(std::move(plan), algorithm, 0));
+  }
+  return execute(*found, {}, bases);
+}
+
+void Communicator::State::prepare(Operation& operation, const Call& call) {
+  require_usable();
+  const auto bind = [&] {
+    arguments.bind(call, rank, size);
+    const auto& plan = cached_plan(call.choice);
+    Kernels kernels;
+    if (reducing(call.collective)) {
+      if (call.op.kind == OpKind::user) {
+        kernels.user = call.op.function;
+        kernels.context = call.op.context;
+      } else {
+        kernels.fold = host::fold(call.op.kind, arguments.type);
+        if (call.op.kind == OpKind::avg) kernels.finish = host::finish(arguments.type);
+      }
+    }
+    operation.execution() = execute(plan, kernels, arguments.bases);
+  };
+  if (!options.check) {
+    bind();
+  } else {
+    try {
+      bind();
+      prepare_check(operation, call, nullptr);
+    } catch (const Error& error) {
+      prepare_check(operation, call, &error);
+    }
+  }
+  const int tag = next_tag();
+  operation.begin(name(call.collective).data(), sequence, tag);
+}
+
+void Communicator::State::prepare_message(Operation& operation, StepKind kind, Data data, int peer,
+                                          int tag) {
+  require_usable();
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", name(kind), what));
+  };
+  if (peer < 0 || peer >= size || peer == rank) {
+    refuse(fmt::format("expected a peer from 0 to {} other than this rank, found {}", size - 1, peer));
+  }
+  if (tag < 0 || tag >= user_tags) {
+    refuse(fmt::format("expected a tag from 0 to {}, found {}", user_tags - 1, tag));
+  }
+  if (data.count < 0 || (data.count > 0 && !data.data)) {
+    refuse(fmt::format("expected a buffer of at least 0 elements, found {} at {}", data.count,
+                       data.data ? "an address" : "a null pointer"));
+  }
+  key.clear();
+  key.add(-200 - static_cast<std::int64_t>(kind));
+  key.add(peer);
+  key.add(data.count);
+  key.add(static_cast<std::int64_t>(size_of(data.type)));
+  const auto* found = plans.find(key);
+  if (!found) {
+    Schedule::Header header;
+    header.collective = Collective::broadcast;
+    header.size = size;
+    header.rank = rank;
+    header.output = data.count;
+    std::vector<Step> steps;
+    std::vector<Region> regions;
+    if (data.count > 0) {
+      Step step;
+      step.kind = kind;
+      step.peer = peer;
+      step.parts[0] = 1;
+      steps.push_back(step);
+      regions.push_back(contiguous(Buffer::output, 0, data.count));
+    }
+    const std::int64_t none[] = {0}, output[] = {data.count};
+    auto plan = std::make_shared<const Plan>(Schedule(header, steps, regions), size_of(data.type), none,
+                                             output);
+    found = &plans.insert(key, std::make_shared<CachedPlan>(std::move(plan), "message", 0));
+  }
+  std::byte* const bases[] = {nullptr, static_cast<std::byte*>(data.data)};
+  operation.execution() = execute(*found, {}, bases);
+  operation.begin(name(kind).data(), 0, tag);
+}
+
+void Communicator::State::prepare_schedule(Operation& operation, const Schedule& schedule, ConstData input,
+                                           Data output, Op op) {
+  require_usable();
+  const Schedule::Header& header = schedule.header();
+  if (header.size != size || header.rank != rank) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected a schedule for rank {} of {}, found one for rank {} of {}", rank, size,
+                            header.rank, header.size));
+  }
+  const Datatype type = header.output > 0 ? output.type : input.type;
+  if (header.input > 0 && header.output > 0 && input.type != output.type) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("expected an input of {}, found {}",
+                                                         name(output.type), name(input.type)));
+  }
+  const std::int64_t inputs[] = {input.count}, outputs[] = {output.count};
+  auto plan = std::make_shared<const Plan>(schedule, size_of(type), inputs, outputs);
+  Kernels kernels;
+  kernels.user = op.function;
+  kernels.context = op.context;
+  kernels.fold = op.kind == OpKind::user ? nullptr : host::fold(op.kind, type);
+  kernels.finish = host::finish(type);
+  if (!kernels.user && !kernels.fold) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected an operation that is defined on {}, found {}", name(type),
+                            name(op.kind)));
+  }
+  std::byte* const bases[] = {
+      const_cast<std::byte*>(static_cast<const std::byte*>(input.data)),
+      static_cast<std::byte*>(output.data)};
+  operation.execution() =
+      execute(std::make_shared<CachedPlan>(std::move(plan), header.algorithm, 0), kernels, bases);
+  const int tag = next_tag();
+  operation.begin(name(header.collective).data(), sequence, tag);
+}
+
+void Communicator::State::wait(Operation& operation) {
+  Waiting waiting(*transport, options.timeout);
+  try {
+    operation.rethrow();
+    std::size_t completed = operation.completed();
+    while (!operation.step()) {
+      if (const std::size_t now = operation.completed(); now != completed) {
+        completed = now;
+        waiting.progressed();
+        continue;
+      }
+      if (!waiting.spinning()) family->operations.advance(busy);
+      operation.rethrow();
+      if (!waiting.again()) operation.fail_timeout();
+    }
+  } catch (const Error& error) {
+    if (error.code != ErrorCode::mismatch && error.code != ErrorCode::invalid_argument) {
+      broken = error.what();
+    }
+    operation.abandon();
+    throw;
+  } catch (...) {
+    broken = "an operation was interrupted by an exception";
+    operation.abandon();
+    throw;
+  }
+}
+
+void Communicator::State::run_blocking() {
+  try {
+    blocking.start();
+  } catch (const Error& error) {
+    broken = error.what();
+    blocking.abandon();
+    throw;
+  }
+  wait(blocking);
+}
+
+void Communicator::State::agree_options() {
+  constexpr std::size_t bytes = 2048;
+  std::vector<std::byte> record(bytes);
+  if (rank == 0) {
+    std::string text = options.check ? "1" : "0";
+    for (const Choice& choice : options.choices) text += fmt::format("\n{}\n{}", choice.algorithm, choice.segment);
+    if (text.size() >= bytes) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("expected choices of less than {} characters, found {}", bytes, text.size()));
+    }
+    std::memcpy(record.data(), text.data(), text.size());
+  }
+  std::byte* const bases[] = {nullptr, record.data()};
+  blocking.execution() = internal(Collective::broadcast, "binomial", bytes, bases);
+  const int tag = next_tag();
+  blocking.begin("agreement on options", sequence, tag);
+  run_blocking();
+  const std::string text(reinterpret_cast<const char*>(record.data()));
+  options.check = text[0] == '1';
+  std::size_t at = 1;
+  const auto line = [&] {
+    const std::size_t begin = at + 1;
+    at = std::min(text.find('\n', begin), text.size());
+    return text.substr(begin, at - begin);
+  };
+  for (Choice& choice : options.choices) {
+    choice.algorithm = line();
+    choice.segment = std::stoll(line());
+  }
+}
+
+// --- requests ----------------------------------------------------------------------------------------
+
+Request::Request() = default;
+Request::Request(std::unique_ptr<Operation, Release> operation) : operation_(std::move(operation)) {}
+Request::Request(Request&&) noexcept = default;
+Request& Request::operator=(Request&&) noexcept = default;
+Request::~Request() = default;
+
+bool Request::test() {
+  if (!operation_) return true;
+  Communicator::State& state = *operation_->keep_alive;
+  {
+    const InUse in_use(*state.busy);
+    state.family->operations.advance(state.busy);
+    if (!operation_->finished()) {
+      try {
+        operation_->rethrow();
+      } catch (const Error& error) {
+        if (error.code != ErrorCode::mismatch && error.code != ErrorCode::invalid_argument) {
+          state.broken = error.what();
+        }
+        operation_->abandon();
+        throw;
+      }
+      return false;
+    }
+  }
+  operation_.reset();
+  return true;
+}
+
+void Request::wait() {
+  if (!operation_) return;
+  {
+    Communicator::State& state = *operation_->keep_alive;
+    const InUse in_use(*state.busy);
+    state.wait(*operation_);
+  }
+  operation_.reset();
+}
+
+void Request::Release::operator()(Operation* operation) const {
+  // Keeps the communicator until the operation is back in its pool.
+  const std::shared_ptr<Communicator::State> state = std::move(operation->keep_alive);
+  state->family->operations.remove(operation);
+  operation->listed = false;
+  if (!operation->finished()) {
+    try {
+      if (std::uncaught_exceptions() > 0 || !state->broken.empty()) {
+        state->broken = "a request was destroyed before it was complete";
+        operation->abandon();
+      } else {
+        const InUse in_use(*state->busy);
+        state->wait(*operation);
+      }
+    } catch (...) {
+      operation->abandon();  // nobody is left to be told
+    }
+  }
+  state->idle_operations.emplace_back(operation);
+}
+
+// --- persistent calls --------------------------------------------------------------------------------
+
+struct PersistentCall::State {
+  std::shared_ptr<Communicator::State> communicator;
+  Call call;
+};
+
+PersistentCall::PersistentCall() = default;
+PersistentCall::PersistentCall(PersistentCall&&) noexcept = default;
+PersistentCall& PersistentCall::operator=(PersistentCall&&) noexcept = default;
+PersistentCall::~PersistentCall() = default;
+
+void PersistentCall::run() { Communicator(state_->communicator).run(state_->call); }
+Request PersistentCall::start() { return Communicator(state_->communicator).start(state_->call); }
+
+// --- communicator ------------------------------------------------------------------------------------
+
+Communicator::Communicator(std::unique_ptr<Transport> transport, Options options)
+    : state_(std::make_shared<State>(std::move(transport), std::move(options), std::make_shared<Family>())) {
+  state_->agree_options();
+}
+Communicator::Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator& Communicator::operator=(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
+
+int Communicator::rank() const { return state_->rank; }
+int Communicator::size() const { return state_->size; }
+const Options& Communicator::options() const { return state_->options; }
+const Registry& Communicator::registry() const { return *state_->registry; }
+Transport& Communicator::transport() const { return *state_->transport; }
+
+Communicator Communicator::split(int color, int key) {
+  const InUse in_use(*state_->busy);
+  state_->require_usable();
+  std::unique_ptr<Transport> transport = state_->transport->split(color, key);
+  if (!transport) return Communicator(std::shared_ptr<State>());
+  return Communicator(std::make_shared<State>(std::move(transport), state_->options, state_->family));
+}
+
+void Communicator::run(const Call& call) {
+  const InUse in_use(*state_->busy);
+  state_->prepare(state_->blocking, call);
+  state_->run_blocking();
+}
+
+namespace {
+
+std::unique_ptr<Operation> take_operation(auto& state) {
+  if (state.idle_operations.empty()) {
+    state.idle_operations.reserve(16);
+    return std::make_unique<Operation>(state);
+  }
+  auto operation = std::move(state.idle_operations.back());
+  state.idle_operations.pop_back();
+  return operation;
+}
+
+}  // namespace
+
+Request Communicator::start(const Call& call) {
+  const InUse in_use(*state_->busy);
+  std::unique_ptr<Operation> operation = take_operation(*state_);
+  state_->prepare(*operation, call);
+  operation->keep_alive = state_;
+  state_->family->operations.add(operation.get());
+  Request request(std::unique_ptr<Operation, Request::Release>(operation.release()));
+  request.operation_->start();
+  return request;
+}
+
+PersistentCall Communicator::plan(const Call& call) {
+  {
+    const InUse in_use(*state_->busy);
+    state_->require_usable();
+    state_->arguments.bind(call, state_->rank, state_->size);
+    state_->cached_plan(call.choice);
+  }
+  PersistentCall persistent;
+  persistent.state_ = std::make_unique<PersistentCall::State>();
+  persistent.state_->communicator = state_;
+  persistent.state_->call = call;
+  return persistent;
+}
+
+void Communicator::run(const Schedule& schedule, ConstData input, Data output, Op op) {
+  const InUse in_use(*state_->busy);
+  state_->prepare_schedule(state_->blocking, schedule, input, output, op);
+  state_->run_blocking();
+}
+
+Schedule Communicator::schedule(const Call& call) {
+  state_->arguments.bind(call, state_->rank, state_->size);
+  const Problem problem = state_->arguments.problem(state_->rank, state_->size);
+  Selection selected = state_->selection(problem, call.choice);
+  if (!selected.algorithm->pipelined) selected.segment = 0;
+  return scheduled(selected, problem, size_of(state_->arguments.type));
+}
+
+Choice Communicator::chosen(const Call& call) {
+  state_->arguments.bind(call, state_->rank, state_->size);
+  const auto& plan = state_->cached_plan(call.choice);
+  return {plan->algorithm, plan->segment};
+}
+
+void Communicator::progress() {
+  const InUse in_use(*state_->busy);
+  state_->family->operations.advance(state_->busy);
+}
+
+void Communicator::send(ConstData data, int peer, int tag) { start_send(data, peer, tag).wait(); }
+void Communicator::recv(Data data, int peer, int tag) { start_recv(data, peer, tag).wait(); }
+
+Request Communicator::start_message(StepKind kind, Data data, int peer, int tag) {
+  const InUse in_use(*state_->busy);
+  std::unique_ptr<Operation> operation = take_operation(*state_);
+  state_->prepare_message(*operation, kind, data, peer, tag);
+  operation->keep_alive = state_;
+  state_->family->operations.add(operation.get());
+  Request request(std::unique_ptr<Operation, Request::Release>(operation.release()));
+  request.operation_->start();
+  return request;
+}
+Request Communicator::start_send(ConstData data, int peer, int tag) {
+  return start_message(StepKind::send, {const_cast<void*>(data.data), data.count, data.type}, peer, tag);
+}
+Request Communicator::start_recv(Data data, int peer, int tag) {
+  return start_message(StepKind::recv, data, peer, tag);
+}
+
+// --- collectives, by name ----------------------------------------------------------------------------
+
+void Communicator::broadcast(Data data, int root, const Choice& choice) {
+  run(with(calls::broadcast(data, root), choice));
+}
+void Communicator::reduce(ConstData input, Data output, Op op, int root, const Choice& choice) {
+  run(with(calls::reduce(input, output, op, root), choice));
+}
+void Communicator::all_reduce(ConstData input, Data output, Op op, const Choice& choice) {
+  run(with(calls::all_reduce(input, output, op), choice));
+}
+void Communicator::gather(ConstData input, Data output, int root, const Choice& choice) {
+  run(with(calls::gather(input, output, root), choice));
+}
+void Communicator::gather_v(ConstData input, Data output, std::span<const std::int64_t> counts, int root,
+                            const Choice& choice) {
+  Call call = with(calls::gather(input, output, root), choice);
+  call.recv_counts = counts;
+  run(call);
+}
+void Communicator::scatter(ConstData input, Data output, int root, const Choice& choice) {
+  run(with(calls::scatter(input, output, root), choice));
+}
+void Communicator::scatter_v(ConstData input, Data output, std::span<const std::int64_t> counts, int root,
+                             const Choice& choice) {
+  Call call = with(calls::scatter(input, output, root), choice);
+  call.send_counts = counts;
+  run(call);
+}
+void Communicator::all_gather(ConstData input, Data output, const Choice& choice) {
+  run(with(calls::all_gather(input, output), choice));
+}
+void Communicator::all_gather(const ConstTensor& input, const Tensor& output, int dim, const Choice& choice) {
+  run(with(calls::all_gather(input, output, dim), choice));
+}
+void Communicator::all_gather_v(ConstData input, Data output, std::span<const std::int64_t> counts,
+                                std::span<const std::int64_t> offsets, const Choice& choice) {
+  Call call = with(calls::all_gather(input, output), choice);
+  call.recv_counts = counts;
+  call.recv_offsets = offsets;
+  run(call);
+}
+void Communicator::reduce_scatter(ConstData input, Data output, Op op, const Choice& choice) {
+  run(with(calls::reduce_scatter(input, output, op), choice));
+}
+void Communicator::reduce_scatter_v(ConstData input, Data output, std::span<const std::int64_t> counts,
+                                    Op op, const Choice& choice) {
+  Call call = with(calls::reduce_scatter(input, output, op), choice);
+  call.send_counts = counts;
+  run(call);
+}
+void Communicator::all_to_all(ConstData input, Data output, const Choice& choice) {
+  run(with(calls::all_to_all(input, output), choice));
+}
+void Communicator::all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim, int gather_dim,
+                              const Choice& choice) {
+  run(with(calls::all_to_all(input, output, scatter_dim, gather_dim), choice));
+}
+void Communicator::all_to_all_v(ConstData input, std::span<const std::int64_t> send_counts, Data output,
+                                std::span<const std::int64_t> recv_counts,
+                                std::span<const std::int64_t> send_offsets,
+                                std::span<const std::int64_t> recv_offsets, const Choice& choice) {
+  Call call = with(calls::all_to_all(input, output), choice);
+  call.send_counts = send_counts;
+  call.recv_counts = recv_counts;
+  call.send_offsets = send_offsets;
+  call.recv_offsets = recv_offsets;
+  run(call);
+}
+void Communicator::scan(ConstData input, Data output, Op op, const Choice& choice) {
+  run(with(calls::scan(input, output, op), choice));
+}
+void Communicator::exscan(ConstData input, Data output, Op op, const Choice& choice) {
+  run(with(calls::exscan(input, output, op), choice));
+}
+void Communicator::barrier(const Choice& choice) { run(with(calls::barrier(), choice)); }
+
+void Communicator::broadcast(std::span<const Data> tensors, int root, const Choice& choice) {
+  Call call = with(list_call(Collective::broadcast, tensors), choice);
+  call.root = root;
+  run(call);
+}
+void Communicator::all_reduce(std::span<const Data> tensors, Op op, const Choice& choice) {
+  start_all_reduce(tensors, op, choice).wait();
+}
+Request Communicator::start_all_reduce(std::span<const Data> tensors, Op op, const Choice& choice) {
+  Call call = with(list_call(Collective::all_reduce, tensors), choice);
+  call.op = op;
+  return start(call);
+}
+
+Request Communicator::start_broadcast(Data data, int root, const Choice& choice) {
+  return start(with(calls::broadcast(data, root), choice));
+}
+Request Communicator::start_reduce(ConstData input, Data output, Op op, int root, const Choice& choice) {
+  return start(with(calls::reduce(input, output, op, root), choice));
+}
+Request Communicator::start_all_reduce(ConstData input, Data output, Op op, const Choice& choice) {
+  return start(with(calls::all_reduce(input, output, op), choice));
+}
+Request Communicator::start_all_reduce(Data data, Op op, const Choice& choice) {
+  return start_all_reduce(data, data, op, choice);
+}
+Request Communicator::start_gather(ConstData input, Data output, int root, const Choice& choice) {
+  return start(with(calls::gather(input, output, root), choice));
+}
+Request Communicator::start_scatter(ConstData input, Data output, int root, const Choice& choice) {
+  return start(with(calls::scatter(input, output, root), choice));
+}
+Request Communicator::start_all_gather(ConstData input, Data output, const Choice& choice) {
+  return start(with(calls::all_gather(input, output), choice));
+}
+Request Communicator::start_reduce_scatter(ConstData input, Data output, Op op, const Choice& choice) {
+  return start(with(calls::reduce_scatter(input, output, op), choice));
+}
+Request Communicator::start_all_to_all(ConstData input, Data output, const Choice& choice) {
+  return start(with(calls::all_to_all(input, output), choice));
+}
+Request Communicator::start_all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim,
+                                       int gather_dim, const Choice& choice) {
+  return start(with(calls::all_to_all(input, output, scatter_dim, gather_dim), choice));
+}
+Request Communicator::start_scan(ConstData input, Data output, Op op, const Choice& choice) {
+  return start(with(calls::scan(input, output, op), choice));
+}
+Request Communicator::start_exscan(ConstData input, Data output, Op op, const Choice& choice) {
+  return start(with(calls::exscan(input, output, op), choice));
+}
+Request Communicator::start_barrier(const Choice& choice) { return start(with(calls::barrier(), choice)); }
+
+}  // namespace baton

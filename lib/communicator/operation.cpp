@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <tuple>
+#include <utility>
+
+#include "state.hpp"
+
+namespace baton {
+
+const Run& Operation::current() const {
+  if (phase_ == Phase::gathering) return *check_->gather.run;
+  if (phase_ == Phase::telling) return *check_->broadcast.run;
+  return *execution_.run;
+}
+
+void Operation::start() {
+  try {
+    if (check_) {
+      phase_ = Phase::gathering;
+      check_->gather.run->start(*communicator_.transport, {}, tag_);
+    } else {
+      phase_ = Phase::running;
+      execution_.run->start(*communicator_.transport, execution_.kernels, tag_);
+    }
+  } catch (const Error& error) {
+    rethrow_named(error);
+  }
+}
+
+bool Operation::step() {
+  if (finished_) return true;
+  try {
+    if (phase_ != Phase::running && !step_check()) return false;
+    if (!execution_.run->drive()) return false;
+  } catch (const Error& error) {
+    rethrow_named(error);
+  }
+  finish();
+  return true;
+}
+
+bool Operation::step_check() {
+  if (phase_ == Phase::gathering) {
+    if (!check_->gather.run->drive()) return false;
+    if (communicator_.rank == 0) check_->judge(communicator_.size);
+    phase_ = Phase::telling;
+    check_->broadcast.run->start(*communicator_.transport, {}, tag_);
+  }
+  if (!check_->broadcast.run->drive()) return false;
+  check_->conclude(communicator_.rank);
+  communicator_.give_back(check_->gather);
+  communicator_.give_back(check_->broadcast);
+  check_.reset();
+  phase_ = Phase::running;
+  execution_.run->start(*communicator_.transport, execution_.kernels, tag_);
+  return true;
+}
+
+std::size_t Operation::completed() const {
+  return finished_ ? 0 : current().completed() + static_cast<std::size_t>(phase_) * 1000000007u;
+}
+
+void Operation::finish() noexcept {
+  communicator_.give_back(execution_);
+  finished_ = true;
+}
+
+void Operation::advance(const std::atomic<bool>* held) noexcept {
+  const bool mine = held == communicator_.busy;
+  if (!mine && communicator_.busy->exchange(true, std::memory_order_acquire)) return;
+  if (!finished_ && !error_) {
+    try {
+      step();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+  if (!mine) communicator_.busy->store(false, std::memory_order_release);
+}
+
+void Operation::rethrow() {
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void Operation::abandon() noexcept {
+  if (finished_) return;
+  for (Execution* execution :
+       {&execution_, check_ ? &check_->gather : nullptr, check_ ? &check_->broadcast : nullptr}) {
+    if (!execution || !execution->run) continue;
+    execution->run->abandon();
+    communicator_.give_back(*execution);
+  }
+  check_.reset();
+  finished_ = true;
+}
+
+void Operation::rethrow_named(const Error& error) const {
+  if (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument) throw error;
+  Error named(error.code, fmt::format("{} #{}: {}", what_, number_, error.what()));
+  named.rank = communicator_.rank;
+  named.peer = error.peer;
+  named.operation = fmt::format("{} #{}", what_, number_);
+  named.step = error.step;
+  named.backend_code = error.backend_code;
+  named.backend_text = error.backend_text;
+  throw named;
+}
+
+void Operation::fail_timeout() const {
+  Error error(ErrorCode::timeout,
+              fmt::format("rank {} {}{}, without progress for {} s", communicator_.rank,
+                          current().waiting(), phase_ == Phase::running ? "" : " to compare the call",
+                          static_cast<double>(communicator_.options.timeout.count()) / 1000));
+  std::tie(error.peer, error.step) = current().blocker();
+  rethrow_named(error);
+}
+
+}  // namespace baton

@@ -1,0 +1,121 @@
+#include "baton/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include "baton/error.hpp"
+
+namespace baton {
+namespace {
+
+[[noreturn]] void refuse(std::string_view variable, std::string_view expected, std::string_view found) {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: expected {}, found \"{}\"", variable, expected, found));
+}
+
+std::string choice_variable(Collective collective) {
+  std::string variable = fmt::format("BATON_{}", name(collective));
+  std::transform(variable.begin(), variable.end(), variable.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return variable;
+}
+
+bool parse_switch(std::string_view variable, std::string_view text) {
+  if (text == "1") return true;
+  if (text == "0" || text.empty()) return false;
+  refuse(variable, "0 or 1", text);
+}
+
+int parse_count(std::string_view variable, std::string_view text, int least) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least) {
+    refuse(variable, fmt::format("a whole number of at least {}", least), text);
+  }
+  return value;
+}
+
+std::chrono::milliseconds parse_seconds(std::string_view variable, std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0) || value > 1e9) {
+    refuse(variable, "seconds of at least 0", text);
+  }
+  return std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
+}
+
+Choice parse_choice(std::string_view variable, std::string_view text) {
+  const std::size_t colon = text.find(':');
+  Choice choice;
+  choice.algorithm = text.substr(0, colon);
+  if (choice.algorithm.empty()) refuse(variable, "algorithm[:segment]", text);
+  if (colon != std::string_view::npos) {
+    try {
+      choice.segment = parse_bytes(text.substr(colon + 1));
+    } catch (const Error&) {
+      refuse(variable, "algorithm[:segment] with a segment like 131072 or 128K", text);
+    }
+  }
+  return choice;
+}
+
+}  // namespace
+
+std::int64_t parse_bytes(std::string_view text) {
+  std::int64_t value = 0;
+  const char* const last = text.data() + text.size();
+  auto [end, error] = std::from_chars(text.data(), last, value);
+  int shift = 0;
+  if (error == std::errc() && end != last) {
+    constexpr std::string_view units = "KMGT";
+    const auto unit = units.find(static_cast<char>(std::toupper(static_cast<unsigned char>(*end))));
+    if (unit != std::string_view::npos) {
+      shift = 10 * static_cast<int>(unit + 1);
+      ++end;
+    }
+  }
+  if (error != std::errc() || end != last || value < 0 || value > (std::int64_t{1} << (62 - shift))) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected bytes like 8, 128K or 64M, found \"{}\"", text));
+  }
+  return value << shift;
+}
+
+std::vector<OptionInfo> option_table() {
+  std::vector<OptionInfo> table{
+      {"BATON_CHECK", "0|1", "compare every call among the ranks before anything is sent"},
+      {"BATON_EXPLAIN", "0|1", "rank 0 says on standard error which algorithm was chosen and why"},
+      {"BATON_TIMEOUT", "SECONDS", "give up after this long without progress; 0: never"},
+      {"BATON_WINDOW", "N", "messages in flight per lane, peer and direction"},
+      {"BATON_PLANS", "N", "plans that are kept for calls to come"},
+  };
+  for (int c = 0; c < collective_count; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    table.push_back({choice_variable(collective), "ALGORITHM[:SEGMENT]",
+                     fmt::format("algorithm of {}, and bytes per message piece", name(collective))});
+  }
+  return table;
+}
+
+Options Options::from_environment() {
+  Options options;
+  const auto with = [](const std::string& variable, const auto& use) {
+    if (const char* text = std::getenv(variable.c_str())) use(variable, std::string_view(text));
+  };
+  with("BATON_CHECK", [&](auto v, auto t) { options.check = parse_switch(v, t); });
+  with("BATON_EXPLAIN", [&](auto v, auto t) { options.explain = parse_switch(v, t); });
+  with("BATON_TIMEOUT", [&](auto v, auto t) { options.timeout = parse_seconds(v, t); });
+  with("BATON_WINDOW", [&](auto v, auto t) { options.window = parse_count(v, t, 1); });
+  with("BATON_PLANS", [&](auto v, auto t) { options.plans = parse_count(v, t, 1); });
+  for (int c = 0; c < collective_count; ++c) {
+    with(choice_variable(static_cast<Collective>(c)), [&](auto v, auto t) {
+      options.choices[static_cast<std::size_t>(c)] = parse_choice(v, t);
+    });
+  }
+  return options;
+}
+
+}  // namespace baton

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../execute/plan_cache.hpp"
+#include "../execute/progress.hpp"
+#include "../execute/scratch_pool.hpp"
+#include "../select/select.hpp"
+#include "arguments.hpp"
+#include "baton/communicator.hpp"
+#include "baton/error.hpp"
+
+namespace baton {
+
+/// What a communicator shares with those split from it.
+struct Family {
+  ProgressList operations;
+  std::atomic<bool> busy{false};  ///< the one in use, where the transport serves one thread at a time
+};
+
+/// A plan taken for one execution, with its scratch.
+struct Execution {
+  std::shared_ptr<CachedPlan> plan;
+  std::unique_ptr<Run> run;
+  Kernels kernels;
+};
+
+/// The comparison of a call among all ranks, before it runs: every rank's description of its call goes
+/// to rank 0, and its verdict to all.
+struct CheckExchange {
+  static constexpr std::size_t record_bytes = 512;
+
+  bool failed = false;                 ///< the call is wrong on this rank
+  std::vector<std::byte> records;      ///< this rank's, and on rank 0 everybody's behind it
+  std::vector<std::byte> verdict;
+  Execution gather, broadcast;
+
+  void write(const std::string& text);
+  /// On rank 0: compares the records and writes the verdict.
+  void judge(int size);
+  /// Throws the verdict, if it is one; `local` is this rank's own error.
+  void conclude(int rank) const;
+};
+
+/// One collective or message under way.
+class Operation final : public Advancing {
+ public:
+  explicit Operation(Communicator::State& communicator) : communicator_(communicator) {}
+
+  void begin(const char* what, std::uint64_t number, int tag) {
+    what_ = what;
+    number_ = number;
+    tag_ = tag;
+    finished_ = false;
+    error_ = nullptr;
+  }
+  Execution& execution() { return execution_; }
+  std::unique_ptr<CheckExchange>& check() { return check_; }
+
+  /// Starts what has been prepared: the check, if there is one, or the run.
+  void start();
+  /// Advances it once; whether it is finished. Throws what went wrong.
+  bool step();
+  /// Steps completed, to notice progress.
+  std::size_t completed() const;
+  bool finished() const { return finished_; }
+  void advance(const std::atomic<bool>* held) noexcept override;
+  /// Throws the error that advance() met, if any.
+  void rethrow();
+  /// Gives up what is in flight and returns plan and scratch.
+  void abandon() noexcept;
+  [[noreturn]] void fail_timeout() const;
+
+  bool listed = false;  ///< in the family's list
+  std::shared_ptr<Communicator::State> keep_alive;
+
+ private:
+  enum class Phase : std::uint8_t { gathering, telling, running };
+  bool step_check();
+  void finish() noexcept;
+  [[noreturn]] void rethrow_named(const Error& error) const;
+  const Run& current() const;
+
+  Communicator::State& communicator_;
+  const char* what_ = "";
+  std::uint64_t number_ = 0;
+  int tag_ = 0;
+  Phase phase_ = Phase::running;
+  bool finished_ = true;
+  Execution execution_;
+  std::unique_ptr<CheckExchange> check_;
+  std::exception_ptr error_;
+};
+
+struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
+  State(std::unique_ptr<Transport> transport, Options options, std::shared_ptr<Family> family);
+  ~State();
+
+  static constexpr int user_tags = 1024;
+  static constexpr int lanes = 8;
+
+  std::unique_ptr<Transport> transport;
+  Options options;
+  std::shared_ptr<const Registry> registry;
+  std::shared_ptr<Family> family;
+  NetworkParameters network;
+  int rank, size;
+  int operation_tags;         ///< operations that can be told apart by tag
+  std::atomic<bool> own_busy{false};
+  std::atomic<bool>* busy;    ///< own_busy, or the family's
+  std::uint64_t sequence = 0;
+  std::string broken;         ///< why no further calls are possible
+  PlanCache plans;
+  ScratchPool scratch;
+  Arguments arguments;        ///< of the call being made
+  PlanKey key;
+  Operation blocking{*this};  ///< for calls that wait
+  std::vector<std::unique_ptr<Operation>> idle_operations;
+
+  /// Prepares a call in `operation`; with checking on, errors are kept for the other ranks to hear.
+  void prepare(Operation& operation, const Call& call);
+  void prepare_message(Operation& operation, StepKind kind, Data data, int peer, int tag);
+  void prepare_schedule(Operation& operation, const Schedule& schedule, ConstData input, Data output, Op op);
+  /// Waits for the operation, advancing the family's others.
+  void wait(Operation& operation);
+  /// Runs what was prepared in `blocking`.
+  void run_blocking();
+  void require_usable() const;
+
+  Selection selection(const Problem& problem, const Choice& choice) const;
+  const std::shared_ptr<CachedPlan>& cached_plan(const Choice& choice);
+  Execution execute(const std::shared_ptr<CachedPlan>& plan, const Kernels& kernels,
+                    std::span<std::byte* const> bases);
+  void give_back(Execution& execution) noexcept;
+  int next_tag() {
+    ++sequence;
+    return user_tags + lanes * static_cast<int>(sequence % static_cast<std::uint64_t>(operation_tags));
+  }
+  /// Makes rank 0's agreed options everybody's.
+  void agree_options();
+  /// Runs a built-in algorithm on bytes, for the library's own use.
+  Execution internal(Collective collective, const char* algorithm, std::int64_t count,
+                     std::span<std::byte* const> bases);
+  void prepare_check(Operation& operation, const Call& call, const Error* local);
+};
+
+}  // namespace baton

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "baton/schedule/algorithm.hpp"
+
+namespace baton {
+
+/// What messages and folds cost, LogGP-like. Times in seconds.
+struct NetworkParameters {
+  double latency = 0.5e-6;          ///< of a message, end to end, overheads included
+  double per_message = 0.3e-6;      ///< time between two messages of one rank
+  double per_byte = 1 / 8e9;        ///< of a message
+  double fold_per_byte = 1 / 12e9;  ///< of a reduction, per byte of one operand
+};
+
+/// Estimated time of an algorithm on its busiest rank among a few (root, first, middle, last), in
+/// seconds, with messages cut into pieces of `segment` bytes (0: not cut). The same on all ranks.
+///
+/// A schedule of R rounds in which a rank sends (or receives) at most V bytes takes about
+/// R latencies and the V bytes; cut into segments, the R rounds of one segment and, behind them, the V
+/// bytes. What a rank folds is added, unless pieces are folded while the next arrive.
+double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t element_bytes,
+                std::int64_t segment, const NetworkParameters& network);
+
+}  // namespace baton

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "baton/schedule/step.hpp"
+
+namespace baton {
+
+/// Where an operand begins: bytes from one of a run's base addresses.
+struct Place {
+  std::uint32_t base = 0;
+  std::int64_t offset = 0;
+};
+
+/// Base addresses of a run: scratch, slots, then the tensors of the input, then those of the output.
+enum : std::uint32_t { scratch_base = 0, slot_base = 1, first_tensor_base = 2 };
+
+/// `rows` blocks of `block` elements; operand k's blocks are `stride[k]` bytes apart.
+struct Piece {
+  Place at[3];
+  std::int64_t stride[3] = {0, 0, 0};
+  std::int64_t block = 0;
+  std::int64_t rows = 1;
+};
+
+/// A schedule bound to element size and buffers' shapes, in the form that a run needs: addresses as
+/// base and offset, dependents instead of dependencies, messages by stream. Immutable.
+///
+/// A *stream* is the messages of one lane, peer and direction, in program order.
+class Plan {
+ public:
+  struct Item {
+    StepKind kind;
+    std::uint8_t lane;
+    std::int32_t peer;
+    std::uint32_t stream;             ///< of a message
+    std::uint32_t waits;              ///< steps that must be complete first
+    std::uint32_t first_dependent;    ///< in dependents()
+    std::uint32_t dependent_count;
+    std::uint32_t first_piece;        ///< in pieces(); a message has one, of one row
+    std::uint32_t piece_count;
+    std::int64_t bytes;               ///< of a message
+  };
+  struct Stream {
+    std::uint32_t first;              ///< in messages()
+    std::uint32_t last;
+  };
+
+  /// `inputs` and `outputs` are the tensors' sizes in elements, laid end to end. Throws
+  /// Error(invalid_argument) where the schedule does not fit them or leaves its own bounds.
+  Plan(const Schedule& schedule, std::size_t element_bytes, std::span<const std::int64_t> inputs,
+       std::span<const std::int64_t> outputs);
+
+  const Schedule::Header& header() const { return header_; }
+  std::size_t element_bytes() const { return element_bytes_; }
+  std::size_t scratch_bytes() const { return static_cast<std::size_t>(header_.scratch) * element_bytes_; }
+  std::size_t slot_bytes() const { return static_cast<std::size_t>(header_.slots) * element_bytes_; }
+  std::uint32_t bases() const { return bases_; }
+  std::uint32_t lanes() const { return lanes_; }
+
+  std::span<const Item> items() const { return items_; }
+  std::span<const Piece> pieces() const { return pieces_; }
+  std::span<const std::uint32_t> dependents() const { return dependents_; }
+  std::span<const Stream> streams() const { return streams_; }
+  std::span<const std::uint32_t> messages() const { return messages_; }
+  /// Steps that are not messages and wait for nothing.
+  std::span<const std::uint32_t> initial() const { return initial_; }
+
+ private:
+  void append_pieces(const Schedule& schedule, const Step& step, std::span<const std::int64_t> ends);
+
+  Schedule::Header header_;
+  std::size_t element_bytes_;
+  std::uint32_t bases_ = 0;
+  std::uint32_t lanes_ = 1;
+  std::uint32_t first_output_ = 0;
+  std::vector<std::int64_t> begins_;  // of the tensors, in elements: inputs, then outputs
+  std::vector<Item> items_;
+  std::vector<Piece> pieces_;
+  std::vector<std::uint32_t> dependents_;
+  std::vector<Stream> streams_;
+  std::vector<std::uint32_t> messages_;
+  std::vector<std::uint32_t> initial_;
+};
+
+}  // namespace baton

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "run.hpp"
+
+namespace baton {
+
+/// All that a plan depends on, as words; two calls with equal keys have equal plans.
+class PlanKey {
+ public:
+  void clear() { words_.clear(); }
+  void add(std::int64_t word) { words_.push_back(word); }
+  template <class Words>
+  void add_all(const Words& words) {
+    add(static_cast<std::int64_t>(std::size(words)));
+    for (const auto word : words) add(static_cast<std::int64_t>(word));
+  }
+  bool operator==(const PlanKey&) const = default;
+  std::size_t hash() const {
+    std::uint64_t h = 0x9e3779b97f4a7c15ull;
+    for (const std::int64_t word : words_) {
+      h = (h ^ static_cast<std::uint64_t>(word)) * 0xff51afd7ed558ccdull;
+      h ^= h >> 32;
+    }
+    return static_cast<std::size_t>(h);
+  }
+
+ private:
+  std::vector<std::int64_t> words_;
+};
+
+/// A plan and the runs that are idle; a run is taken for one execution and given back.
+class CachedPlan {
+ public:
+  CachedPlan(std::shared_ptr<const Plan> plan, std::string algorithm, std::int64_t segment)
+      : plan(std::move(plan)), algorithm(std::move(algorithm)), segment(segment) {
+    idle_.reserve(4);
+  }
+  std::unique_ptr<Run> take(int window) {
+    if (idle_.empty()) return std::make_unique<Run>(plan, window);
+    std::unique_ptr<Run> run = std::move(idle_.back());
+    idle_.pop_back();
+    return run;
+  }
+  void give(std::unique_ptr<Run> run) { idle_.push_back(std::move(run)); }
+
+  const std::shared_ptr<const Plan> plan;
+  const std::string algorithm;
+  const std::int64_t segment;  ///< bytes; 0: not cut
+
+ private:
+  std::vector<std::unique_ptr<Run>> idle_;
+};
+
+/// The plans that were used last. Bounded: the one not used for longest goes first.
+class PlanCache {
+ public:
+  explicit PlanCache(std::size_t bound) : bound_(bound < 1 ? 1 : bound) {}
+
+  /// The plan of this key, or null.
+  const std::shared_ptr<CachedPlan>* find(const PlanKey& key) {
+    if (last_ && last_->first == key) return &last_->second.plan;
+    const auto found = plans_.find(key);
+    if (found == plans_.end()) return nullptr;
+    last_ = &*found;
+    last_->second.used = ++clock_;
+    return &last_->second.plan;
+  }
+  const std::shared_ptr<CachedPlan>& insert(const PlanKey& key, std::shared_ptr<CachedPlan> plan) {
+    if (plans_.size() >= bound_) evict();
+    last_ = &*plans_.insert_or_assign(key, Entry{std::move(plan), ++clock_}).first;
+    return last_->second.plan;
+  }
+  std::size_t size() const { return plans_.size(); }
+
+ private:
+  struct Entry {
+    std::shared_ptr<CachedPlan> plan;
+    std::uint64_t used;
+  };
+  struct Hash {
+    std::size_t operator()(const PlanKey& key) const { return key.hash(); }
+  };
+  void evict() {
+    auto oldest = plans_.begin();
+    for (auto i = plans_.begin(); i != plans_.end(); ++i) {
+      if (i->second.used < oldest->second.used) oldest = i;
+    }
+    last_ = nullptr;
+    plans_.erase(oldest);
+  }
+
+  std::size_t bound_;
+  std::uint64_t clock_ = 0;
+  std::unordered_map<PlanKey, Entry, Hash> plans_;
+  std::pair<const PlanKey, Entry>* last_ = nullptr;
+};
+
+}  // namespace baton

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "baton/transport.hpp"
+
+namespace baton {
+
+/// Something under way that can be advanced without waiting.
+class Advancing {
+ public:
+  virtual ~Advancing() = default;
+  /// Advances it, unless another thread is at it; errors are kept for whoever waits for it. `held` is
+  /// the flag of the communicator that the calling thread uses already.
+  virtual void advance(const std::atomic<bool>* held) noexcept = 0;
+};
+
+/// The operations under way on a communicator and on all that were split from it. Whoever waits for
+/// one advances the others too, since its peers may be waiting for those. For any thread.
+class ProgressList {
+ public:
+  void add(Advancing* operation) {
+    const std::lock_guard lock(mutex_);
+    operations_.push_back(operation);
+  }
+  void remove(Advancing* operation) {
+    const std::lock_guard lock(mutex_);
+    std::erase(operations_, operation);
+  }
+  /// Advances all; returns at once if another thread does so already.
+  void advance(const std::atomic<bool>* held) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    for (Advancing* operation : operations_) {
+      operation->advance(held);
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Advancing*> operations_;
+};
+
+/// How to wait: spin briefly, then leave the core to others, and notice when the time is over.
+class Waiting {
+ public:
+  Waiting(Transport& transport, std::chrono::milliseconds timeout)
+      : transport_(transport), timeout_(timeout) {}
+
+  /// To be called after each attempt that completed nothing. Returns false when `timeout` has passed
+  /// since the last progress.
+  bool again() {
+    if (++attempts_ < spins) return true;
+    if (timeout_.count() > 0) {
+      const auto now = std::chrono::steady_clock::now();
+      if (attempts_ == spins) {
+        deadline_ = now + timeout_;
+      } else if (now > deadline_) {
+        return false;
+      }
+    }
+    transport_.idle(std::chrono::microseconds(200));
+    return true;
+  }
+  /// To be called after progress.
+  void progressed() { attempts_ = 0; }
+  bool spinning() const { return attempts_ < spins; }
+
+ private:
+  static constexpr std::uint32_t spins = 256;
+  Transport& transport_;
+  std::chrono::milliseconds timeout_;
+  std::chrono::steady_clock::time_point deadline_;
+  std::uint32_t attempts_ = 0;
+};
+
+}  // namespace baton

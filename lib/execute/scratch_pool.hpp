@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace baton {
+
+/// Scratch memory that is used again and again: blocks of powers of two bytes, aligned to 64.
+/// Not for several threads at once.
+class ScratchPool {
+ public:
+  /// At least `bytes` bytes with undefined contents; null for 0.
+  std::byte* take(std::size_t bytes);
+  /// Returns what take(bytes) gave.
+  void give(std::byte* block, std::size_t bytes) noexcept;
+
+  ScratchPool() = default;
+  ScratchPool(const ScratchPool&) = delete;
+  ScratchPool& operator=(const ScratchPool&) = delete;
+  ~ScratchPool();
+
+ private:
+  static constexpr std::size_t alignment = 64;
+  static std::size_t size_class(std::size_t bytes);
+  std::vector<std::vector<std::byte*>> free_{64};
+};
+
+}  // namespace baton

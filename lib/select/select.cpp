@@ -1,0 +1,84 @@
+#include "select.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "baton/error.hpp"
+#include "baton/schedule/passes.hpp"
+
+namespace baton {
+namespace {
+
+/// Pieces that are tried where the caller leaves the choice, in bytes. Two in flight of this size stay
+/// in a core's own cache.
+constexpr std::int64_t segments[] = {0, 32 << 10, 128 << 10};
+
+std::int64_t elements_of(std::int64_t bytes, std::size_t element_bytes) {
+  return bytes <= 0 ? 0 : std::max<std::int64_t>(1, bytes / static_cast<std::int64_t>(element_bytes));
+}
+
+Selection named(const Registry& registry, const Problem& problem, const Choice& choice,
+                const char* who) {
+  const Algorithm& algorithm = registry.find(problem.collective, choice.algorithm);
+  if (const std::string why = refusal(algorithm, problem); !why.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: algorithm {} {}", name(problem.collective), algorithm.name, why));
+  }
+  return {&algorithm, choice.segment, fmt::format("named by {}", who)};
+}
+
+}  // namespace
+
+Selection select(const Registry& registry, const Problem& problem, std::size_t element_bytes,
+                 const Choice& call, const Choice& option, const NetworkParameters& network) {
+  Selection chosen;
+  const Choice& choice = !call.algorithm.empty() ? call : option;
+  if (!choice.algorithm.empty()) {
+    chosen = named(registry, problem, choice, &choice == &call ? "the caller" : "the options");
+    if (chosen.segment >= 0) return chosen;
+  }
+  const std::int64_t forced = call.segment >= 0 ? call.segment : option.segment;
+  // Each rank of an uneven all_to_all sees other counts, so counts must not decide.
+  const bool by_cost = !(problem.collective == Collective::all_to_all && problem.uneven());
+  double least = std::numeric_limits<double>::infinity();
+  Selection best;
+  for (const Algorithm* algorithm : registry.of(problem.collective)) {
+    if (chosen.algorithm && algorithm != chosen.algorithm) continue;
+    if (!refusal(*algorithm, problem).empty()) continue;
+    for (const std::int64_t segment : segments) {
+      if (forced >= 0 && segment != 0) continue;
+      if (!by_cost && (best.algorithm || segment != 0)) continue;
+      const std::int64_t piece = forced >= 0 ? forced : segment;
+      if (piece == 0 && algorithm->pipelined && forced < 0) continue;
+      const double time = estimate(*algorithm, problem, element_bytes, piece, network);
+      if (time < least) {
+        least = time;
+        best = {algorithm, piece, fmt::format("least estimate, {:.3g} us", time * 1e6)};
+      }
+    }
+  }
+  if (!best.algorithm) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: expected an algorithm that serves {} ranks{}{}, found none among {}",
+                            name(problem.collective), problem.size, problem.uneven() ? ", uneven counts" : "",
+                            problem.commutative ? "" : ", an operation that does not commute",
+                            registry.of(problem.collective).size()));
+  }
+  if (chosen.algorithm) best.reason = chosen.reason;
+  return best;
+}
+
+Schedule scheduled(const Selection& selection, const Problem& problem, std::size_t element_bytes) {
+  const std::int64_t piece = elements_of(selection.segment, element_bytes);
+  if (!selection.algorithm->pipelined) return segmented(selection.algorithm->generate(problem), piece);
+  Problem blocks = problem;
+  if (piece > 0) {
+    const std::int64_t n = (problem.count + piece - 1) / piece;
+    blocks.blocks = static_cast<int>(std::clamp<std::int64_t>(n, 1, 1 << 20));
+  }
+  return selection.algorithm->generate(blocks);
+}
+
+}  // namespace baton

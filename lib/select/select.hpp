@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "../cost/cost.hpp"
+#include "baton/options.hpp"
+
+namespace baton {
+
+/// Which algorithm a call runs, in which pieces, and why.
+struct Selection {
+  const Algorithm* algorithm = nullptr;
+  std::int64_t segment = 0;  ///< bytes; 0: not cut
+  std::string reason;
+};
+
+/// Chooses by the caller's choice, else the option's, else the least estimate. Depends only on what
+/// is equal on all ranks. Throws Error(invalid_argument) for an unknown algorithm, listing those that
+/// exist, and for one that does not serve the problem.
+Selection select(const Registry& registry, const Problem& problem, std::size_t element_bytes,
+                 const Choice& call, const Choice& option, const NetworkParameters& network = {});
+
+/// The schedule of a selection, cut as it says.
+Schedule scheduled(const Selection& selection, const Problem& problem, std::size_t element_bytes);
+
+}  // namespace baton
