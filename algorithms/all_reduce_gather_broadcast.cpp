@@ -1,0 +1,39 @@
+#include "baton/schedule.hpp"
+
+namespace baton {
+
+/// Gather-broadcast all-reduce, the reference: every rank sends its vector to rank 0, which folds
+/// them as they arrive and sends the result to each.
+///
+/// Rounds   2(P-1).
+/// Sent     by rank 0: (P-1)n elements, by every other rank: n.
+/// Domain   any P >= 1, any count.
+/// Order    ((0 + 1) + 2) + …, in rank order, at rank 0 only.
+/// Scratch  none.
+/// Source   textbook.
+Schedule all_reduce_gather_broadcast(const Problem& p) {
+  ScheduleBuilder star(p);
+  const Region all = star.work();
+  for (int r = 1; r < p.size; ++r) {  // gather
+    if (p.rank == 0) star.recv_reduce(r, all);
+    if (p.rank == r) star.send(0, all);
+    star.end_round();
+  }
+  if (p.rank == 0) star.reduced(all);
+  for (int r = 1; r < p.size; ++r) {  // broadcast
+    if (p.rank == 0) star.send(r, all);
+    if (p.rank == r) star.recv(0, all);
+    star.end_round();
+  }
+  return star.finish("gather_broadcast");
+}
+
+Cost all_reduce_gather_broadcast_cost(const Problem& p) {
+  Cost cost;
+  cost.rounds = 2 * (p.size - 1);
+  cost.sent = p.rank == 0 ? (p.size - 1) * p.count : p.count;
+  cost.received = cost.sent;
+  return cost;
+}
+
+}  // namespace baton

@@ -1,0 +1,34 @@
+#include "baton/schedule.hpp"
+
+namespace baton {
+
+/// Dissemination barrier: in every round each rank tells the one twice as far as before that
+/// all whom it has heard of, directly or not, are there.
+///
+/// The token is overwritten by what arrives once it has been sent, and so the next message waits
+/// for all that came before: without that, nothing would order them.
+///
+/// Rounds   ceil(log2 P).  Sent and received by each rank: ceil(log2 P) elements.
+/// Domain   any P.
+/// Scratch  one element, besides slots.
+/// Source   Hensgen, Finkel & Manber, International Journal of Parallel Programming 17(1), 1988.
+Schedule barrier_dissemination(const Problem& p) {
+  ScheduleBuilder barrier(p);
+  const Region token = barrier.scratch(1);
+  barrier.copy(token, barrier.input());
+  for (int d = 1; d < p.size; d *= 2) {
+    barrier.send(p.rank_after(d), token);
+    barrier.recv_late(p.rank_before(d), token);
+    barrier.end_round();
+  }
+  return barrier.finish("dissemination");
+}
+
+Cost barrier_dissemination_cost(const Problem& p) {
+  Cost cost;
+  cost.rounds = cost.sent = cost.received = ceil_log2(p.size);
+  cost.scratch = 1;
+  return cost;
+}
+
+}  // namespace baton

@@ -1,0 +1,29 @@
+#include "baton/schedule.hpp"
+
+namespace baton {
+
+/// Linear broadcast: the root sends everything to each rank in turn.
+///
+/// Rounds   P-1.  Sent by the root: (P-1)n elements; received by each other rank: n.
+/// Domain   any P, root and count.
+/// Scratch  none.
+/// Source   folklore; the reference.
+Schedule broadcast_linear(const Problem& p) {
+  ScheduleBuilder star(p);
+  for (int i = 1; i < p.size; ++i) {
+    if (p.rank == p.root) star.send(p.rank_after(i), star.output());
+    if (p.rank_before(i) == p.root) star.recv(p.root, star.output());
+    star.end_round();
+  }
+  return star.finish("linear");
+}
+
+Cost broadcast_linear_cost(const Problem& p) {
+  Cost cost;
+  cost.rounds = p.size - 1;
+  cost.sent = p.rank == p.root ? (p.size - 1) * p.count : 0;
+  cost.received = p.rank == p.root ? 0 : p.count;
+  return cost;
+}
+
+}  // namespace baton

@@ -1,0 +1,33 @@
+#include "baton/schedule.hpp"
+
+namespace baton {
+
+/// Linear reduce: the root folds in the input of each rank in turn.
+///
+/// Rounds   P-1.  Sent by each rank but the root: n elements; received by the root: (P-1)n.
+/// Domain   any P, root and count.
+/// Order    rank order: the root folds ranks root-1 … 0 from the left, then root+1 … P-1 from the
+///          right.
+/// Scratch  none but slots.
+/// Source   folklore; the reference.
+Schedule reduce_linear(const Problem& p) {
+  ScheduleBuilder star(p);
+  for (int i = 1; i < p.size; ++i) {
+    const int source = i <= p.root ? p.root - i : i;
+    if (p.rank == source) star.send(p.root, star.work());
+    if (p.rank == p.root) star.recv_reduce(source, star.work());
+    star.end_round();
+  }
+  if (p.rank == p.root) star.reduced(star.work());
+  return star.finish("linear");
+}
+
+Cost reduce_linear_cost(const Problem& p) {
+  Cost cost;
+  cost.rounds = p.size - 1;
+  cost.sent = p.rank == p.root ? 0 : p.count;
+  cost.received = p.rank == p.root ? (p.size - 1) * p.count : 0;
+  return cost;
+}
+
+}  // namespace baton
