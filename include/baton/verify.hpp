@@ -12,17 +12,18 @@ namespace baton {
 
 /// Why a set of schedules is not a correct collective.
 enum class Flaw : std::uint8_t {
-  unmatched,      ///< a message that nobody receives or sends, or of another length
-  deadlock,       ///< a cycle, with synchronous sends and one message in flight per lane, peer, direction
-  hazard,         ///< two steps touch the same elements, one writes, and nothing orders them
-  bounds,         ///< a region outside its buffer
-  undefined,      ///< an element is read that nobody has written
-  contribution,   ///< an element of the result lacks a contribution, has one twice, or a foreign one
-  order,          ///< contributions are not in rank order although the operation does not commute
-  clobbered,      ///< an input, or a part of the output that holds no result, was overwritten
-  bytes,          ///< elements sent, received or of scratch differ from the documented formula
-  rounds,         ///< the longest path differs from the documented formula, or there is none
-  disagree,       ///< ranks end with different folds of one element, so not bit for bit equal
+  unmatched,     ///< a message that nobody receives or sends, or of another length
+  deadlock,      ///< a cycle, with synchronous sends and one message in flight per lane, peer,
+                 ///< direction
+  hazard,        ///< two steps touch the same elements, one writes, and nothing orders them
+  bounds,        ///< a region outside its buffer
+  undefined,     ///< an element is read that nobody has written
+  contribution,  ///< an element of the result lacks a contribution, has one twice, or a foreign one
+  order,         ///< contributions are not in rank order although the operation does not commute
+  clobbered,     ///< an input, or a part of the output that holds no result, was overwritten
+  bytes,         ///< elements sent, received or of scratch differ from the documented formula
+  rounds,        ///< the longest path differs from the documented formula, or there is none
+  disagree,      ///< ranks end with different folds of one element, so not bit for bit equal
 };
 std::string_view name(Flaw flaw);
 
@@ -35,8 +36,8 @@ struct Finding {
 
 struct Proof {
   std::vector<Finding> findings;  ///< empty: proved. At most one per kind of flaw and rank.
-  std::int64_t rounds = 0;        ///< longest path in the one-port model (see Cost); -1 if none exists
-  std::int64_t messages = 0;      ///< of all ranks
+  std::int64_t rounds = 0;    ///< longest path in the one-port model (see Cost); -1 if none exists
+  std::int64_t messages = 0;  ///< of all ranks
   bool holds() const { return findings.empty(); }
 };
 

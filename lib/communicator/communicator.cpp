@@ -83,38 +83,47 @@ Selection Communicator::State::selection(const Problem& problem, const Choice& c
   return selected;
 }
 
-const std::shared_ptr<CachedPlan>& Communicator::State::cached_plan(const Choice& choice) {
+CachedPlan& Communicator::State::keep(std::unique_ptr<CachedPlan> plan) {
+  bool evicted = false;
+  CachedPlan& kept = plans.insert(key, std::move(plan), evicted);
+  if (evicted) repeated.forget();
+  return kept;
+}
+
+CachedPlan& Communicator::State::cached_plan(const Choice& choice) {
   key.clear();
   arguments.append_to(key);
   if (!choice.algorithm.empty()) key.add_all(choice.algorithm);
   if (choice.segment >= 0) key.add(choice.segment);
-  if (const auto* found = plans.find(key)) return *found;
+  if (CachedPlan* found = plans.find(key)) return *found;
   const Problem problem = arguments.problem(rank, size);
   const std::size_t bytes = size_of(arguments.type);
   const Selection selected = selection(problem, choice);
   auto plan = std::make_shared<const Plan>(scheduled(selected, problem, bytes), bytes,
                                            arguments.input_sizes, arguments.output_sizes);
-  return plans.insert(key, std::make_shared<CachedPlan>(std::move(plan), selected.algorithm->name,
-                                                        selected.segment));
+  return keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name, selected.segment));
 }
 
-Execution Communicator::State::execute(const std::shared_ptr<CachedPlan>& plan, const Kernels& kernels,
+Execution Communicator::State::execute(CachedPlan& plan, const Kernels& kernels,
                                        std::span<std::byte* const> bases) {
-  Execution execution{plan, plan->take(options.window), kernels};
+  Execution execution{&plan, plan.take(options.window), kernels};
   const auto places = execution.run->bases();
-  places[scratch_base] = scratch.take(plan->plan->scratch_bytes());
-  places[slot_base] = scratch.take(plan->plan->slot_bytes());
+  if (!execution.run->has_scratch()) {
+    places[scratch_base] = scratch.take(plan.plan->scratch_bytes());
+    places[slot_base] = scratch.take(plan.plan->slot_bytes());
+  }
   std::copy(bases.begin(), bases.end(), places.begin() + first_tensor_base);
   return execution;
 }
 
 void Communicator::State::give_back(Execution& execution) noexcept {
   if (!execution.run) return;
-  const auto places = execution.run->bases();
-  scratch.give(places[scratch_base], execution.plan->plan->scratch_bytes());
-  scratch.give(places[slot_base], execution.plan->plan->slot_bytes());
+  if (!execution.run->has_scratch()) {
+    const auto places = execution.run->bases();
+    scratch.give(places[scratch_base], execution.plan->plan->scratch_bytes());
+    scratch.give(places[slot_base], execution.plan->plan->slot_bytes());
+  }
   execution.plan->give(std::move(execution.run));
-  execution.plan.reset();
 }
 
 Execution Communicator::State::internal(Collective collective, const char* algorithm, std::int64_t count,
@@ -122,7 +131,7 @@ Execution Communicator::State::internal(Collective collective, const char* algor
   key.clear();
   key.add(-100 - static_cast<std::int64_t>(collective));
   key.add(count);
-  const auto* found = plans.find(key);
+  CachedPlan* found = plans.find(key);
   if (!found) {
     Problem problem;
     problem.collective = collective;
@@ -132,27 +141,62 @@ Execution Communicator::State::internal(Collective collective, const char* algor
     const Schedule schedule = Registry::builtin().find(collective, algorithm).generate(problem);
     const std::int64_t input[] = {problem.input_extent()}, output[] = {problem.output_extent()};
     auto plan = std::make_shared<const Plan>(schedule, 1, input, output);
-    found = &plans.insert(key, std::make_shared<CachedPlan>(std::move(plan), algorithm, 0));
+    found = &keep(std::make_unique<CachedPlan>(std::move(plan), algorithm, 0));
   }
   return execute(*found, {}, bases);
+}
+
+Kernels Communicator::State::kernels(Collective collective, const Op& op, Datatype type) const {
+  Kernels kernels;
+  if (!reducing(collective)) return kernels;
+  if (op.kind == OpKind::user) {
+    kernels.user = op.function;
+    kernels.context = op.context;
+  } else {
+    kernels.fold = host::fold(op.kind, type);
+    if (op.kind == OpKind::avg) kernels.finish = host::finish(type);
+  }
+  return kernels;
+}
+
+template <class MakeCall>
+void Communicator::State::run_simple(const SimpleCall& simple, const void* input, void* output,
+                                     const Op& op, const Choice& choice, const MakeCall& make) {
+  const InUse in_use(*busy);
+  const bool plain = op.kind != OpKind::user && choice.algorithm.empty() && choice.segment < 0 &&
+                     !options.check && broken.empty();
+  RepeatedCalls::Entry& entry = repeated.at(simple);
+  auto* in = static_cast<std::byte*>(const_cast<void*>(input));
+  auto* out = static_cast<std::byte*>(output);
+  if (plain && entry.plan && entry.call == simple && entry.fits(in, out)) {
+    std::byte* const bases[] = {in, out};
+    blocking.execution() = execute(*entry.plan, entry.kernels, bases);
+    const int tag = next_tag();
+    blocking.begin(name(simple.collective).data(), sequence, tag);
+  } else {
+    prepare(blocking, with(make(), choice));
+    if (plain) {
+      const Execution& execution = blocking.execution();
+      const std::size_t bytes = size_of(arguments.type);
+      entry = {simple,
+               execution.plan,
+               execution.kernels,
+               static_cast<std::size_t>(arguments.input_sizes[0]) * bytes,
+               static_cast<std::size_t>(arguments.output_sizes[0]) * bytes,
+               arguments.in_place ? in - out : 0,
+               arguments.in_place};
+    }
+  }
+  run_blocking();
 }
 
 void Communicator::State::prepare(Operation& operation, const Call& call) {
   require_usable();
   const auto bind = [&] {
     arguments.bind(call, rank, size);
-    const auto& plan = cached_plan(call.choice);
-    Kernels kernels;
-    if (reducing(call.collective)) {
-      if (call.op.kind == OpKind::user) {
-        kernels.user = call.op.function;
-        kernels.context = call.op.context;
-      } else {
-        kernels.fold = host::fold(call.op.kind, arguments.type);
-        if (call.op.kind == OpKind::avg) kernels.finish = host::finish(arguments.type);
-      }
-    }
-    operation.execution() = execute(plan, kernels, arguments.bases);
+    CachedPlan& plan = cached_plan(call.choice);
+    operation.execution() =
+        execute(plan, kernels(call.collective, call.op, arguments.type), arguments.bases);
   };
   if (!options.check) {
     bind();
@@ -189,7 +233,7 @@ void Communicator::State::prepare_message(Operation& operation, StepKind kind, D
   key.add(peer);
   key.add(data.count);
   key.add(static_cast<std::int64_t>(size_of(data.type)));
-  const auto* found = plans.find(key);
+  CachedPlan* found = plans.find(key);
   if (!found) {
     Schedule::Header header;
     header.collective = Collective::broadcast;
@@ -209,7 +253,7 @@ void Communicator::State::prepare_message(Operation& operation, StepKind kind, D
     const std::int64_t none[] = {0}, output[] = {data.count};
     auto plan = std::make_shared<const Plan>(Schedule(header, steps, regions), size_of(data.type), none,
                                              output);
-    found = &plans.insert(key, std::make_shared<CachedPlan>(std::move(plan), "message", 0));
+    found = &keep(std::make_unique<CachedPlan>(std::move(plan), "message", 0));
   }
   std::byte* const bases[] = {nullptr, static_cast<std::byte*>(data.data)};
   operation.execution() = execute(*found, {}, bases);
@@ -245,8 +289,8 @@ void Communicator::State::prepare_schedule(Operation& operation, const Schedule&
   std::byte* const bases[] = {
       const_cast<std::byte*>(static_cast<const std::byte*>(input.data)),
       static_cast<std::byte*>(output.data)};
-  operation.execution() =
-      execute(std::make_shared<CachedPlan>(std::move(plan), header.algorithm, 0), kernels, bases);
+  uncached = std::make_unique<CachedPlan>(std::move(plan), header.algorithm, 0);
+  operation.execution() = execute(*uncached, kernels, bases);
   const int tag = next_tag();
   operation.begin(name(header.collective).data(), sequence, tag);
 }
@@ -484,8 +528,8 @@ Schedule Communicator::schedule(const Call& call) {
 
 Choice Communicator::chosen(const Call& call) {
   state_->arguments.bind(call, state_->rank, state_->size);
-  const auto& plan = state_->cached_plan(call.choice);
-  return {plan->algorithm, plan->segment};
+  const CachedPlan& plan = state_->cached_plan(call.choice);
+  return {plan.algorithm, plan.segment};
 }
 
 void Communicator::progress() {
@@ -515,14 +559,22 @@ Request Communicator::start_recv(Data data, int peer, int tag) {
 
 // --- collectives, by name ----------------------------------------------------------------------------
 
+namespace {
+SimpleCall simple(Collective collective, const ConstData& in, const Data& out, const Op& op = {}, int root = 0) {
+  return {collective, in.type, out.type, op.kind, root, in.count, out.count};
+}
+}  // namespace
+
 void Communicator::broadcast(Data data, int root, const Choice& choice) {
-  run(with(calls::broadcast(data, root), choice));
+  state_->run_simple(simple(Collective::broadcast, {}, data, {}, root), nullptr, data.data, {}, choice,
+                     [&] { return calls::broadcast(data, root); });
 }
 void Communicator::reduce(ConstData input, Data output, Op op, int root, const Choice& choice) {
   run(with(calls::reduce(input, output, op, root), choice));
 }
 void Communicator::all_reduce(ConstData input, Data output, Op op, const Choice& choice) {
-  run(with(calls::all_reduce(input, output, op), choice));
+  state_->run_simple(simple(Collective::all_reduce, input, output, op), input.data, output.data, op, choice,
+                     [&] { return calls::all_reduce(input, output, op); });
 }
 void Communicator::gather(ConstData input, Data output, int root, const Choice& choice) {
   run(with(calls::gather(input, output, root), choice));
@@ -543,7 +595,8 @@ void Communicator::scatter_v(ConstData input, Data output, std::span<const std::
   run(call);
 }
 void Communicator::all_gather(ConstData input, Data output, const Choice& choice) {
-  run(with(calls::all_gather(input, output), choice));
+  state_->run_simple(simple(Collective::all_gather, input, output), input.data, output.data, {}, choice,
+                     [&] { return calls::all_gather(input, output); });
 }
 void Communicator::all_gather(const ConstTensor& input, const Tensor& output, int dim, const Choice& choice) {
   run(with(calls::all_gather(input, output, dim), choice));
@@ -556,7 +609,8 @@ void Communicator::all_gather_v(ConstData input, Data output, std::span<const st
   run(call);
 }
 void Communicator::reduce_scatter(ConstData input, Data output, Op op, const Choice& choice) {
-  run(with(calls::reduce_scatter(input, output, op), choice));
+  state_->run_simple(simple(Collective::reduce_scatter, input, output, op), input.data, output.data, op, choice,
+                     [&] { return calls::reduce_scatter(input, output, op); });
 }
 void Communicator::reduce_scatter_v(ConstData input, Data output, std::span<const std::int64_t> counts,
                                     Op op, const Choice& choice) {
@@ -565,7 +619,8 @@ void Communicator::reduce_scatter_v(ConstData input, Data output, std::span<cons
   run(call);
 }
 void Communicator::all_to_all(ConstData input, Data output, const Choice& choice) {
-  run(with(calls::all_to_all(input, output), choice));
+  state_->run_simple(simple(Collective::all_to_all, input, output), input.data, output.data, {}, choice,
+                     [&] { return calls::all_to_all(input, output); });
 }
 void Communicator::all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim, int gather_dim,
                               const Choice& choice) {
@@ -588,7 +643,10 @@ void Communicator::scan(ConstData input, Data output, Op op, const Choice& choic
 void Communicator::exscan(ConstData input, Data output, Op op, const Choice& choice) {
   run(with(calls::exscan(input, output, op), choice));
 }
-void Communicator::barrier(const Choice& choice) { run(with(calls::barrier(), choice)); }
+void Communicator::barrier(const Choice& choice) {
+  state_->run_simple(simple(Collective::barrier, {}, {}), &state_->arguments.token, nullptr, {}, choice,
+                     [] { return calls::barrier(); });
+}
 
 void Communicator::broadcast(std::span<const Data> tensors, int root, const Choice& choice) {
   Call call = with(list_call(Collective::broadcast, tensors), choice);

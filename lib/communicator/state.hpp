@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <exception>
 #include <memory>
@@ -24,9 +25,51 @@ struct Family {
 
 /// A plan taken for one execution, with its scratch.
 struct Execution {
-  std::shared_ptr<CachedPlan> plan;
+  CachedPlan* plan = nullptr;
   std::unique_ptr<Run> run;
   Kernels kernels;
+};
+
+/// All that tells one simple call (plain buffers, built-in operation, no choice by the caller) from
+/// another, apart from addresses.
+struct SimpleCall {
+  Collective collective;
+  Datatype input_type, output_type;
+  OpKind op;
+  int root;
+  std::int64_t input_count, output_count;
+  bool operator==(const SimpleCall&) const = default;
+};
+
+/// Simple calls that were made before, with their plans: a repeated call needs no checks but of its
+/// addresses. Direct-mapped; forgotten when a plan is dropped.
+class RepeatedCalls {
+ public:
+  struct Entry {
+    SimpleCall call;
+    CachedPlan* plan = nullptr;
+    Kernels kernels;
+    std::size_t input_bytes, output_bytes;
+    std::ptrdiff_t in_place_distance;  ///< input - output, bytes
+    bool in_place;
+
+    /// Whether these addresses need no more than this entry knows.
+    bool fits(const std::byte* input, const std::byte* output) const {
+      if ((input_bytes > 0 && !input) || (output_bytes > 0 && !output)) return false;
+      if (in_place) return input - output == in_place_distance;
+      return input + input_bytes <= output || output + output_bytes <= input;
+    }
+  };
+  Entry& at(const SimpleCall& call) {
+    const auto mix = static_cast<std::uint64_t>(call.input_count + call.output_count) * 0x9e3779b97f4a7c15ull +
+                     static_cast<std::uint64_t>(call.collective) * 0xff51afd7ed558ccdull +
+                     static_cast<std::uint64_t>(call.op);
+    return entries_[mix >> 59];
+  }
+  void forget() { entries_ = {}; }
+
+ private:
+  std::array<Entry, 32> entries_{};
 };
 
 /// The comparison of a call among all ranks, before it runs: every rank's description of its call goes
@@ -113,13 +156,16 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::atomic<bool> own_busy{false};
   std::atomic<bool>* busy;    ///< own_busy, or the family's
   std::uint64_t sequence = 0;
+  int tag_turn = 0;
   std::string broken;         ///< why no further calls are possible
   PlanCache plans;
+  RepeatedCalls repeated;
   ScratchPool scratch;
   Arguments arguments;        ///< of the call being made
   PlanKey key;
   Operation blocking{*this};  ///< for calls that wait
   std::vector<std::unique_ptr<Operation>> idle_operations;
+  std::unique_ptr<CachedPlan> uncached;  ///< of the schedule that the caller gave
 
   /// Prepares a call in `operation`; with checking on, errors are kept for the other ranks to hear.
   void prepare(Operation& operation, const Call& call);
@@ -132,13 +178,19 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void require_usable() const;
 
   Selection selection(const Problem& problem, const Choice& choice) const;
-  const std::shared_ptr<CachedPlan>& cached_plan(const Choice& choice);
-  Execution execute(const std::shared_ptr<CachedPlan>& plan, const Kernels& kernels,
-                    std::span<std::byte* const> bases);
+  CachedPlan& cached_plan(const Choice& choice);
+  CachedPlan& keep(std::unique_ptr<CachedPlan> plan);
+  Execution execute(CachedPlan& plan, const Kernels& kernels, std::span<std::byte* const> bases);
+  Kernels kernels(Collective collective, const Op& op, Datatype type) const;
+  /// Runs a simple call: at once if it is a repeated one, else by way of `make()`, which describes it.
+  template <class MakeCall>
+  void run_simple(const SimpleCall& simple, const void* input, void* output, const Op& op,
+                  const Choice& choice, const MakeCall& make);
   void give_back(Execution& execution) noexcept;
   int next_tag() {
     ++sequence;
-    return user_tags + lanes * static_cast<int>(sequence % static_cast<std::uint64_t>(operation_tags));
+    tag_turn = tag_turn + 1 == operation_tags ? 0 : tag_turn + 1;
+    return user_tags + lanes * tag_turn;
   }
   /// Makes rank 0's agreed options everybody's.
   void agree_options();

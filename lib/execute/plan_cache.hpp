@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -33,7 +34,7 @@ class PlanKey {
   std::vector<std::int64_t> words_;
 };
 
-/// A plan and the runs that are idle; a run is taken for one execution and given back.
+/// A plan and its idle runs; a run is taken for one execution and given back.
 class CachedPlan {
  public:
   CachedPlan(std::shared_ptr<const Plan> plan, std::string algorithm, std::int64_t segment)
@@ -41,12 +42,17 @@ class CachedPlan {
     idle_.reserve(4);
   }
   std::unique_ptr<Run> take(int window) {
+    ++taken_;
     if (idle_.empty()) return std::make_unique<Run>(plan, window);
     std::unique_ptr<Run> run = std::move(idle_.back());
     idle_.pop_back();
     return run;
   }
-  void give(std::unique_ptr<Run> run) { idle_.push_back(std::move(run)); }
+  void give(std::unique_ptr<Run> run) {
+    --taken_;
+    idle_.push_back(std::move(run));
+  }
+  bool in_use() const { return taken_ > 0; }
 
   const std::shared_ptr<const Plan> plan;
   const std::string algorithm;
@@ -54,50 +60,51 @@ class CachedPlan {
 
  private:
   std::vector<std::unique_ptr<Run>> idle_;
+  int taken_ = 0;
 };
 
-/// The plans that were used last. Bounded: the one not used for longest goes first.
+/// The plans that were used last. Bounded, but for plans in use: the one not used for longest goes
+/// first.
 class PlanCache {
  public:
   explicit PlanCache(std::size_t bound) : bound_(bound < 1 ? 1 : bound) {}
 
   /// The plan of this key, or null.
-  const std::shared_ptr<CachedPlan>* find(const PlanKey& key) {
-    if (last_ && last_->first == key) return &last_->second.plan;
+  CachedPlan* find(const PlanKey& key) {
     const auto found = plans_.find(key);
     if (found == plans_.end()) return nullptr;
-    last_ = &*found;
-    last_->second.used = ++clock_;
-    return &last_->second.plan;
+    found->second.used = ++clock_;
+    return found->second.plan.get();
   }
-  const std::shared_ptr<CachedPlan>& insert(const PlanKey& key, std::shared_ptr<CachedPlan> plan) {
-    if (plans_.size() >= bound_) evict();
-    last_ = &*plans_.insert_or_assign(key, Entry{std::move(plan), ++clock_}).first;
-    return last_->second.plan;
+  /// Keeps a plan. `evicted` tells whether another had to go.
+  CachedPlan& insert(const PlanKey& key, std::unique_ptr<CachedPlan> plan, bool& evicted) {
+    evicted = plans_.size() >= bound_ && evict();
+    return *plans_.insert_or_assign(key, Entry{std::move(plan), ++clock_}).first->second.plan;
   }
   std::size_t size() const { return plans_.size(); }
 
  private:
   struct Entry {
-    std::shared_ptr<CachedPlan> plan;
+    std::unique_ptr<CachedPlan> plan;
     std::uint64_t used;
   };
   struct Hash {
     std::size_t operator()(const PlanKey& key) const { return key.hash(); }
   };
-  void evict() {
-    auto oldest = plans_.begin();
+  bool evict() {
+    auto oldest = plans_.end();
     for (auto i = plans_.begin(); i != plans_.end(); ++i) {
-      if (i->second.used < oldest->second.used) oldest = i;
+      if (i->second.plan->in_use()) continue;
+      if (oldest == plans_.end() || i->second.used < oldest->second.used) oldest = i;
     }
-    last_ = nullptr;
+    if (oldest == plans_.end()) return false;
     plans_.erase(oldest);
+    return true;
   }
 
   std::size_t bound_;
   std::uint64_t clock_ = 0;
   std::unordered_map<PlanKey, Entry, Hash> plans_;
-  std::pair<const PlanKey, Entry>* last_ = nullptr;
 };
 
 }  // namespace baton

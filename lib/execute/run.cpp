@@ -13,6 +13,7 @@ namespace baton {
 namespace {
 
 constexpr std::uint32_t largest_window = 32;
+constexpr std::size_t most_own_scratch = 4096;  // bytes
 
 std::string describe(const Plan::Item& item) {
   return fmt::format("{} {} B, lane {}", name(item.kind), item.bytes, item.lane);
@@ -31,6 +32,13 @@ Run::Run(std::shared_ptr<const Plan> plan, int window)
   flights_.resize(streams_.size() * window_);
   active_.reserve(flights_.size());
   local_.resize(plan_->items().size() - plan_->messages().size());
+  // Slots behind scratch, both aligned well enough for any element.
+  const std::size_t slots_at = (plan_->scratch_bytes() + 63) / 64 * 64;
+  if (slots_at + plan_->slot_bytes() <= most_own_scratch) {
+    own_scratch_.resize(slots_at + plan_->slot_bytes() + 1);
+    bases_[scratch_base] = own_scratch_.data();
+    bases_[slot_base] = own_scratch_.data() + slots_at;
+  }
 }
 
 void Run::start(Transport& transport, const Kernels& kernels, int tag) {

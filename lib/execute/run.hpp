@@ -34,6 +34,8 @@ class Run {
   const Plan& plan() const { return *plan_; }
   /// Base addresses, to be set before start(): scratch, slots, inputs, outputs.
   std::span<std::byte*> bases() { return bases_; }
+  /// Whether the run is so small that it keeps scratch and slots of its own, already set.
+  bool has_scratch() const { return !own_scratch_.empty(); }
 
   /// Posts what can be posted. Messages carry tags `tag` + lane.
   void start(Transport& transport, const Kernels& kernels, int tag);
@@ -76,6 +78,7 @@ class Run {
   int tag_ = 0;
   std::size_t completed_ = 0;
   std::vector<std::byte*> bases_;
+  std::vector<std::byte> own_scratch_;
   std::vector<std::uint32_t> initial_waits_, waits_;
   std::vector<StreamState> streams_;
   std::vector<Flight> flights_;         // stream s owns [s * window, (s + 1) * window)

@@ -137,7 +137,7 @@ struct ScheduleBuilder::State {
       const Region own = chunk_of_rank();
       const std::int64_t own_end = own.offset + own.block;
       if (begin < own.offset) {
-        append_scratch(begin, std::min(end, own.offset), 0, p.total_count() - own.block, out);
+        append_scratch(begin, std::min(end, own.offset), 0, p.input_extent() - own.block, out);
       }
       if (const std::int64_t b = std::max(begin, own.offset), e = std::min(end, own_end); b < e) {
         if (p.aliased()) {
@@ -147,7 +147,7 @@ struct ScheduleBuilder::State {
         }
       }
       if (end > own_end) {
-        append_scratch(std::max(begin, own_end), end, own.block, p.total_count() - own.block, out);
+        append_scratch(std::max(begin, own_end), end, own.block, p.input_extent() - own.block, out);
       }
     } else if (p.collective == Collective::reduce && p.rank != p.root) {
       append_scratch(begin, end, 0, p.count, out);
@@ -295,7 +295,7 @@ Region ScheduleBuilder::output() const {
 Region ScheduleBuilder::work() const {
   const Problem& p = state_->p;
   return contiguous(Buffer::work, 0,
-                    p.collective == Collective::reduce_scatter ? p.total_count() : p.count);
+                    p.collective == Collective::reduce_scatter ? p.input_extent() : p.count);
 }
 
 Chunks ScheduleBuilder::input_blocks() const {
@@ -360,6 +360,9 @@ void ScheduleBuilder::recv_reduce(int peer, const Regions& regions, Side message
 }
 void ScheduleBuilder::recv_reduce(int peer, const Region& into, const Region& own, Side message) {
   state_->recv_reduce(peer, {&into, 1}, {&own, 1}, message);
+}
+void ScheduleBuilder::recv_reduce(int peer, const Regions& into, const Regions& own, Side message) {
+  state_->recv_reduce(peer, into, own, message);
 }
 void ScheduleBuilder::recv_late(int peer, const Region& region) {
   state_->recv_late(peer, {&region, 1});

@@ -82,7 +82,7 @@ class BufferAccesses {
       });
     }
     edges_.sort();
-    cells_.assign(edges_.size(), none);
+    cells_.assign(edges_.size(), {});
   }
 
   /// Appends to `found` the earlier steps that `step` must wait for, and remembers the access.
@@ -100,16 +100,29 @@ class BufferAccesses {
   struct Access {
     std::int64_t row, row_end;
     std::uint32_t step, next;
-    bool write, assumed;
+    bool assumed;
+  };
+  /// Heads of the lists of writes and of reads.
+  struct Cell {
+    std::uint32_t writes = none, reads = none;
   };
 
-  void visit(std::uint32_t& head, std::uint32_t step, const Rectangle& r, bool write,
+  void visit(Cell& cell, std::uint32_t step, const Rectangle& r, bool write,
              std::vector<std::uint32_t>& found, std::int64_t& assumed) {
+    follow(cell.writes, step, r, write, found, assumed);
+    if (write) follow(cell.reads, step, r, write, found, assumed);
+    std::uint32_t& head = write ? cell.writes : cell.reads;
+    pool_.push_back({r.row, r.row_end, step, head, r.assumed});
+    head = static_cast<std::uint32_t>(pool_.size() - 1);
+  }
+
+  /// Appends the steps of a list that meet `r`; if `r` is written, those that it hides are dropped.
+  void follow(std::uint32_t& head, std::uint32_t step, const Rectangle& r, bool write,
+              std::vector<std::uint32_t>& found, std::int64_t& assumed) {
     std::uint32_t* link = &head;
     while (*link != none) {
       Access& earlier = pool_[*link];
-      const bool meets = earlier.row < r.row_end && r.row < earlier.row_end;
-      if (meets && (write || earlier.write) && earlier.step != step) {
+      if (earlier.row < r.row_end && r.row < earlier.row_end && earlier.step != step) {
         found.push_back(earlier.step);
         if (r.assumed || earlier.assumed) ++assumed;
       }
@@ -120,9 +133,6 @@ class BufferAccesses {
         link = &earlier.next;
       }
     }
-    const auto index = static_cast<std::uint32_t>(pool_.size());
-    pool_.push_back({r.row, r.row_end, step, head, write, r.assumed});
-    head = index;
   }
 
   template <class Visit>
@@ -151,7 +161,8 @@ class BufferAccesses {
       return;
     }
     if (column > 0) {
-      visit({column, width_, row++, row + 1, assumed});
+      visit({column, width_, row, row + 1, assumed});
+      ++row;
       length -= width_ - column;
     }
     if (const std::int64_t rows = length / width_; rows > 0) {
@@ -164,7 +175,7 @@ class BufferAccesses {
 
   std::int64_t width_ = std::numeric_limits<std::int64_t>::max();
   Edges edges_{0};
-  std::vector<std::uint32_t> cells_;  // head of each cell's list
+  std::vector<Cell> cells_;
   std::vector<Access> pool_;
 };
 

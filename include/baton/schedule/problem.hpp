@@ -72,8 +72,8 @@ struct Problem {
   bool average = false;     ///< the reduction ends with a `finish` step (division by size)
   int blocks = 1;           ///< for algorithms that are pipelined by structure
 
-  /// Where the buffer of `size` blocks is a tensor cut along a dimension, each block has this many
-  /// rows (the product of the dimensions before it): row j of block i lies at
+  /// all_gather's output and all_to_all's buffers may be tensors cut along any dimension: each block
+  /// then has this many rows (the product of the dimensions before it): row j of block i lies at
   /// (j * size + i) * (count / rows).
   std::int64_t input_rows = 1;
   std::int64_t output_rows = 1;
