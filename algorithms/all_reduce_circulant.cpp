@@ -53,8 +53,9 @@ Cost all_reduce_circulant_cost(const Problem& p) {
   cost.sent = p.count - chunk_count(p.count, p.size, p.rank);
   for (int k = 1; k <= ceil_log2(p.size); ++k) {
     const int far = skip(p.size, k - 1) - skip(p.size, k);
-    cost.sent += before(p.rank + far) - before(p.rank);
+    cost.folded += before(p.rank + far) - before(p.rank);
   }
+  cost.sent += cost.folded;
   cost.received = cost.sent;
   return cost;
 }

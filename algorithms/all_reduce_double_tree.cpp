@@ -123,6 +123,7 @@ Cost all_reduce_double_tree_cost(const Problem& p) {
   const int neighbours = inner.children + (inner.parent >= 0);
   cost.sent = neighbours * chunk_count(p.count, 2, inner.tree) + chunk_count(p.count, 2, leaf.tree);
   cost.received = cost.sent;
+  cost.folded = inner.children * chunk_count(p.count, 2, inner.tree);
   return cost;
 }
 

@@ -33,6 +33,7 @@ Cost all_reduce_gather_broadcast_cost(const Problem& p) {
   cost.rounds = 2 * (p.size - 1);
   cost.sent = p.rank == 0 ? (p.size - 1) * p.count : p.count;
   cost.received = cost.sent;
+  cost.folded = p.rank == 0 ? cost.received : 0;
   return cost;
 }
 

@@ -63,6 +63,7 @@ Cost all_reduce_in_order_cost(const Problem& p) {
     cost.sent += before(p.rank + far) - before(p.rank);
   }
   cost.received = (p.size - 1) * own + p.count - own;
+  cost.folded = (p.size - 1) * own;
   cost.scratch = p.rank == p.size - 1 ? 0 : own;
   return cost;
 }

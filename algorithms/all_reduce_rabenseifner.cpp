@@ -78,15 +78,17 @@ Cost all_reduce_rabenseifner_cost(const Problem& p) {
   const int group = paired ? p.rank / 2 : p.rank - pairs;
   Cost cost;
   cost.rounds = 2 * ceil_log2(groups) + (pairs > 0 ? 2 : 0);
-  if (paired) cost.sent = p.count;
   if (!odd) {
+    if (paired) cost.folded = p.count;
     Part part{0, groups};
     for (int distance = 1; distance < groups; distance *= 2) {
       part = part.half((group & distance) != 0);
-      cost.sent += chunk_offset(p.count, groups, part.first + part.n) -
-                   chunk_offset(p.count, groups, part.first);
+      cost.folded += chunk_offset(p.count, groups, part.first + part.n) -
+                     chunk_offset(p.count, groups, part.first);
     }
-    cost.sent += p.count - chunk_count(p.count, groups, part.first);
+    cost.sent = cost.folded + p.count - chunk_count(p.count, groups, part.first);
+  } else {
+    cost.sent = p.count;
   }
   cost.received = cost.sent;
   return cost;

@@ -53,6 +53,7 @@ Cost all_reduce_recursive_doubling_cost(const Problem& p) {
   cost.rounds = ceil_log2(groups) + (pairs > 0 ? 2 : 0);
   cost.sent = odd ? p.count : (ceil_log2(groups) + (paired ? 1 : 0)) * p.count;
   cost.received = cost.sent;
+  cost.folded = odd ? 0 : cost.sent;
   return cost;
 }
 

@@ -36,6 +36,7 @@ Cost all_reduce_ring_cost(const Problem& p) {
   cost.rounds = 2 * (p.size - 1);
   cost.sent = 2 * p.count - chunk(p.rank + 1) - chunk(p.rank + 2);
   cost.received = 2 * p.count - chunk(p.rank) - chunk(p.rank + 1);
+  cost.folded = p.count - chunk(p.rank);
   return cost;
 }
 

@@ -42,6 +42,7 @@ Cost all_reduce_tree_cost(const Problem& p) {
   cost.rounds = 2 * ceil_log2(p.size);
   cost.sent = neighbours * p.count;
   cost.received = cost.sent;
+  cost.folded = (neighbours - (p.rank != 0)) * p.count;
   return cost;
 }
 

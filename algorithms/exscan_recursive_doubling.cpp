@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "baton/schedule.hpp"
 
 namespace baton {
@@ -46,6 +48,10 @@ Cost exscan_recursive_doubling_cost(const Problem& p) {
   cost.rounds = ceil_log2(p.size);
   cost.sent = ceil_log2(p.size - p.rank) * p.count;
   cost.received = ceil_log2(p.rank + 1) * p.count;
+  if (p.rank > 0) {  // all that arrives but the first, and what is sent but the first
+    const int folds = ceil_log2(p.rank + 1) - 1 + std::max(0, ceil_log2(p.size - p.rank) - 1);
+    cost.folded = folds * p.count;
+  }
   if (inner) cost.scratch = ((p.rank < p.size - 2) + p.in_place) * p.count;
   return cost;
 }

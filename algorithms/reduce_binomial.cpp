@@ -43,6 +43,7 @@ Cost reduce_binomial_cost(const Problem& p) {
   cost.rounds = ceil_log2(p.size) + forward;
   cost.sent = (v != 0 || forward) ? p.count : 0;
   cost.received = (ceil_log2(subtree) + (forward && p.rank == p.root)) * p.count;
+  cost.folded = ceil_log2(subtree) * p.count;
   cost.scratch = subtree > 1 && p.rank != p.root ? p.count : 0;
   return cost;
 }

@@ -39,6 +39,7 @@ Cost reduce_chain_cost(const Problem& p) {
   cost.rounds = p.size - 1 + forward;
   cost.sent = (v != 0 || forward) ? p.count : 0;
   cost.received = (!last + (forward && p.rank == p.root)) * p.count;
+  cost.folded = last ? 0 : p.count;
   cost.scratch = !last && p.rank != p.root ? p.count : 0;
   return cost;
 }

@@ -54,8 +54,8 @@ Cost reduce_circulant_cost(const Problem& p) {
   Cost cost;
   cost.rounds = 2 * ceil_log2(p.size);
   cost.sent = p.count - elements(v, 1) + (v == 0 ? 0 : elements(v, subtree));
-  for (int s = p.size; s > 1; s = (s + 1) / 2) cost.received += elements(v, s / 2);
-  cost.received += elements(v + 1, subtree - 1);
+  for (int s = p.size; s > 1; s = (s + 1) / 2) cost.folded += elements(v, s / 2);
+  cost.received = cost.folded + elements(v + 1, subtree - 1);
   if (v != 0 && elements(v, p.size / 2) > 0) cost.scratch = p.count;
   return cost;
 }

@@ -27,6 +27,7 @@ Cost reduce_linear_cost(const Problem& p) {
   cost.rounds = p.size - 1;
   cost.sent = p.rank == p.root ? 0 : p.count;
   cost.received = p.rank == p.root ? (p.size - 1) * p.count : 0;
+  cost.folded = cost.received;
   return cost;
 }
 

@@ -72,6 +72,7 @@ Cost reduce_scatter_circulant_cost(const Problem& p) {
   for (int k = 1; k <= ceil_log2(p.size); ++k) {
     cost.received += elements(p, 0, skip(p.size, k - 1) - skip(p.size, k));
   }
+  cost.folded = cost.received;
   cost.scratch = elements(p, 1, p.size / 2);
   return cost;
 }

@@ -42,6 +42,7 @@ Cost reduce_scatter_linear_cost(const Problem& p) {
   cost.rounds = p.size - 1;
   cost.sent = p.total_count() - p.count;
   cost.received = (p.size - 1) * p.count;
+  cost.folded = cost.received;
   cost.scratch = p.rank == p.size - 1 ? 0 : p.count;
   return cost;
 }

@@ -128,6 +128,7 @@ Cost reduce_scatter_recursive_halving_cost(const Problem& p) {
     cost.received += elements(p, g.first(group), g.first(group + distance));
   }
   cost.sent = p.total_count() - p.count;  // of a pair too: its other block goes to the odd rank
+  cost.folded = cost.received;
   cost.scratch = elements(p, g.first_summed(), g.end_summed()) - p.count;
   return cost;
 }

@@ -56,6 +56,7 @@ Cost reduce_scatter_ring_cost(const Problem& p) {
   cost.rounds = p.size - 1;
   cost.sent = p.total_count() - p.count;
   cost.received = p.total_count() - p.block_count(p.rank_before(1));
+  cost.folded = cost.received;
   cost.scratch = holding_buffers(p) * largest_block(p);
   return cost;
 }

@@ -30,6 +30,7 @@ Cost scan_recursive_doubling_cost(const Problem& p) {
   cost.rounds = ceil_log2(p.size);
   cost.sent = ceil_log2(p.size - p.rank) * p.count;
   cost.received = ceil_log2(p.rank + 1) * p.count;
+  cost.folded = cost.received;
   return cost;
 }
 
