@@ -119,6 +119,7 @@ Cost all_reduce_double_tree_cost(const Problem& p) {
     if (even >> k & 1u) ready = 1 + std::max(ready + 1, 2 * k - 2);
   }
   cost.rounds = 2 * ready;
+  cost.path = cost.rounds * chunk_count(p.count, 2, 0);
   const Place inner = inner_place(p), leaf = leaf_place(p);
   const int neighbours = inner.children + (inner.parent >= 0);
   cost.sent = neighbours * chunk_count(p.count, 2, inner.tree) + chunk_count(p.count, 2, leaf.tree);

@@ -31,6 +31,7 @@ Schedule all_reduce_gather_broadcast(const Problem& p) {
 Cost all_reduce_gather_broadcast_cost(const Problem& p) {
   Cost cost;
   cost.rounds = 2 * (p.size - 1);
+  cost.path = cost.rounds * p.count;
   cost.sent = p.rank == 0 ? (p.size - 1) * p.count : p.count;
   cost.received = cost.sent;
   cost.folded = p.rank == 0 ? cost.received : 0;

@@ -40,6 +40,7 @@ Cost all_reduce_tree_cost(const Problem& p) {
   }
   Cost cost;
   cost.rounds = 2 * ceil_log2(p.size);
+  cost.path = cost.rounds * p.count;
   cost.sent = neighbours * p.count;
   cost.received = cost.sent;
   cost.folded = (neighbours - (p.rank != 0)) * p.count;

@@ -25,6 +25,7 @@ Cost broadcast_chain_cost(const Problem& p) {
   const int v = p.modulo(p.rank - p.root);
   Cost cost;
   cost.rounds = p.size - 1;
+  cost.path = cost.rounds * p.count;
   cost.sent = v < p.size - 1 ? p.count : 0;
   cost.received = v == 0 ? 0 : p.count;
   return cost;

@@ -37,6 +37,7 @@ Cost reduce_chain_cost(const Problem& p) {
   const bool forward = head != p.root, last = v == p.size - 1;
   Cost cost;
   cost.rounds = p.size - 1 + forward;
+  cost.path = cost.rounds * p.count;
   cost.sent = (v != 0 || forward) ? p.count : 0;
   cost.received = (!last + (forward && p.rank == p.root)) * p.count;
   cost.folded = last ? 0 : p.count;

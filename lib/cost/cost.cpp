@@ -15,14 +15,14 @@ double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t 
     const auto rounds = static_cast<double>(cost.rounds);
     const double volume = static_cast<double>(std::max(cost.sent, cost.received)) * bytes;
     const double folded = static_cast<double>(cost.folded) * bytes;
-    double time = rounds * network.latency + volume * network.per_byte;
+    const double path = std::max(volume, static_cast<double>(cost.path) * bytes);
+    double time = rounds * network.latency;
     if (segment > 0 && volume > static_cast<double>(segment)) {
       const auto piece = static_cast<double>(segment);
-      time += rounds * piece * network.per_byte + volume / piece * network.per_message +
+      time += (rounds * piece + volume) * network.per_byte + volume / piece * network.per_message +
               0.5 * folded * network.fold_per_byte;
     } else {
-      const auto both = static_cast<double>(cost.sent + cost.received) * bytes - volume;
-      time += 0.5 * both * network.per_byte + folded * network.fold_per_byte;
+      time += path * network.per_byte + folded * network.fold_per_byte;
     }
     worst = std::max(worst, time);
   }

@@ -18,9 +18,9 @@ struct NetworkParameters {
 /// Estimated time of an algorithm on its busiest rank among a few (root, first, middle, last), in
 /// seconds, with messages cut into pieces of `segment` bytes (0: not cut). The same on all ranks.
 ///
-/// A schedule of R rounds in which a rank sends (or receives) at most V bytes takes about
-/// R latencies and the V bytes; cut into segments, the R rounds of one segment and, behind them, the V
-/// bytes. What a rank folds is added, unless pieces are folded while the next arrive.
+/// A schedule of R rounds takes about R latencies and the bytes of its longest path; cut into
+/// segments, R rounds of one segment and, behind them, the bytes of the busiest rank, half of whose
+/// folds hide behind the pieces that arrive meanwhile.
 double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t element_bytes,
                 std::int64_t segment, const NetworkParameters& network);
 

@@ -21,6 +21,9 @@ struct Cost {
   std::int64_t received = 0;  ///< elements received by this rank
   std::int64_t scratch = 0;   ///< elements of scratch, slots not counted
   std::int64_t folded = 0;    ///< elements that this rank folds
+  /// Elements of the messages along the longest path, about, for choosing among algorithms; 0: as
+  /// many as the busiest rank sends or receives.
+  std::int64_t path = 0;
 };
 
 /// One row of the registry.
