@@ -1,0 +1,36 @@
+#pragma once
+/// The vector kernels by instruction set. `target` is one of Highway's target bits; null where the
+/// operation is not defined on the type, or the type is not of the group.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "baton/memory.hpp"
+
+// Where the compiler may use all of AVX3_DL (-march=native), Highway 1.0 wants to be asked for it.
+#if defined(__AVX512VBMI2__) && !defined(HWY_WANT_AVX3_DL)
+#define HWY_WANT_AVX3_DL
+#endif
+#include "hwy/targets.h"
+
+namespace baton::host {
+
+FoldFunction integer_fold(OpKind op, Datatype type, std::int64_t target);
+FoldFunction float_fold(OpKind op, Datatype type, std::int64_t target);  ///< f32, f64
+FoldFunction half_fold(OpKind op, Datatype type, std::int64_t target);   ///< f16, bf16
+FinishFunction float_finish(Datatype type, std::int64_t target);
+FinishFunction half_finish(Datatype type, std::int64_t target);
+
+/// The entry for a target in a table that HWY_EXPORT made.
+template <class Function, std::size_t entries>
+Function for_target(Function const (&table)[entries], std::int64_t target) {
+  if constexpr (entries == 1) {
+    return table[0];  // only one target was compiled
+  } else {
+    hwy::ChosenTarget chosen;
+    chosen.Update(target);
+    return table[chosen.GetIndex()];
+  }
+}
+
+}  // namespace baton::host

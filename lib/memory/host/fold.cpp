@@ -1,0 +1,60 @@
+/// Choice of the instruction set.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <vector>
+
+#include "baton/error.hpp"
+#include "baton/memory.hpp"
+#include "dispatch.hpp"
+
+namespace baton::host {
+namespace {
+
+/// Highway's targets that were compiled and that this machine has, best first.
+const std::vector<std::int64_t>& levels() {
+  static const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  return targets;
+}
+
+std::int64_t target_of(int level) {
+  if (level < 0 || level >= simd_level_count())
+    throw Error(ErrorCode::invalid_argument, fmt::format("SIMD level: expected 0 to {}; found {}",
+                                                         simd_level_count() - 1, level));
+  return levels()[static_cast<std::size_t>(level)];
+}
+
+}  // namespace
+
+int simd_level_count() { return static_cast<int>(levels().size()); }
+const char* simd_level_name(int level) { return hwy::TargetName(target_of(level)); }
+
+FoldFunction fold(OpKind op, Datatype type, int simd_level) {
+  const std::int64_t target = target_of(simd_level);
+  if (!is_float(type)) return integer_fold(op, type, target);
+  return size_of(type) == 2 ? half_fold(op, type, target) : float_fold(op, type, target);
+}
+
+FinishFunction finish(Datatype type, int simd_level) {
+  const std::int64_t target = target_of(simd_level);
+  if (!is_float(type)) return reference_finish(type);
+  return size_of(type) == 2 ? half_finish(type, target) : float_finish(type, target);
+}
+
+FoldFunction fold(OpKind op, Datatype type) {
+  using Table = std::array<std::array<FoldFunction, datatype_count>, builtin_op_count>;
+  static const Table best = [] {
+    Table table;
+    for (std::size_t i = 0; i < table.size(); ++i)
+      for (std::size_t j = 0; j < table[i].size(); ++j)
+        table[i][j] = fold(static_cast<OpKind>(i), static_cast<Datatype>(j), 0);
+    return table;
+  }();
+  if (op == OpKind::user) return nullptr;
+  return best[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)];
+}
+
+FinishFunction finish(Datatype type) { return finish(type, 0); }
+
+}  // namespace baton::host

@@ -1,0 +1,43 @@
+/// Folds and division of f32 and f64.
+
+#include "dispatch.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "memory/host/fold_float.cpp"
+#include "hwy/foreach_target.h"  // compiles this file once per instruction set
+
+#include "kernels-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace baton::host::HWY_NAMESPACE {
+
+FoldFunction float_fold_here(OpKind op, Datatype type) {
+  if (type == Datatype::f32) return select<Kernel, float>(op);
+  if (type == Datatype::f64) return select<Kernel, double>(op);
+  return nullptr;
+}
+
+FinishFunction float_finish_here(Datatype type) {
+  if (type == Datatype::f32) return &finish<float>;
+  if (type == Datatype::f64) return &finish<double>;
+  return nullptr;
+}
+
+}  // namespace baton::host::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace baton::host {
+
+HWY_EXPORT(float_fold_here);
+FoldFunction float_fold(OpKind op, Datatype type, std::int64_t target) {
+  return for_target(HWY_DISPATCH_TABLE(float_fold_here), target)(op, type);
+}
+
+HWY_EXPORT(float_finish_here);
+FinishFunction float_finish(Datatype type, std::int64_t target) {
+  return for_target(HWY_DISPATCH_TABLE(float_finish_here), target)(type);
+}
+
+}  // namespace baton::host
+#endif
