@@ -19,6 +19,12 @@ namespace baton {
 
 /// A transport over a duplicate of `communicator`, which must not be an intercommunicator. MPI must
 /// be initialised, and be finalised after the transport is gone. Collective over `communicator`.
+/// Throws Error(invalid_argument, transport).
+///
+/// Messages longer than the room of their receiver are where MPI libraries fall short. Open MPI 4
+/// between ranks of one host writes beyond the room before it reports them. MPICH reports them to
+/// the error handler of MPI_COMM_WORLD, which ends the program unless it is MPI_ERRORS_RETURN.
+/// Calls that may differ between ranks are therefore made with Options::check.
 std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator);
 
 }  // namespace baton

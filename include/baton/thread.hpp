@@ -1,6 +1,8 @@
 #pragma once
 /// Ranks as threads of one process.
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -9,18 +11,22 @@
 
 namespace baton {
 
-/// How thread ranks may be disturbed, for tests: delivery and completion are delayed at random.
 struct ThreadOptions {
-  std::uint64_t seed = 0;  ///< 0: no delays
-  /// Messages of at most this many bytes are copied at once and complete without their receiver.
+  /// Not 0, for tests: delivery and completion are delayed at random, as this seed says, and
+  /// messages of at most `eager_bytes` wait for their receiver at random.
+  std::uint64_t seed = 0;
+  /// Messages of at most this many bytes are copied at once and complete without their receiver, as
+  /// long as the sender has a free buffer: it has 64.
   std::size_t eager_bytes = 4096;
 };
 
-/// Transports of `size` ranks in one process, in rank order; each is used by its own thread.
+/// Transports of `size` ranks in one process, in rank order; each is used by its own thread. Throws
+/// Error(invalid_argument) if size is less than 1.
 std::vector<std::unique_ptr<Transport>> thread_transports(int size, const ThreadOptions& = {});
 
 /// Runs `body` on `size` threads, each with its rank's transport, and returns when all have
 /// returned. If any throws, all are joined and the exception of the lowest rank is thrown on.
+/// Throws Error(transport), before any `body` runs, if the system does not allow so many threads.
 void run_threads(int size, const std::function<void(std::unique_ptr<Transport>)>& body,
                  const ThreadOptions& = {});
 

@@ -9,24 +9,25 @@
 
 namespace baton {
 
-/// What a transport can do. What it cannot do is asked here first, never discovered by an exception.
+/// What a transport can do. What it cannot do is asked here first, never discovered by an
+/// exception.
 struct Capabilities {
-  std::string name;          ///< "thread", "mpi"
-  int tags = 32767;          ///< tags 0 … tags - 1 may be used
-  bool concurrent = true;    ///< different communicators may be used by different threads at once
-  bool cancels = true;       ///< cancel() ends a request; otherwise it stays pending
+  std::string name;        ///< "thread", "mpi"
+  int tags = 32767;        ///< tags 0 … tags - 1 may be used
+  bool concurrent = true;  ///< different communicators may be used by different threads at once
+  bool cancels = true;     ///< cancel() ends any message; otherwise one that is under way may go on
 };
 
-/// State of one message in flight, owned by the caller and used by one transport. Must not move
-/// while the message is in flight.
+/// State of one message in flight, owned by the caller and used by one transport. Neither it nor
+/// the message's buffer may move or go before test() has returned true or cancel() has returned.
 struct Message {
   alignas(16) std::byte state[48];
 };
 
 /// Point-to-point messages among a group of ranks. One thread at a time uses one transport object.
 ///
-/// Messages from one rank to another with equal tag arrive in the order they were sent. A message is
-/// received by a receive of the same source and tag, never by another group's.
+/// Messages from one rank to another with equal tag arrive in the order they were sent. A message
+/// is received by a receive of the same source and tag, never by another group's.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -43,16 +44,18 @@ class Transport {
   /// a receive may be less or more than the room given (more: only the room was filled).
   /// Throws Error(transport) if the message failed.
   virtual bool test(Message& message, std::size_t& bytes) = 0;
-  /// Gives up a message that is in flight and releases it.
+  /// Gives up a message that is in flight and releases it. Where the transport cancels, its buffer
+  /// is not touched any more; otherwise that holds only of a receive that nobody has sent to.
   virtual void cancel(Message& message) = 0;
   /// Advances messages in flight, without waiting.
   virtual void progress() = 0;
   /// Waits until something may have happened to this rank's messages, or the time has passed, in a
-  /// way that leaves the core to others.
+  /// way that leaves the core to others. What happened since idle() last returned ends it at once:
+  /// to call it after a round of tests that found nothing misses nothing.
   virtual void idle(std::chrono::microseconds at_most) = 0;
 
   /// The transport of the ranks that give the same color, ordered by key, then by rank; null where
-  /// color is negative. Collective: every rank of the group calls it.
+  /// color is negative. Collective: every rank of the group calls it. Throws Error(transport).
   virtual std::unique_ptr<Transport> split(int color, int key) = 0;
 };
 

@@ -1,0 +1,198 @@
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "baton/error.hpp"
+#include "baton/mpi.hpp"
+#include "check.hpp"
+#include "message.hpp"
+
+namespace baton {
+namespace {
+
+using namespace mpi;
+
+class MpiTransport final : public Transport {
+ public:
+  /// Takes over `communicator`, which must be nobody else's. `crowded`: this host has more ranks
+  /// than cores.
+  MpiTransport(MPI_Comm communicator, bool crowded)
+      : communicator_(communicator), crowded_(crowded) {
+    check(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_rank(communicator_, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(communicator_, &size_), "MPI_Comm_size", rank_);
+  }
+
+  ~MpiTransport() override {
+    int finalized = 0;
+    if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+    // A communicator that cannot be freed is MPI's until it is finalised.
+    if (MPI_Comm_free(&communicator_) != MPI_SUCCESS) communicator_ = MPI_COMM_NULL;
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  Capabilities capabilities() const override {
+    int* most = nullptr;
+    int found = 0, level = MPI_THREAD_SINGLE;
+    check(MPI_Comm_get_attr(communicator_, MPI_TAG_UB, &most, &found), "MPI_Comm_get_attr", rank_);
+    check(MPI_Query_thread(&level), "MPI_Query_thread", rank_);
+    const int promised = 32767;
+    const int last = found != 0 ? *most : promised;
+    return {.name = "mpi",
+            .tags = std::min(last, std::numeric_limits<int>::max() - 1) + 1,
+            .concurrent = level == MPI_THREAD_MULTIPLE,
+            .cancels = false};  // of sends, MPI promises nothing
+  }
+
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    auto& send = *new (message.state) Pending{MPI_REQUEST_NULL, peer, false, bytes};
+    if (bytes <= most_bytes) [[likely]] {
+      check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, communicator_,
+                      &send.request),
+            "MPI_Isend", rank_, peer);
+    } else {
+      const LongType type(bytes);
+      check(MPI_Isend(data, 1, type.get(), peer, tag, communicator_, &send.request), "MPI_Isend",
+            rank_, peer);
+    }
+  }
+
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    auto& recv = *new (message.state) Pending{MPI_REQUEST_NULL, peer, true, bytes};
+    if (bytes <= most_bytes) [[likely]] {
+      check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, communicator_,
+                      &recv.request),
+            "MPI_Irecv", rank_, peer);
+    } else {
+      const LongType type(bytes);
+      check(MPI_Irecv(data, 1, type.get(), peer, tag, communicator_, &recv.request), "MPI_Irecv",
+            rank_, peer);
+    }
+  }
+
+  bool test(Message& message, std::size_t& bytes) override {
+    Pending& pending = pending_in(message);
+    int complete = 0;
+    MPI_Status status;
+    const int code =
+        MPI_Test(&pending.request, &complete, pending.receive ? &status : MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) [[unlikely]] {
+      bytes = failed(code, pending, status);
+      return true;
+    }
+    if (complete == 0) return false;
+    idle_calls_ = 0;
+    bytes = pending.receive ? length(status) : pending.bytes;
+    return true;
+  }
+
+  void cancel(Message& message) override {
+    Pending& pending = pending_in(message);
+    if (pending.receive) check(MPI_Cancel(&pending.request), "MPI_Cancel", rank_, pending.peer);
+    // A receive that was not matched is complete now. What is under way may still become so.
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      int complete = 0;
+      const int code = MPI_Test(&pending.request, &complete, MPI_STATUS_IGNORE);
+      if (complete != 0 || pending.request == MPI_REQUEST_NULL) return;
+      if (code != MPI_SUCCESS) break;
+      sched_yield();
+    }
+    check(MPI_Request_free(&pending.request), "MPI_Request_free", rank_, pending.peer);
+  }
+
+  void progress() override {
+    int found = 0;
+    check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_, &found, MPI_STATUS_IGNORE),
+          "MPI_Iprobe", rank_);
+  }
+
+  void idle(std::chrono::microseconds at_most) override {
+    // MPI has nothing to block on. What is awaited is often nearer than a system call; and ranks
+    // that must share a core come to their turn sooner if those who wait sleep.
+    ++idle_calls_;
+    if (idle_calls_ <= (crowded_ ? crowded_spins : spins)) return;
+    if (crowded_ && idle_calls_ > yields)
+      std::this_thread::sleep_for(std::min(at_most, nap));
+    else
+      sched_yield();
+  }
+
+  std::unique_ptr<Transport> split(int color, int key) override {
+    MPI_Comm part = MPI_COMM_NULL;
+    check(MPI_Comm_split(communicator_, color < 0 ? MPI_UNDEFINED : color, key, &part),
+          "MPI_Comm_split", rank_);
+    if (part == MPI_COMM_NULL) return nullptr;
+    return std::make_unique<MpiTransport>(part, crowded_);
+  }
+
+ private:
+  static std::size_t length(const MPI_Status& status) {
+    MPI_Count bytes = 0;
+    check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
+    return static_cast<std::size_t>(bytes);
+  }
+
+  /// The length of a message for which there was no room; throws what else went wrong.
+  std::size_t failed(int code, Pending& pending, const MPI_Status& status) {
+    int kind = MPI_ERR_UNKNOWN;
+    check(MPI_Error_class(code, &kind), "MPI_Error_class", rank_, pending.peer);
+    if (pending.request != MPI_REQUEST_NULL)
+      check(MPI_Request_free(&pending.request), "MPI_Request_free", rank_, pending.peer);
+    if (kind != MPI_ERR_TRUNCATE || !pending.receive) fail(code, "MPI_Test", rank_, pending.peer);
+    // Not every MPI says how long it was.
+    return std::max(length(status), pending.bytes + 1);
+  }
+
+  // Calls of idle() in a row, and microseconds, by measurement.
+  static constexpr int spins = 1000, crowded_spins = 8, yields = 64;
+  static constexpr std::chrono::microseconds nap{30};
+
+  MPI_Comm communicator_;
+  bool crowded_;
+  int rank_ = 0;
+  int size_ = 0;
+  int idle_calls_ = 0;  // since a message was last found complete
+};
+
+/// Whether this host has more ranks of `communicator` than cores.
+bool crowded(MPI_Comm communicator) {
+  MPI_Comm host = MPI_COMM_NULL;
+  int ranks = 0;
+  check(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
+        "MPI_Comm_split_type");
+  check(MPI_Comm_size(host, &ranks), "MPI_Comm_size");
+  check(MPI_Comm_free(&host), "MPI_Comm_free");
+  return ranks > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator) {
+  int initialized = 0, finalized = 0, inter = 0;
+  check(MPI_Initialized(&initialized), "MPI_Initialized");
+  check(MPI_Finalized(&finalized), "MPI_Finalized");
+  if (initialized == 0 || finalized != 0)
+    throw Error(ErrorCode::invalid_argument,
+                initialized == 0
+                    ? "an MPI transport needs MPI to be initialised, but MPI_Init was not called"
+                    : "an MPI transport needs MPI, but MPI was finalised");
+  if (communicator == MPI_COMM_NULL)
+    throw Error(ErrorCode::invalid_argument,
+                "an MPI transport needs a communicator, but got MPI_COMM_NULL");
+  check(MPI_Comm_test_inter(communicator, &inter), "MPI_Comm_test_inter");
+  if (inter != 0)
+    throw Error(ErrorCode::invalid_argument,
+                "an MPI transport needs an intracommunicator, but got an intercommunicator");
+  MPI_Comm own = MPI_COMM_NULL;
+  check(MPI_Comm_dup(communicator, &own), "MPI_Comm_dup");
+  return std::make_unique<MpiTransport>(own, crowded(own));
+}
+
+}  // namespace baton

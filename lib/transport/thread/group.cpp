@@ -1,0 +1,97 @@
+#include "group.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "baton/error.hpp"
+
+namespace baton::threads {
+
+Group::Group(std::vector<std::shared_ptr<Bell>> bells, const ThreadOptions& options,
+             std::chrono::microseconds spin)
+    : options_(options), spin_(spin) {
+  members_.reserve(bells.size());
+  for (auto& bell : bells)
+    members_.push_back(std::make_unique<Member>(std::move(bell), options.eager_bytes));
+}
+
+void Group::transfer(Entry& send, Entry& recv, const Entry* self) {
+  // An entry that is done is its owner's again: everything else is read before.
+  const int source = send.source, destination = recv.destination;
+  const bool ring_source = &send != self && send.side == Side::send;
+  const bool ring_destination = &recv != self;
+
+  if (const auto bytes = std::min(send.bytes, recv.bytes); bytes > 0)
+    std::memcpy(recv.data, send.data, bytes);
+  recv.bytes = send.bytes;
+  recv.state.store(State::done, std::memory_order_release);
+  if (ring_destination) bell(destination).ring();
+
+  if (send.side == Side::buffered_send) {
+    auto& buffer = reinterpret_cast<Buffer&>(send);
+    buffer.pool->give(buffer);
+  } else {
+    send.state.store(State::done, std::memory_order_release);
+  }
+  if (ring_source) bell(source).ring();
+}
+
+Group::Seat Group::split(int rank, int color, int key) {
+  std::unique_lock lock(split_mutex_);
+  const int splits = splits_;
+  Member& me = member(rank);
+  me.color = color;
+  me.key = key;
+  me.arrived = true;
+  if (++arrived_ == size()) {
+    seat_everyone();
+    for (auto& m : members_) m->arrived = false;
+    arrived_ = 0;
+    ++splits_;
+    split_changed_.notify_all();
+  }
+  const auto missing = [](const auto& m) { return m->left && !m->arrived; };
+  split_changed_.wait(lock, [&] {
+    return splits_ != splits || std::any_of(members_.begin(), members_.end(), missing);
+  });
+  if (splits_ == splits) {
+    const auto who = std::find_if(members_.begin(), members_.end(), missing) - members_.begin();
+    Error error(
+        ErrorCode::transport,
+        fmt::format("split needs all {} ranks, but rank {} has left the group", size(), who));
+    error.rank = rank;
+    error.peer = static_cast<int>(who);
+    throw error;
+  }
+  return std::exchange(me.seat, {});
+}
+
+void Group::seat_everyone() {
+  std::map<int, std::vector<int>> ranks_of;  // by color
+  for (int rank = 0; rank < size(); ++rank)
+    if (member(rank).color >= 0) ranks_of[member(rank).color].push_back(rank);
+  for (auto& [color, ranks] : ranks_of) {
+    std::stable_sort(ranks.begin(), ranks.end(),
+                     [&](int a, int b) { return member(a).key < member(b).key; });
+    std::vector<std::shared_ptr<Bell>> bells;
+    for (int rank : ranks) bells.push_back(member(rank).bell);
+    ThreadOptions options = options_;
+    if (options.seed != 0) options.seed += static_cast<std::uint64_t>(color) + 1;
+    const auto group = std::make_shared<Group>(std::move(bells), options, spin_);
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      member(ranks[i]).seat = {group, static_cast<int>(i)};
+  }
+}
+
+void Group::leave(int rank) {
+  std::lock_guard lock(split_mutex_);
+  member(rank).left = true;
+  split_changed_.notify_all();
+}
+
+}  // namespace baton::threads

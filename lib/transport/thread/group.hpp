@@ -1,0 +1,75 @@
+#pragma once
+/// What the threads of one group share.
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "baton/thread.hpp"
+#include "bell.hpp"
+#include "mailbox.hpp"
+#include "message.hpp"
+
+namespace baton::threads {
+
+/// A group's mailboxes, buffers and bells. It lives as long as the last transport of the group, so
+/// that nothing dangles when a rank leaves early.
+class Group {
+ public:
+  /// `bells` in rank order; ranks spin for as long as `spin` before they block.
+  Group(std::vector<std::shared_ptr<Bell>> bells, const ThreadOptions& options,
+        std::chrono::microseconds spin);
+
+  int size() const { return static_cast<int>(members_.size()); }
+  const ThreadOptions& options() const { return options_; }
+  std::chrono::microseconds spin() const { return spin_; }
+  Mailbox& mailbox(int rank) { return member(rank).mailbox; }
+  BufferPool& buffers(int rank) { return member(rank).buffers; }
+  Bell& bell(int rank) { return *member(rank).bell; }
+
+  /// Copies from one side to the other, completes both, and rings for each that is not `self`
+  /// (null: for both). Both were taken out of their mailbox.
+  void transfer(Entry& send, Entry& recv, const Entry* self);
+
+  struct Seat {
+    std::shared_ptr<Group> group;  ///< null: the rank's color was negative
+    int rank = -1;
+  };
+  /// This rank's place in the group of its color. Returns when every rank has called it; throws
+  /// Error(transport) if one has left instead.
+  Seat split(int rank, int color, int key);
+  /// Says that a rank will not call again.
+  void leave(int rank);
+
+ private:
+  struct Member {
+    Member(std::shared_ptr<Bell> bell, std::size_t eager_bytes)
+        : bell(std::move(bell)), buffers(eager_bytes) {}
+    std::shared_ptr<Bell> bell;
+    Mailbox mailbox;
+    BufferPool buffers;
+
+    // Of split, under its lock.
+    int color = 0;
+    int key = 0;
+    bool arrived = false;
+    bool left = false;
+    Seat seat;  // of the last split that is complete
+  };
+
+  Member& member(int rank) { return *members_[static_cast<std::size_t>(rank)]; }
+  void seat_everyone();
+
+  std::vector<std::unique_ptr<Member>> members_;
+  ThreadOptions options_;
+  std::chrono::microseconds spin_;
+
+  std::mutex split_mutex_;
+  std::condition_variable split_changed_;
+  int arrived_ = 0;
+  int splits_ = 0;  // complete ones
+};
+
+}  // namespace baton::threads

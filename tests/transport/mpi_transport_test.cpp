@@ -1,0 +1,161 @@
+#include "baton/mpi.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/sysinfo.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "contract.hpp"
+
+using namespace baton;
+using namespace std::chrono_literals;
+using contract::Bytes;
+using contract::finish;
+using contract::pattern;
+
+TEST_CASE("mpi transport: keeps the contract") {
+  // MPICH raises a truncated receive on MPI_COMM_WORLD, whatever the communicator.
+  REQUIRE(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) == MPI_SUCCESS);
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  contract::everything(*t, false);
+  contract::traffic(*t, 40, 3);
+}
+
+TEST_CASE("mpi transport: several on one communicator do not meet") {
+  const auto a = mpi_transport(MPI_COMM_WORLD);
+  const auto b = mpi_transport(MPI_COMM_WORLD);
+  const int next = (a->rank() + 1) % a->size(), prev = (a->rank() + a->size() - 1) % a->size();
+  Message to_a, to_b;
+  const Bytes in_a = pattern(8, 1), in_b = pattern(8, 2);
+  b->isend(next, 0, in_b.data(), 8, to_b);
+  a->isend(next, 0, in_a.data(), 8, to_a);
+  CHECK(contract::recv(*a, prev, 0, 8) == in_a);
+  CHECK(contract::recv(*b, prev, 0, 8) == in_b);
+  finish(*a, to_a, "send in a");
+  finish(*b, to_b, "send in b");
+}
+
+TEST_CASE("mpi transport: the program's own messages are not taken") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  const int next = (t->rank() + 1) % t->size(), prev = (t->rank() + t->size() - 1) % t->size();
+  MPI_Request own[2];
+  int sent = 1, got = 0;
+  REQUIRE(MPI_Isend(&sent, 1, MPI_INT, next, 0, MPI_COMM_WORLD, &own[0]) == MPI_SUCCESS);
+  Message m;
+  const Bytes data = pattern(4, 2);
+  t->isend(next, 0, data.data(), 4, m);
+  CHECK(contract::recv(*t, prev, 0, 4) == data);
+  finish(*t, m, "send");
+  REQUIRE(MPI_Irecv(&got, 1, MPI_INT, prev, 0, MPI_COMM_WORLD, &own[1]) == MPI_SUCCESS);
+  REQUIRE(MPI_Waitall(2, own, MPI_STATUSES_IGNORE) == MPI_SUCCESS);
+  CHECK(got == 1);
+}
+
+TEST_CASE("mpi transport: what MPI refuses is an error with MPI's own code and text") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  Message m;
+  const std::byte data{};
+  try {
+    t->isend(t->size(), 0, &data, 1, m);
+    FAIL("a send to a rank that does not exist was expected to fail");
+  } catch (const Error& error) {
+    CHECK(error.code == ErrorCode::transport);
+    CHECK(error.rank == t->rank());
+    CHECK(error.peer == t->size());
+    int kind = MPI_SUCCESS;
+    CHECK(MPI_Error_class(error.backend_code, &kind) == MPI_SUCCESS);
+    CHECK(kind == MPI_ERR_RANK);
+    CHECK(std::string(error.what()).find("MPI_Isend") != std::string::npos);
+    CHECK(std::string(error.what()).find(error.backend_text) != std::string::npos);
+    CHECK(!error.backend_text.empty());
+  }
+  contract::order(*t);  // it is still good
+}
+
+TEST_CASE("mpi transport: no communicator and intercommunicators are refused") {
+  CHECK_THROWS_WITH_AS(mpi_transport(MPI_COMM_NULL),
+                       "an MPI transport needs a communicator, but got MPI_COMM_NULL", Error);
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size < 2) return;
+  MPI_Comm side = MPI_COMM_NULL, both = MPI_COMM_NULL;
+  REQUIRE(MPI_Comm_split(MPI_COMM_WORLD, rank == 0, 0, &side) == MPI_SUCCESS);
+  REQUIRE(MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, rank == 0, 0, &both) == MPI_SUCCESS);
+  CHECK_THROWS_AS(mpi_transport(both), Error);
+  MPI_Comm_free(&both);
+  MPI_Comm_free(&side);
+}
+
+TEST_CASE("mpi transport: the capabilities are MPI's") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  int* most = nullptr;
+  int found = 0, level = MPI_THREAD_SINGLE;
+  REQUIRE(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found) == MPI_SUCCESS);
+  REQUIRE(MPI_Query_thread(&level) == MPI_SUCCESS);
+  const Capabilities can = t->capabilities();
+  CHECK(can.name == "mpi");
+  CHECK(can.tags - 1 <= *most);
+  CHECK(can.tags >= 32767);
+  CHECK(can.concurrent == (level == MPI_THREAD_MULTIPLE));
+}
+
+TEST_CASE("mpi transport: a receive given up does not hang, whether its sender comes or not") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  Message never, late;
+  Bytes room(100);
+  t->irecv((t->rank() + 1) % t->size(), 5, room.data(), room.size(), never);
+  t->cancel(never);
+  if (t->size() < 2 || t->rank() > 1) return;
+  Bytes data(1 << 20);
+  if (t->rank() == 0) {
+    t->isend(1, 6, data.data(), data.size(), late);
+    contract::send(*t, 1, 7, {});
+    contract::recv(*t, 1, 8, 0);
+  } else {
+    contract::recv(*t, 0, 7, 0);
+    t->irecv(0, 6, data.data(), data.size(), late);
+    t->cancel(late);  // on its way, or not begun
+    contract::send(*t, 0, 8, {});
+    Message again;
+    t->irecv(0, 6, data.data(), data.size(), again);
+    t->cancel(again);
+  }
+  if (t->rank() == 0) t->cancel(late);
+}
+
+TEST_CASE("mpi transport: messages beyond 2 GiB") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  constexpr std::size_t length = (std::size_t{1} << 31) + 12345;
+  struct sysinfo machine {};
+  REQUIRE(sysinfo(&machine) == 0);
+  const auto free_bytes =
+      static_cast<double>(machine.freeram + machine.bufferram) * machine.mem_unit;
+  if (t->size() != 2) return;
+  if (free_bytes < 3.0 * static_cast<double>(length)) {
+    MESSAGE("not run: expected 6 GiB of free memory, found " << free_bytes / (1 << 30));
+    return;
+  }
+  // Every 4096th byte and the ends say where they are; a longer room is reported as such.
+  const auto mark = [](std::size_t at) { return static_cast<std::byte>(at >> 12 ^ at >> 20); };
+  const std::size_t room = length + (t->rank() == 1 ? 1000 : 0);
+  const auto data = std::make_unique<std::byte[]>(room);
+  Message m;
+  if (t->rank() == 0) {
+    for (std::size_t at = 0; at < length; at += 4096) data[at] = mark(at);
+    data[length - 1] = std::byte{99};
+    t->isend(1, 0, data.get(), length, m);
+    CHECK(finish(*t, m, "send of 2 GiB", 200s) == length);
+  } else {
+    t->irecv(0, 0, data.get(), room, m);
+    CHECK(finish(*t, m, "recv of 2 GiB", 200s) == length);
+    std::size_t wrong = 0;
+    for (std::size_t at = 0; at < length; at += 4096) wrong += data[at] != mark(at);
+    CHECK(wrong == 0);
+    CHECK(data[length - 1] == std::byte{99});
+    CHECK(data[length] == std::byte{0});
+  }
+}

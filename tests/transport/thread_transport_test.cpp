@@ -1,0 +1,279 @@
+#include "baton/thread.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <stdexcept>
+#include <thread>
+
+#include "contract.hpp"
+
+using namespace baton;
+using namespace std::chrono_literals;
+using contract::Bytes;
+using contract::finish;
+using contract::pattern;
+
+namespace {
+
+/// Takes a while.
+void wander(int steps) {
+  std::atomic<int> step = 0;
+  while (step.fetch_add(1, std::memory_order_relaxed) < steps) continue;
+}
+
+}  // namespace
+
+TEST_CASE("thread transport: keeps the contract") {
+  for (int size : {1, 2, 3, 4, 5, 7, 8, 16}) {
+    CAPTURE(size);
+    run_threads(size, [](auto t) { contract::everything(*t, true); });
+  }
+}
+
+TEST_CASE("thread transport: keeps the contract under random delays") {
+  for (int size : {1, 2, 3, 5, 8})
+    for (std::uint64_t seed : {1, 2, 3}) {
+      CAPTURE(size);
+      CAPTURE(seed);
+      run_threads(size, [](auto t) { contract::everything(*t, true); }, {.seed = seed});
+    }
+}
+
+TEST_CASE("thread transport: keeps the contract if every message waits for its receiver") {
+  run_threads(4, [](auto t) { contract::everything(*t, true); }, {.eager_bytes = 0});
+}
+
+TEST_CASE("thread transport: hundreds of ranks") {
+  run_threads(64, [](auto t) { contract::traffic(*t, 3, 1); });
+  run_threads(256, [](auto t) {
+    contract::traffic(*t, 1, 1, 5000);
+    const auto part = t->split(t->rank() % 16, 0);
+    contract::traffic(*part, 2, 2, 5000);
+  });
+}
+
+TEST_CASE("thread transport: small messages complete without their receiver, long ones do not") {
+  auto ranks = thread_transports(2, {.eager_bytes = 100});
+  for (const std::size_t length : {100u, 101u}) {
+    Bytes data = pattern(length, 1);
+    Message m;
+    std::size_t bytes = 0;
+    ranks[0]->isend(1, 0, data.data(), length, m);
+    const bool complete = ranks[0]->test(m, bytes);
+    CHECK(complete == (length <= 100));
+    if (complete) std::fill(data.begin(), data.end(), std::byte{});  // it has been copied
+    CHECK(contract::recv(*ranks[1], 0, 0, length) == pattern(length, 1));
+    if (!complete) CHECK(ranks[0]->test(m, bytes));
+  }
+}
+
+TEST_CASE("thread transport: when buffers run out, small messages wait, and none is lost") {
+  constexpr std::size_t count = 1000;
+  auto ranks = thread_transports(2);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    std::deque<Message> messages;
+    std::deque<std::uint64_t> values;
+    for (std::uint64_t i = 0; i < count; ++i)
+      ranks[0]->isend(1, 0, &values.emplace_back(i), sizeof i, messages.emplace_back());
+    for (std::uint64_t i = 0; i < count; ++i) {
+      std::uint64_t got = count;
+      Message m;
+      ranks[1]->irecv(0, 0, &got, sizeof got, m);
+      CHECK(finish(*ranks[1], m, "recv") == sizeof got);
+      CHECK(got == i);
+    }
+    for (Message& m : messages) finish(*ranks[0], m, "send");
+  }
+}
+
+TEST_CASE("thread transport: delays do delay, the same way for the same seed") {
+  const auto tests_needed = [](std::uint64_t seed) {
+    auto ranks = thread_transports(2, {.seed = seed});
+    std::vector<int> tests;
+    for (int i = 0; i < 40; ++i) {
+      Message send, recv;
+      std::uint64_t value = 7, got = 0;
+      std::size_t bytes = 0;
+      ranks[0]->isend(1, 0, &value, sizeof value, send);
+      ranks[1]->irecv(0, 0, &got, sizeof got, recv);
+      int failed = 0;
+      while (!ranks[1]->test(recv, bytes)) ++failed;
+      CHECK(got == 7);
+      tests.push_back(failed);
+      finish(*ranks[0], send, "send");
+    }
+    return tests;
+  };
+  CHECK(tests_needed(1) == tests_needed(1));
+  CHECK(tests_needed(1) != tests_needed(2));
+  const auto tests = tests_needed(1);
+  CHECK(*std::max_element(tests.begin(), tests.end()) > 5);
+  CHECK(*std::min_element(tests.begin(), tests.end()) == 0);
+}
+
+TEST_CASE(
+    "thread transport: a send given up while its receiver copies is read whole or not at all") {
+  constexpr std::size_t length = 1 << 16;
+  for (std::uint64_t seed : {0, 1}) {
+    std::atomic<int> received = 0;
+    run_threads(2,
+                [&](auto t) {
+                  for (int k = 0; k < 200; ++k) {
+                    Bytes data(length);
+                    Message m;
+                    if (t->rank() == 0) {
+                      data = pattern(length, 5);
+                      t->isend(1, k, data.data(), length, m);
+                      wander(k * 50);
+                      t->cancel(m);
+                      std::fill(data.begin(), data.end(), std::byte{});
+                      contract::send(*t, 1, 1000, {});
+                    } else {
+                      t->irecv(0, k, data.data(), length, m);
+                      contract::recv(*t, 0, 1000, 0);
+                      std::size_t bytes = 0;
+                      bool complete = false;
+                      for (int i = 0; i < 20 && !complete; ++i) complete = t->test(m, bytes);
+                      if (complete) {
+                        CHECK(bytes == length);
+                        ++received;
+                      } else {
+                        t->cancel(m);
+                      }
+                      CHECK(data == (complete ? pattern(length, 5) : Bytes(length)));
+                    }
+                  }
+                },
+                {.seed = seed});
+    CHECK(received > 0);
+  }
+}
+
+TEST_CASE("thread transport: a receive given up while its sender copies is written no more") {
+  constexpr std::size_t length = 1 << 16;
+  run_threads(2, [&](auto t) {
+    for (int k = 0; k < 200; ++k) {
+      Message m;
+      if (t->rank() == 0) {
+        const Bytes data = pattern(length, 5);
+        t->isend(1, k, data.data(), length, m);
+        contract::recv(*t, 1, 1000, 0);
+        t->cancel(m);
+      } else {
+        Bytes data(length);
+        t->irecv(0, k, data.data(), length, m);
+        wander(k * 50);
+        t->cancel(m);
+        std::fill(data.begin(), data.end(), std::byte{1});
+        contract::send(*t, 0, 1000, {});
+        CHECK(data == Bytes(length, std::byte{1}));
+      }
+    }
+  });
+}
+
+TEST_CASE(
+    "thread transport: a rank that has left leaves its peers pending, and what it sent arrives") {
+  auto ranks = thread_transports(3);
+  std::size_t bytes = 0;
+  Message sent, posted, abandoned_recv, abandoned_send;
+  Bytes room(10), data(100000);
+  {
+    const std::uint64_t value = 42;
+    ranks[1]->isend(0, 0, &value, sizeof value, sent);
+    REQUIRE(ranks[1]->test(sent, bytes));
+    ranks[1]->irecv(0, 1, room.data(), room.size(), abandoned_recv);
+    ranks[1]->isend(0, 2, data.data(), data.size(), abandoned_send);
+    ranks[1].reset();
+  }
+  CHECK(contract::recv(*ranks[0], 1, 0, 8) == [] {
+    Bytes b(8);
+    b[0] = std::byte{42};
+    return b;
+  }());
+  Message late;
+  const Bytes big = pattern(100000, 1);
+  ranks[0]->isend(1, 1, big.data(), big.size(), late);
+  ranks[0]->irecv(1, 2, data.data(), data.size(), posted);
+  for (int i = 0; i < 3; ++i) {
+    CHECK_FALSE(ranks[0]->test(late, bytes));
+    CHECK_FALSE(ranks[0]->test(posted, bytes));
+    ranks[0]->idle(1us);
+  }
+  ranks[0]->cancel(late);
+  ranks[0]->cancel(posted);
+  CHECK(room == Bytes(10));
+  // The others still talk, but cannot split.
+  contract::send(*ranks[0], 2, 0, pattern(8, 3));
+  CHECK(contract::recv(*ranks[2], 0, 0, 8) == pattern(8, 3));
+  try {
+    ranks[0]->split(0, 0);
+    FAIL("a split without rank 1 was expected to fail");
+  } catch (const Error& error) {
+    CHECK(error.code == ErrorCode::transport);
+    CHECK(error.peer == 1);
+  }
+}
+
+TEST_CASE("thread transport: idle leaves the core to others, and ends when a message is complete") {
+  auto ranks = thread_transports(2);
+  const auto cpu = [] {
+    timespec now{};
+    REQUIRE(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  };
+  const auto cpu_before = cpu();
+  const auto before = std::chrono::steady_clock::now();
+  ranks[0]->idle(100ms);
+  CHECK(std::chrono::steady_clock::now() - before >= 100ms);
+  CHECK(cpu() - cpu_before < 50ms);
+
+  Message m;
+  std::uint64_t got = 0;
+  std::size_t bytes = 0;
+  ranks[0]->irecv(1, 0, &got, sizeof got, m);
+  while (ranks[0]->idle(1ms), std::chrono::steady_clock::now() - before < 110ms) continue;
+  std::thread sender([&] {
+    std::this_thread::sleep_for(20ms);
+    contract::send(*ranks[1], 0, 0, pattern(8, 1));
+  });
+  const auto start = std::chrono::steady_clock::now();
+  while (!ranks[0]->test(m, bytes)) ranks[0]->idle(30s);
+  CHECK(std::chrono::steady_clock::now() - start < 10s);
+  sender.join();
+
+  // What came between the last test and idle() ends it at once; also in another group of the rank.
+  std::unique_ptr<Transport> parts[2];
+  std::thread other([&] { parts[1] = ranks[1]->split(0, 0); });
+  parts[0] = ranks[0]->split(0, 0);
+  other.join();
+  ranks[0]->irecv(1, 0, &got, sizeof got, m);
+  Message of_part;
+  parts[0]->irecv(1, 0, &got, sizeof got, of_part);
+  ranks[0]->idle(1us);
+  contract::send(*parts[1], 0, 0, pattern(8, 1));
+  const auto again = std::chrono::steady_clock::now();
+  ranks[0]->idle(30s);
+  CHECK(std::chrono::steady_clock::now() - again < 10s);
+  CHECK_FALSE(ranks[0]->test(m, bytes));
+  CHECK(parts[0]->test(of_part, bytes));
+  ranks[0]->cancel(m);
+}
+
+TEST_CASE("run_threads: the exception of the lowest rank is thrown on when all have returned") {
+  std::atomic<int> returned = 0;
+  const auto run = [&] {
+    run_threads(4, [&](auto t) {
+      if (t->rank() == 3) throw std::runtime_error("three");
+      std::this_thread::sleep_for(5ms);
+      ++returned;
+      if (t->rank() == 1) throw std::runtime_error("one");
+    });
+  };
+  CHECK_THROWS_WITH(run(), "one");
+  CHECK(returned == 3);
+  CHECK_THROWS_AS(run_threads(0, [](auto) {}), Error);
+}
