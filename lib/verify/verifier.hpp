@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "baton/verify.hpp"
+
+namespace baton {
+
+/// verify(), keeping its memory from one call to the next. One thread at a time.
+class Verifier {
+ public:
+  Verifier();
+  Verifier(Verifier&&) noexcept;
+  Verifier& operator=(Verifier&&) noexcept;
+  ~Verifier();
+
+  Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems);
+  Proof verify(const Algorithm& algorithm, std::span<const Problem> problems, std::int64_t segment);
+  /// The same, for schedules that the algorithm has generated already; `segmented` says whether
+  /// they were cut since.
+  Proof verify(const Algorithm& algorithm, std::span<const Schedule> schedules,
+               std::span<const Problem> problems, bool segmented);
+
+ private:
+  struct Workspace;
+  std::unique_ptr<Workspace> workspace_;
+};
+
+}  // namespace baton

@@ -1,0 +1,185 @@
+#include "baton/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "baton/error.hpp"
+#include "baton/schedule/passes.hpp"
+#include "findings.hpp"
+#include "hazards.hpp"
+#include "order.hpp"
+#include "program.hpp"
+#include "promise.hpp"
+#include "values.hpp"
+#include "verifier.hpp"
+
+namespace baton {
+
+struct Verifier::Workspace {
+  proving::Findings findings;
+  proving::Program program;
+  proving::Hazards hazards;
+  proving::Order order;
+  proving::Values values;
+  proving::Knowledge knowledge;
+  std::int64_t rounds = 0;
+
+  /// Later questions assume that the earlier ones have good answers: each finding is a cause, not a
+  /// consequence of another.
+  void prove(std::span<const Schedule> schedules, std::span<const Problem> problems) {
+    findings.reset(static_cast<int>(schedules.size()));
+    rounds = -1;
+    program.load(schedules, problems, findings);
+    if (findings.any(Flaw::bounds)) return;
+    const bool matched = program.match(findings);
+    hazards.find(program, findings);
+    if (!matched || !order.sort(program, findings)) return;
+    rounds = order.rounds();
+    if (findings.any(Flaw::hazard)) return;  // values depend on the timing
+    const proving::Promise promise(program, problems);
+    values.check(program, promise, order.sequence(), findings);
+    if (problems[0].collective == Collective::barrier) {
+      knowledge.check(program, order.sequence(), findings);
+    }
+  }
+
+  void check_cost(const Algorithm& algorithm, std::span<const Schedule> schedules,
+                  std::span<const Problem> problems, bool segmented);
+};
+
+Verifier::Verifier() : workspace_(std::make_unique<Workspace>()) {}
+Verifier::Verifier(Verifier&&) noexcept = default;
+Verifier& Verifier::operator=(Verifier&&) noexcept = default;
+Verifier::~Verifier() = default;
+
+namespace {
+
+/// Whether the counts are so large that none of the algorithm's messages can be empty.
+bool no_message_is_empty(const Problem& p) {
+  if (p.uneven()) {
+    for (int i = 0; i < p.size; ++i) {
+      if (p.block_count(i) < p.blocks) return false;
+    }
+    return true;
+  }
+  const bool cut = p.collective == Collective::broadcast || p.collective == Collective::reduce ||
+                   p.collective == Collective::all_reduce || p.collective == Collective::scan ||
+                   p.collective == Collective::exscan;
+  return p.collective == Collective::barrier ||
+         p.count >= std::max<std::int64_t>(cut ? p.size : 1, p.blocks);
+}
+
+}  // namespace
+
+void Verifier::Workspace::check_cost(const Algorithm& algorithm,
+                                     std::span<const Schedule> schedules,
+                                     std::span<const Problem> problems, bool segmented) {
+  bool all_messages = true;
+  for (const Problem& p : problems) all_messages = all_messages && no_message_is_empty(p);
+  std::int64_t first_rounds = 0;
+  for (std::size_t r = 0; r < schedules.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    const Schedule& schedule = schedules[r];
+    const Cost cost = algorithm.cost(problems[r]);
+    const auto compare = [&](std::string_view what, std::int64_t expected, std::int64_t found) {
+      if (expected == found) return;
+      findings.add(Flaw::bytes, rank, -1, [&] {
+        return fmt::format("expected rank {} to {} {} elements by the formula of {}, found {}",
+                           rank, what, expected, algorithm.name, found);
+      });
+    };
+    compare("send", cost.sent, schedule.sent());
+    compare("receive", cost.received, schedule.received());
+    compare("need scratch of", cost.scratch, schedule.header().scratch);
+
+    if (r == 0) first_rounds = cost.rounds;
+    if (cost.rounds != first_rounds) {
+      findings.add(Flaw::rounds, rank, -1, [&] {
+        return fmt::format(
+            "expected the formula of {} to give all ranks the same rounds, found {} on "
+            "rank 0 and {} on rank {}",
+            algorithm.name, first_rounds, cost.rounds, rank);
+      });
+    }
+  }
+  if (segmented || findings.any(Flaw::unmatched) || findings.any(Flaw::deadlock)) return;
+  if (rounds >= 0 && (all_messages ? rounds == first_rounds : rounds <= first_rounds)) return;
+  findings.add(Flaw::rounds, 0, -1, [&] {
+    if (rounds < 0) {
+      return fmt::format(
+          "expected {} rounds by the formula of {}, found an order that one port per rank "
+          "cannot keep",
+          first_rounds, algorithm.name);
+    }
+    return fmt::format("expected {}{} rounds by the formula of {}, found {}",
+                       all_messages ? "" : "at most ", first_rounds, algorithm.name, rounds);
+  });
+}
+
+Proof Verifier::verify(std::span<const Schedule> schedules, std::span<const Problem> problems) {
+  workspace_->prove(schedules, problems);
+  return {workspace_->findings.take(), workspace_->rounds, workspace_->program.messages()};
+}
+
+Proof Verifier::verify(const Algorithm& algorithm, std::span<const Schedule> schedules,
+                       std::span<const Problem> problems, bool segmented) {
+  workspace_->prove(schedules, problems);
+  if (!workspace_->findings.any(Flaw::bounds)) {
+    workspace_->check_cost(algorithm, schedules, problems, segmented);
+  }
+  return {workspace_->findings.take(), workspace_->rounds, workspace_->program.messages()};
+}
+
+Proof Verifier::verify(const Algorithm& algorithm, std::span<const Problem> problems,
+                       std::int64_t segment) {
+  std::vector<Schedule> schedules;
+  schedules.reserve(problems.size());
+  for (const Problem& problem : problems) {
+    if (const std::string why = refusal(algorithm, problem); !why.empty()) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} {} {}", name(algorithm.collective), algorithm.name, why));
+    }
+    schedules.push_back(algorithm.generate(problem));
+    if (segment > 0) schedules.back() = baton::segmented(schedules.back(), segment);
+  }
+  return verify(algorithm, schedules, problems, segment > 0);
+}
+
+Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems) {
+  return Verifier().verify(schedules, problems);
+}
+
+Proof verify(const Algorithm& algorithm, std::span<const Problem> problems, std::int64_t segment) {
+  return Verifier().verify(algorithm, problems, segment);
+}
+
+std::string_view name(Flaw flaw) {
+  switch (flaw) {
+    case Flaw::unmatched:
+      return "unmatched";
+    case Flaw::deadlock:
+      return "deadlock";
+    case Flaw::hazard:
+      return "hazard";
+    case Flaw::bounds:
+      return "bounds";
+    case Flaw::undefined:
+      return "undefined";
+    case Flaw::contribution:
+      return "contribution";
+    case Flaw::order:
+      return "order";
+    case Flaw::clobbered:
+      return "clobbered";
+    case Flaw::bytes:
+      return "bytes";
+    case Flaw::rounds:
+      return "rounds";
+    case Flaw::disagree:
+      return "disagree";
+  }
+  return "?";
+}
+
+}  // namespace baton
