@@ -13,7 +13,8 @@ std::optional<std::string> difference(const Schedule::Header& a, const Schedule:
   const auto differ = [](std::string_view what, const auto& x, const auto& y) {
     return fmt::format("{}: {} and {}", what, x, y);
   };
-  if (a.collective != b.collective) return differ("collective", name(a.collective), name(b.collective));
+  if (a.collective != b.collective)
+    return differ("collective", name(a.collective), name(b.collective));
   if (a.algorithm != b.algorithm) {
     return fmt::format("algorithm: \"{}\" and \"{}\"", a.algorithm, b.algorithm);
   }
@@ -59,11 +60,12 @@ std::optional<std::string> difference(const Schedule& a, const Schedule& b) {
   }
   if (a.steps().size() != b.steps().size()) {
     const bool first = a.steps().size() > steps;
-    return fmt::format("steps: {} and {}; only the {} has \"{}\"", a.steps().size(), b.steps().size(),
-                       first ? "first" : "second", print(first ? a : b, steps));
+    return fmt::format("steps: {} and {}; only the {} has \"{}\"", a.steps().size(),
+                       b.steps().size(), first ? "first" : "second", print(first ? a : b, steps));
   }
-  return fmt::format("overlaps that were assumed: {} and {}, or the order in which regions are kept",
-                     a.assumed_overlaps(), b.assumed_overlaps());
+  return fmt::format(
+      "overlaps that were assumed: {} and {}, or the order in which regions are kept",
+      a.assumed_overlaps(), b.assumed_overlaps());
 }
 
 }  // namespace baton

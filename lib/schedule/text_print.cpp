@@ -10,11 +10,16 @@ namespace {
 
 std::string_view name(Buffer buffer) {
   switch (buffer) {
-    case Buffer::input: return "input";
-    case Buffer::output: return "output";
-    case Buffer::work: return "work";
-    case Buffer::scratch: return "scratch";
-    case Buffer::slot: return "slot";
+    case Buffer::input:
+      return "input";
+    case Buffer::output:
+      return "output";
+    case Buffer::work:
+      return "work";
+    case Buffer::scratch:
+      return "scratch";
+    case Buffer::slot:
+      return "slot";
   }
   return "?";
 }
@@ -96,9 +101,11 @@ std::string print(const Schedule& schedule) {
     if (step.round != round || i == 0) line("round {}", round = step.round);
     std::string suffix = step.lane == 0 ? "" : fmt::format(" lane {}", step.lane);
     if (!schedule.dependencies(i).empty()) suffix += " after";
-    for (const std::uint32_t earlier : schedule.dependencies(i)) suffix += fmt::format(" {}", earlier);
+    for (const std::uint32_t earlier : schedule.dependencies(i))
+      suffix += fmt::format(" {}", earlier);
     if (step.message()) {
-      line("{:4}: {} {} {}{}", i, name(step.kind), step.peer, print(schedule.operand(step, 0)), suffix);
+      line("{:4}: {} {} {}{}", i, name(step.kind), step.peer, print(schedule.operand(step, 0)),
+           suffix);
     } else {
       line("{:4}: {} {}{}", i, name(step.kind), equation(schedule, step), suffix);
     }

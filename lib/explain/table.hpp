@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace baton {
+
+/// A cell is words that are aligned to the right, one below the other within a column; a
+/// word "|" divides it.
+using TableCell = std::vector<std::string>;
+
+struct TableRow {
+  std::string label;
+  std::vector<TableCell> cells;
+};
+
+/// Rows under column heads, columns aligned, no blanks at line ends.
+std::string table(const std::vector<std::string>& heads, const std::vector<TableRow>& rows);
+
+}  // namespace baton

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "baton/schedule.hpp"
+#include "baton/types.hpp"
+
+namespace baton {
+
+/// Nothing: undefined.
+using Value = std::optional<double>;
+
+/// All ranks of a collective, run one step at a time on doubles. A step runs once the steps that it
+/// waits for have run, a receive also after its send; sends are buffered.
+class Walk {
+ public:
+  /// Throws Error(invalid_argument) where the schedules are not all ranks', have messages that do
+  /// not match or regions outside their buffers, or are too large to be read by people.
+  Walk(std::span<const Schedule> schedules, OpKind op);
+
+  std::vector<Value>& buffer(int rank, Buffer buffer);
+
+  /// Runs a step, and before it all that it needs; calls `visit(rank, step)` after each that ran.
+  /// Throws Error(invalid_argument) where steps wait for each other.
+  void run(int rank, std::size_t step, const std::function<void(int, std::size_t)>& visit);
+
+  /// The elements of a step's first operand.
+  std::vector<Value> written(int rank, std::size_t step) { return read(rank, step, 0); }
+
+ private:
+  enum class State : std::uint8_t { waiting, entered, done };
+  struct Rank {
+    std::array<std::vector<Value>, 5> buffers;
+    std::vector<State> states;
+    std::vector<std::size_t> partner;         // of a receive: the send's step
+    std::vector<std::vector<Value>> message;  // of a send that has run
+  };
+
+  void match();
+  std::vector<Value> read(int rank, std::size_t step, int operand);
+  void write(int rank, std::size_t step, const std::vector<Value>& values);
+  void execute(int rank, std::size_t step);
+  Value folded(Value left, Value right) const;
+
+  std::span<const Schedule> schedules_;
+  OpKind op_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace baton

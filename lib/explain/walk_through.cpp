@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "baton/error.hpp"
+#include "baton/explain.hpp"
+#include "baton/schedule/text.hpp"
+#include "table.hpp"
+#include "title.hpp"
+#include "walk.hpp"
+
+namespace baton {
+namespace {
+
+constexpr const char* undefined = "·";
+
+std::string word(Value value) { return value ? fmt::format("{}", *value) : undefined; }
+
+TableCell words(const std::vector<Value>& values) {
+  TableCell cell;
+  for (const Value value : values) cell.push_back(word(value));
+  return cell;
+}
+
+/// The buffer that a rank's input lies in.
+Buffer source(const Schedule& schedule) {
+  return schedule.header().input == 0 ? Buffer::output : Buffer::input;
+}
+
+/// Where in `source` the input lies: all of it, but for (all-)gather in place the own block, where
+/// the blocks are even.
+std::pair<std::size_t, std::size_t> input_range(const Schedule& schedule, std::size_t extent) {
+  const auto size = static_cast<std::size_t>(schedule.size());
+  const auto rank = static_cast<std::size_t>(schedule.rank());
+  const bool own_block =
+      source(schedule) == Buffer::output && (schedule.collective() == Collective::gather ||
+                                             schedule.collective() == Collective::all_gather);
+  if (!own_block || extent % size != 0) return {0, extent};
+  return {extent / size * rank, extent / size};
+}
+
+/// Whether the rank has any input (the others of a scatter have none).
+bool has_input(const Schedule& schedule) {
+  return schedule.collective() != Collective::scatter || schedule.rank() == schedule.header().root;
+}
+
+void fill(Walk& walk, std::span<const Schedule> schedules,
+          const std::vector<std::vector<double>>& given) {
+  if (!given.empty() && given.size() != schedules.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a walk-through expects the values of {} ranks, found those of {}",
+                            schedules.size(), given.size()));
+  }
+  for (std::size_t r = 0; r < schedules.size(); ++r) {
+    if (!has_input(schedules[r])) continue;
+    std::vector<Value>& buffer = walk.buffer(static_cast<int>(r), source(schedules[r]));
+    const auto [first, count] = input_range(schedules[r], buffer.size());
+    if (!given.empty() && given[r].size() != count) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("a walk-through expects {} values of rank {}, found {}", count, r,
+                              given[r].size()));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      buffer[first + i] =
+          given.empty() ? 10 * (static_cast<double>(r) + 1) + static_cast<double>(i) : given[r][i];
+    }
+  }
+}
+
+/// What a rank holds: its output, in the shape of which a reduction of whole vectors still shows
+/// the input where no result was written; ranks without output show their input. Then scratch.
+TableCell held(Walk& walk, const Schedule& schedule) {
+  const int rank = schedule.rank();
+  const std::vector<Value>&input = walk.buffer(rank, Buffer::input),
+        &output = walk.buffer(rank, Buffer::output);
+  std::vector<Value> shown = output.empty() ? input : output;
+  const Collective c = schedule.collective();
+  if (c == Collective::all_reduce || c == Collective::reduce || c == Collective::scan) {
+    for (std::size_t i = 0; i < std::min(input.size(), shown.size()); ++i) {
+      if (!shown[i]) shown[i] = input[i];
+    }
+  }
+  TableCell cell = words(shown);
+  if (const auto& scratch = walk.buffer(rank, Buffer::scratch); !scratch.empty()) {
+    cell.emplace_back("|");
+    for (const Value value : scratch) cell.push_back(word(value));
+  }
+  return cell;
+}
+
+TableRow row(std::string label, Walk& walk, std::span<const Schedule> schedules) {
+  TableRow row{std::move(label), {}};
+  for (const Schedule& schedule : schedules) row.cells.push_back(held(walk, schedule));
+  return row;
+}
+
+TableRow first_row(Walk& walk, std::span<const Schedule> schedules) {
+  TableRow row{"before", {}};
+  for (const Schedule& schedule : schedules) {
+    row.cells.push_back(words(walk.buffer(schedule.rank(), source(schedule))));
+  }
+  return row;
+}
+
+/// "rank 0: fold output[0:1] = slot[0:1] + input[0:1]: 3".
+std::string step_label(Walk& walk, const Schedule& schedule, std::size_t step) {
+  std::string label = fmt::format("rank {}: {}:", schedule.rank(), print(schedule, step));
+  for (const Value value : walk.written(schedule.rank(), step)) label += " " + word(value);
+  return label;
+}
+
+}  // namespace
+
+std::string walk_through(std::span<const Schedule> schedules, const WalkThrough& how) {
+  Walk walk(schedules, how.op);
+  fill(walk, schedules, how.values);
+
+  std::vector<TableRow> rows{first_row(walk, schedules)};
+  std::set<int> rounds;
+  bool scratch = false;
+  for (const Schedule& schedule : schedules) {
+    for (const Step& step : schedule.steps()) rounds.insert(step.round);
+    scratch = scratch || schedule.header().scratch > 0;
+  }
+  for (const int round : rounds) {
+    for (const Schedule& schedule : schedules) {
+      for (std::size_t i = 0; i < schedule.steps().size(); ++i) {
+        if (schedule.steps()[i].round != round) continue;
+        walk.run(schedule.rank(), i, [&](int r, std::size_t step) {
+          const Schedule& at = schedules[static_cast<std::size_t>(r)];
+          if (!how.every_step || at.steps()[step].kind == StepKind::send) return;
+          rows.push_back(row(step_label(walk, at, step), walk, schedules));
+        });
+      }
+    }
+    if (!how.every_step) {
+      rows.push_back(row(fmt::format("after round {}", round), walk, schedules));
+    }
+  }
+
+  std::vector<std::string> heads;
+  for (const Schedule& schedule : schedules)
+    heads.push_back(fmt::format("rank {}", schedule.rank()));
+  std::string text = title(schedules[0]);
+  if (reducing(schedules[0].collective())) text += fmt::format(", {}", name(how.op));
+  text += "\n\n" + table(heads, rows);
+  if (scratch) text += "\nBehind | stands scratch.\n";
+  return text;
+}
+
+}  // namespace baton
