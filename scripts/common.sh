@@ -1,0 +1,53 @@
+# What the scripts of this folder share. Sourced, not run.
+
+set -euo pipefail
+unset CDPATH
+
+scripts=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+root=$(dirname -- "$scripts")
+name=$(basename -- "$0")
+
+# Open MPI refuses to start as root unless told twice.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+say() { printf '%s: %s\n' "$name" "$*"; }
+give_up() {
+  printf '%s: %s\n' "$name" "$*" >&2
+  exit 2
+}
+
+# configure FOLDER OPTION...: $root/FOLDER is a build folder with these options; nothing happens if
+# it was one already.
+configure() {
+  local folder=$1 build=$root/$1 options="${*:2}" log
+  shift
+  if [[ -e $build && ! -w $build ]]; then
+    give_up "expected to be allowed to write to $build, found it to be $(stat -c %U "$build")'s"
+  fi
+  if [[ -f $build/build.ninja && -f $build/options && $(<"$build/options") == "$options" ]]; then
+    return
+  fi
+  say "configuring $folder/ ($options)"
+  local again=()
+  [[ ! -f $build/build.ninja ]] || again=(--reconfigure)
+  if ! log=$(meson setup "${again[@]}" "$@" "$build" "$root" 2>&1); then
+    printf '%s\n' "$log" >&2
+    return 1
+  fi
+  printf '%s\n' "$options" >"$build/options"
+}
+
+# compile FOLDER TARGET...: builds, and shows progress on a terminal, else only what goes wrong.
+compile() {
+  local folder=$1
+  shift
+  say "compiling $folder/"
+  if [[ -t 1 ]]; then
+    ninja -C "$root/$folder" "$@"
+  else
+    ninja --quiet -C "$root/$folder" "$@"
+  fi
+}
+
+# The options of the folder that programs are run from.
+main_options=(-Dmpi=enabled -Dmpi_library=openmpi -Dtests=enabled)

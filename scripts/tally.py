@@ -1,0 +1,71 @@
+"""Counts the results that `meson test` left in build folders, names what failed and why, and prints
+`N passed, N failed` last. Exit code 1 if anything failed.
+
+Usage: tally.py ROOT FOLDER...
+
+A folder that could not be built or tested counts as one failure. So does a test that was skipped,
+as a whole or in part, unless ROOT/tests/allowed-skips names it with a reason; and a doctest program
+that ran no case at all.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+CASES = re.compile(r"\[doctest\] test cases: *(\d+) .*?(\d+) skipped")
+
+
+def allowed_skips(file):
+    """The lines `name: reason` of a file as a dictionary."""
+    skips = {}
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        name, _, reason = map(str.strip, line.partition(": "))
+        if not reason:
+            sys.exit(f"{file}:{number}: expected 'name: reason', found '{line}'")
+        skips[name] = reason
+    return skips
+
+
+def verdict(test):
+    """'passed', 'skipped', or what went wrong."""
+    if test["result"] == "SKIP":
+        return "skipped"
+    if test["result"] not in ("OK", "EXPECTEDFAIL"):
+        return f"{test['result'].lower()}, exit code {test['returncode']}"
+    cases = [tuple(map(int, found)) for found in CASES.findall(test.get("stdout", ""))]
+    if any(ran == 0 for ran, _ in cases):
+        return "ran no test case"
+    return "skipped" if any(skipped for _, skipped in cases) else "passed"
+
+
+def main():
+    root, *folders = sys.argv[1:]
+    allowed = allowed_skips(Path(root, "tests/allowed-skips"))
+    passed, failures = 0, []
+    for folder in folders:
+        log = Path(root, folder, "meson-logs/testlog.json")
+        lines = log.read_text().splitlines() if log.is_file() else []
+        if not lines:
+            failures.append(f"{folder}: could not be built and tested")
+        for test in map(json.loads, lines):
+            name = test["name"].partition(" / ")[2] or test["name"]
+            outcome = verdict(test)
+            if outcome == "passed":
+                passed += 1
+            elif outcome == "skipped" and name in allowed:
+                print(f"skipped, as allowed: {folder}: {name}: {allowed[name]}")
+            elif outcome == "skipped":
+                failures.append(f"{folder}: {name}: skipped, and not named in tests/allowed-skips")
+            else:
+                failures.append(f"{folder}: {name}: {outcome}")
+    for failure in failures:
+        print("FAILED", failure)
+    print(f"{passed} passed, {len(failures)} failed")
+    sys.exit(bool(failures))
+
+
+main()

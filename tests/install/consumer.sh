@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs into a fresh folder, moves it, and builds and runs consumer.cpp against it.
+# Usage: consumer.sh pkg-config|cmake BUILD_FOLDER PREFIX LIBDIR COMPILER...
+set -euo pipefail
+how=$1 build=$2 prefix=$3 libdir=$4
+shift 4
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+meson install -C "$build" --no-rebuild --quiet --destdir "$folder/destination"
+installed=$folder/installed
+mv "$folder/destination$prefix" "$installed"
+cp "$here/consumer.cpp" "$here/CMakeLists.txt" "$folder"
+cd "$folder"
+
+case $how in
+  pkg-config)  # with no other package in sight: the library's own dependencies are its own affair
+    flags=$(PKG_CONFIG_LIBDIR=$installed/$libdir/pkgconfig pkg-config --cflags --libs baton)
+    # shellcheck disable=SC2086  # flags are words
+    "$@" -std=c++20 -Wall -Wextra -Werror consumer.cpp $flags -o consumer
+    found=$(LD_LIBRARY_PATH=$installed/$libdir ./consumer)
+    ;;
+  cmake)
+    CXX=$* cmake -G Ninja -S . -B made -DCMAKE_PREFIX_PATH="$installed" >configured ||
+      { cat configured; exit 1; }
+    cmake --build made
+    found=$(made/consumer)
+    ;;
+esac
+[[ $found == 10 ]] || { echo "expected the consumer to print 10, found '$found'"; exit 1; }
+
+# The program finds its library wherever both were put.
+[[ ! -e $installed/bin/baton ]] || "$installed/bin/baton" --help >/dev/null

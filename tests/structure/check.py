@@ -1,0 +1,125 @@
+"""What the layout promises: who includes what, headers that stand alone, no source that nobody
+builds, a README in every folder.
+
+Usage: check.py ROOT includes
+       check.py ROOT built
+       check.py ROOT readmes
+       check.py ROOT headers [--but HEADER] COMPILER...
+Prints one line for each breach; exit code 1 if there is any.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+# Which headers a file may include, by the first pattern that fits its path: a pattern of the names
+# as written, quotes or angle brackets included. `<\w+>` is the standard library.
+STANDARD = r"<\w+>"
+INCLUDES = [
+    (r"algorithms/.*", rf'{STANDARD}|"baton/schedule\.hpp"'),
+    (r"include/baton/mpi\.hpp", rf'{STANDARD}|"baton/[\w/]+\.hpp"|<mpi\.h>'),
+    (r"include/.*", rf'{STANDARD}|"baton/[\w/]+\.hpp"'),
+]
+
+# Which other rooms of lib/ a room may include; "*" is all of them.
+ROOMS = {"select": {"cost"}, "communicator": "*", "cli": "*"}
+
+# The public headers are described by include/README.md, and installed as they are.
+NO_README = re.compile(r"include/baton(/.*)?")
+
+
+def sources(root, *suffixes):
+    """Files of the tree with these suffixes, relative to the root; build folders left out."""
+    for folder, children, files in os.walk(root):
+        relative = Path(folder).relative_to(root)
+        children[:] = sorted(c for c in children if not c.startswith((".", "build", "__")))
+        for file in sorted(files):
+            if file.endswith(suffixes):
+                yield relative / file
+
+
+def room(path):
+    """The room of lib/ that a path is in, or None."""
+    parts = Path(os.path.normpath(path)).parts
+    return parts[1] if len(parts) > 2 and parts[0] == "lib" else None
+
+
+def includes(root):
+    for file in sources(root, ".hpp", ".cpp"):
+        allowed = next((names for path, names in INCLUDES if re.fullmatch(path, str(file))), ".*")
+        neighbours = ROOMS.get(room(file), set())
+        for number, line in enumerate((root / file).read_text().splitlines(), 1):
+            found = re.match(r'\s*#\s*include\s*([<"]([^>"]*)[>"])', line)
+            if not found:
+                continue
+            if not re.fullmatch(allowed, found[1]):
+                yield f"{file}:{number}: expected an include of {allowed}, found {found[1]}"
+            candidates = [file.parent / found[2], Path("lib", found[2])]
+            included = next((path for path in candidates if (root / path).is_file()), None)
+            if room(file) and included and neighbours != "*":
+                if room(included) not in (None, room(file), *neighbours):
+                    yield f"{file}:{number}: expected no include of another room, found {found[1]}"
+
+
+def readmes(root):
+    folders = {parent for file in sources(root, "") for parent in file.parents}
+    for folder in sorted(folders):
+        if NO_README.fullmatch(folder.as_posix()):
+            continue
+        readme = root / folder / "README.md"
+        if not readme.is_file() or not readme.read_text().strip():
+            yield f"{folder}: expected a README.md that says what lives here, found none"
+
+
+def built(root):
+    """Every source is named in a build file of its folder or of one above, relative to that one."""
+    for file in sources(root, ".cpp"):
+        for folder in file.parents:
+            texts = [root / folder / name for name in ("meson.build", "CMakeLists.txt")]
+            words = [re.split(r"[\s'()]+", text.read_text()) for text in texts if text.is_file()]
+            if file.relative_to(folder).as_posix() in sum(words, []):
+                break
+        else:
+            yield f"{file}: expected a meson.build that names it, found none"
+
+
+def headers(root, compiler, but):
+    """Every public header, alone in a file, included twice, compiles without a warning."""
+
+    def compile_alone(header):
+        with tempfile.NamedTemporaryFile("w", suffix=".cpp") as file:
+            file.write(f'#include "{header}"\n' * 2)
+            file.flush()
+            result = subprocess.run([*compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra",
+                                     "-Wpedantic", "-Werror", file.name],
+                                    capture_output=True, text=True)
+        if result.returncode != 0:
+            return f"{header} does not compile alone:\n{result.stderr}"
+
+    public = [file.relative_to("include") for file in sources(root, ".hpp")
+              if file.parts[0] == "include"]
+    if not public:
+        yield "expected public headers under include/, found none"
+    public = [header for header in public if header.as_posix() != but]
+    with ThreadPoolExecutor(2) as pool:
+        yield from filter(None, pool.map(compile_alone, public))
+
+
+def main():
+    root, what, *compiler = Path(sys.argv[1]).resolve(), *sys.argv[2:]
+    but = None
+    if compiler and compiler[0] == "--but":
+        _, but, *compiler = compiler
+    checks = {"includes": includes, "built": built, "readmes": readmes,
+              "headers": lambda root: headers(root, compiler, but)}
+    breaches = list(checks[what](root))
+    for breach in breaches:
+        print(breach)
+    sys.exit(bool(breaches))
+
+
+main()
