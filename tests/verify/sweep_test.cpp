@@ -1,0 +1,96 @@
+#include "verify/sweep.hpp"
+
+#include <set>
+#include <stdexcept>
+
+#include "by_hand.hpp"
+
+using namespace by_hand;
+
+TEST_CASE("every algorithm is proved for small numbers of ranks") {
+  const Registry registry = Registry::builtin();
+  SweepResult all;
+  for (const Algorithm& algorithm : registry.all()) {
+    for (const int size : {1, 2, 3, 4, 5, 8}) {
+      SweepResult result = sweep(algorithm, size);
+      Problem p;
+      p.collective = algorithm.collective;
+      p.size = size;
+      CHECK((result.proofs > 0 || !refusal(algorithm, p).empty()));
+      for (const SweepFinding& f : result.findings) {
+        MESSAGE(f.problem << ": " << f.flaw << ": " << f.sentence);
+      }
+      all += std::move(result);
+    }
+  }
+  CHECK(all.holds());
+  CHECK(all.proofs > 5000);
+  CHECK(all.messages > 10000);
+}
+
+TEST_CASE("the grid has every kind of problem, for few ranks and for many") {
+  const Registry registry = Registry::builtin();
+  for (const int size : {3, 24}) {
+    CAPTURE(size);
+    const auto sets = sweep_problems(registry.find(Collective::reduce, "binomial"), size);
+    std::set<std::int64_t> counts, roots;
+    std::set<std::pair<bool, bool>> variants, places;
+    for (const auto& set : sets) {
+      REQUIRE(set.size() == static_cast<std::size_t>(size));
+      counts.insert(set[0].count);
+      roots.insert(set[0].root);
+      variants.insert({set[0].commutative, set[0].average});
+      places.insert({set[0].in_place, set[0].root > 0});
+    }
+    CHECK(counts == std::set<std::int64_t>{0, 1, size - 1, size, size + 1, 2 * size + 3});
+    CHECK(roots == std::set<std::int64_t>{0, size / 2, size - 1});
+    CHECK(variants.size() == 3);
+    CHECK(places.size() == 4);
+
+    int gaps = 0, empty = 0, in_place = 0, even = 0;
+    for (const auto& set : sweep_problems(registry.find(Collective::all_gather, "ring"), size)) {
+      const Problem& p = set[0];
+      even += !p.uneven();
+      if (!p.uneven()) continue;
+      gaps += p.output_blocks->extent() > p.output_blocks->total();
+      for (int i = 0; i < size; ++i) empty += p.block_count(i) == 0;
+      in_place += p.in_place;
+    }
+    CHECK(gaps > 0);
+    CHECK(empty > 0);
+    CHECK(in_place > 0);
+    CHECK(even > 0);
+
+    std::set<std::pair<std::int64_t, std::int64_t>> rows;
+    for (const auto& set : sweep_problems(registry.find(Collective::all_to_all, "bruck"), size)) {
+      rows.insert({set[0].input_rows, set[0].output_rows});
+    }
+    CHECK(rows.size() == 5);
+  }
+}
+
+TEST_CASE("a sweep names the problem that shows a flaw") {
+  const Registry registry = Registry::builtin();
+  Algorithm wrong = registry.find(Collective::all_reduce, "ring");
+  const auto generate = wrong.generate;
+  wrong.generate = [&](const Problem& p) {
+    const Schedule s = generate(p);
+    std::vector<Step> steps(s.steps().begin(), s.steps().end());
+    for (Step& step : steps) {
+      if (p.count == 3 && p.in_place && step.kind == StepKind::fold) step.kind = StepKind::copy;
+      if (step.kind == StepKind::copy) step.parts[2] = 0;
+    }
+    return Schedule(s.header(), steps, {s.regions().begin(), s.regions().end()}, s.dependencies());
+  };
+  const SweepResult result = sweep(wrong, 3);
+  REQUIRE(!result.holds());
+  for (const SweepFinding& f : result.findings) {
+    CHECK(f.flaw == "contribution");
+    CHECK(f.problem.starts_with("all_reduce ring, 3 ranks, count 3, in place"));
+  }
+  wrong.generate = [](const Problem&) -> Schedule { throw std::runtime_error("out of ideas"); };
+  const SweepResult thrown = sweep(wrong, 2);
+  REQUIRE(!thrown.holds());
+  CHECK(thrown.findings[0].flaw == "error");
+  CHECK(thrown.findings[0].sentence == "out of ideas");
+}
