@@ -84,10 +84,8 @@ Selection Communicator::State::selection(const Problem& problem, const Choice& c
 }
 
 CachedPlan& Communicator::State::keep(std::unique_ptr<CachedPlan> plan) {
-  bool evicted = false;
-  CachedPlan& kept = plans.insert(key, std::move(plan), evicted);
-  if (evicted) repeated.forget();
-  return kept;
+  if (plans.full()) repeated.forget();  // so that their plans may go
+  return plans.insert(key, std::move(plan));
 }
 
 CachedPlan& Communicator::State::cached_plan(const Choice& choice) {
@@ -159,6 +157,28 @@ Kernels Communicator::State::kernels(Collective collective, const Op& op, Dataty
   return kernels;
 }
 
+void Communicator::State::run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byte* output) {
+  constexpr int attempts = 256;
+  const int tag = next_tag();
+  try {
+    const auto bases = entry.run->bases();
+    bases[first_tensor_base] = input;
+    bases[first_tensor_base + 1] = output;
+    entry.run->start(*transport, entry.kernels, tag);
+    for (int i = 0; i < attempts; ++i) {
+      if (entry.run->drive()) return;
+    }
+  } catch (...) {
+    blocking.adopt({entry.plan, std::move(entry.run), entry.kernels}, name(entry.call.collective).data(),
+                   sequence, tag);
+    fail(blocking);
+  }
+  // This takes longer: wait for it as for any other.
+  blocking.adopt({entry.plan, std::move(entry.run), entry.kernels}, name(entry.call.collective).data(),
+                 sequence, tag);
+  wait(blocking);
+}
+
 template <class MakeCall>
 void Communicator::State::run_simple(const SimpleCall& simple, const void* input, void* output,
                                      const Op& op, const Choice& choice, const MakeCall& make) {
@@ -169,6 +189,8 @@ void Communicator::State::run_simple(const SimpleCall& simple, const void* input
   auto* in = static_cast<std::byte*>(const_cast<void*>(input));
   auto* out = static_cast<std::byte*>(output);
   if (plain && entry.plan && entry.call == simple && entry.fits(in, out)) {
+    if (!entry.run) entry.run = entry.plan->take_small(options.window);
+    if (entry.run) return run_again(entry, in, out);
     std::byte* const bases[] = {in, out};
     blocking.execution() = execute(*entry.plan, entry.kernels, bases);
     const int tag = next_tag();
@@ -176,15 +198,16 @@ void Communicator::State::run_simple(const SimpleCall& simple, const void* input
   } else {
     prepare(blocking, with(make(), choice));
     if (plain) {
+      if (entry.run) entry.plan->give(std::move(entry.run));
       const Execution& execution = blocking.execution();
       const std::size_t bytes = size_of(arguments.type);
-      entry = {simple,
-               execution.plan,
-               execution.kernels,
-               static_cast<std::size_t>(arguments.input_sizes[0]) * bytes,
-               static_cast<std::size_t>(arguments.output_sizes[0]) * bytes,
-               arguments.in_place ? in - out : 0,
-               arguments.in_place};
+      entry.call = simple;
+      entry.plan = execution.plan;
+      entry.kernels = execution.kernels;
+      entry.input_bytes = static_cast<std::size_t>(arguments.input_sizes[0]) * bytes;
+      entry.output_bytes = static_cast<std::size_t>(arguments.output_sizes[0]) * bytes;
+      entry.in_place_distance = arguments.in_place ? in - out : 0;
+      entry.in_place = arguments.in_place;
     }
   }
   run_blocking();
@@ -310,28 +333,35 @@ void Communicator::State::wait(Operation& operation) {
       operation.rethrow();
       if (!waiting.again()) operation.fail_timeout();
     }
-  } catch (const Error& error) {
-    if (error.code != ErrorCode::mismatch && error.code != ErrorCode::invalid_argument) {
-      broken = error.what();
-    }
-    operation.abandon();
-    throw;
   } catch (...) {
-    broken = "an operation was interrupted by an exception";
-    operation.abandon();
-    throw;
+    fail(operation);
   }
 }
 
 void Communicator::State::run_blocking() {
   try {
     blocking.start();
-  } catch (const Error& error) {
-    broken = error.what();
-    blocking.abandon();
-    throw;
+  } catch (...) {
+    fail(blocking);
   }
   wait(blocking);
+}
+
+void Communicator::State::fail(Operation& operation) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    const Error named = operation.named(error);
+    if (error.code != ErrorCode::mismatch && error.code != ErrorCode::invalid_argument) {
+      broken = named.what();
+    }
+    operation.abandon();
+    throw named;
+  } catch (...) {
+    broken = "an operation was interrupted by an exception";
+    operation.abandon();
+    throw;
+  }
 }
 
 void Communicator::State::agree_options() {
@@ -382,12 +412,8 @@ bool Request::test() {
     if (!operation_->finished()) {
       try {
         operation_->rethrow();
-      } catch (const Error& error) {
-        if (error.code != ErrorCode::mismatch && error.code != ErrorCode::invalid_argument) {
-          state.broken = error.what();
-        }
-        operation_->abandon();
-        throw;
+      } catch (...) {
+        state.fail(*operation_);
       }
       return false;
     }

@@ -14,27 +14,19 @@ const Run& Operation::current() const {
 }
 
 void Operation::start() {
-  try {
-    if (check_) {
-      phase_ = Phase::gathering;
-      check_->gather.run->start(*communicator_.transport, {}, tag_);
-    } else {
-      phase_ = Phase::running;
-      execution_.run->start(*communicator_.transport, execution_.kernels, tag_);
-    }
-  } catch (const Error& error) {
-    rethrow_named(error);
+  if (check_) {
+    phase_ = Phase::gathering;
+    check_->gather.run->start(*communicator_.transport, {}, tag_);
+  } else {
+    phase_ = Phase::running;
+    execution_.run->start(*communicator_.transport, execution_.kernels, tag_);
   }
 }
 
 bool Operation::step() {
   if (finished_) return true;
-  try {
-    if (phase_ != Phase::running && !step_check()) return false;
-    if (!execution_.run->drive()) return false;
-  } catch (const Error& error) {
-    rethrow_named(error);
-  }
+  if (phase_ != Phase::running && !step_check()) return false;
+  if (!execution_.run->drive()) return false;
   finish();
   return true;
 }
@@ -94,8 +86,8 @@ void Operation::abandon() noexcept {
   finished_ = true;
 }
 
-void Operation::rethrow_named(const Error& error) const {
-  if (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument) throw error;
+Error Operation::named(const Error& error) const {
+  if (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument) return error;
   Error named(error.code, fmt::format("{} #{}: {}", what_, number_, error.what()));
   named.rank = communicator_.rank;
   named.peer = error.peer;
@@ -103,7 +95,7 @@ void Operation::rethrow_named(const Error& error) const {
   named.step = error.step;
   named.backend_code = error.backend_code;
   named.backend_text = error.backend_text;
-  throw named;
+  return named;
 }
 
 void Operation::fail_timeout() const {
@@ -112,7 +104,7 @@ void Operation::fail_timeout() const {
                           current().waiting(), phase_ == Phase::running ? "" : " to compare the call",
                           static_cast<double>(communicator_.options.timeout.count()) / 1000));
   std::tie(error.peer, error.step) = current().blocker();
-  rethrow_named(error);
+  throw error;
 }
 
 }  // namespace baton

@@ -48,6 +48,7 @@ class RepeatedCalls {
   struct Entry {
     SimpleCall call;
     CachedPlan* plan = nullptr;
+    std::unique_ptr<Run> run;  ///< at hand, if it needs no scratch of the communicator's
     Kernels kernels;
     std::size_t input_bytes, output_bytes;
     std::ptrdiff_t in_place_distance;  ///< input - output, bytes
@@ -66,7 +67,12 @@ class RepeatedCalls {
                      static_cast<std::uint64_t>(call.op);
     return entries_[mix >> 59];
   }
-  void forget() { entries_ = {}; }
+  void forget() {
+    for (Entry& entry : entries_) {
+      if (entry.run) entry.plan->give(std::move(entry.run));
+      entry.plan = nullptr;
+    }
+  }
 
  private:
   std::array<Entry, 32> entries_{};
@@ -101,6 +107,12 @@ class Operation final : public Advancing {
     finished_ = false;
     error_ = nullptr;
   }
+  /// Takes over a run that has been started.
+  void adopt(Execution execution, const char* what, std::uint64_t number, int tag) {
+    begin(what, number, tag);
+    phase_ = Phase::running;
+    execution_ = std::move(execution);
+  }
   Execution& execution() { return execution_; }
   std::unique_ptr<CheckExchange>& check() { return check_; }
 
@@ -117,6 +129,8 @@ class Operation final : public Advancing {
   /// Gives up what is in flight and returns plan and scratch.
   void abandon() noexcept;
   [[noreturn]] void fail_timeout() const;
+  /// The error with this operation's name and rank.
+  Error named(const Error& error) const;
 
   bool listed = false;  ///< in the family's list
   std::shared_ptr<Communicator::State> keep_alive;
@@ -125,7 +139,6 @@ class Operation final : public Advancing {
   enum class Phase : std::uint8_t { gathering, telling, running };
   bool step_check();
   void finish() noexcept;
-  [[noreturn]] void rethrow_named(const Error& error) const;
   const Run& current() const;
 
   Communicator::State& communicator_;
@@ -175,6 +188,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void wait(Operation& operation);
   /// Runs what was prepared in `blocking`.
   void run_blocking();
+  /// Gives the operation up and throws the exception being handled, named; to be called in a handler.
+  [[noreturn]] void fail(Operation& operation);
   void require_usable() const;
 
   Selection selection(const Problem& problem, const Choice& choice) const;
@@ -183,6 +198,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Execution execute(CachedPlan& plan, const Kernels& kernels, std::span<std::byte* const> bases);
   Kernels kernels(Collective collective, const Op& op, Datatype type) const;
   /// Runs a simple call: at once if it is a repeated one, else by way of `make()`, which describes it.
+  /// Runs a call that was made before, on the run that its entry has at hand.
+  void run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byte* output);
   template <class MakeCall>
   void run_simple(const SimpleCall& simple, const void* input, void* output, const Op& op,
                   const Choice& choice, const MakeCall& make);

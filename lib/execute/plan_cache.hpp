@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "run.hpp"
@@ -48,6 +49,12 @@ class CachedPlan {
     idle_.pop_back();
     return run;
   }
+  /// As take(), but only a run that needs no scratch from outside; otherwise null.
+  std::unique_ptr<Run> take_small(int window) {
+    std::unique_ptr<Run> run = take(window);
+    if (!run->has_scratch()) give(std::exchange(run, nullptr));
+    return run;
+  }
   void give(std::unique_ptr<Run> run) {
     --taken_;
     idle_.push_back(std::move(run));
@@ -76,9 +83,11 @@ class PlanCache {
     found->second.used = ++clock_;
     return found->second.plan.get();
   }
-  /// Keeps a plan. `evicted` tells whether another had to go.
-  CachedPlan& insert(const PlanKey& key, std::unique_ptr<CachedPlan> plan, bool& evicted) {
-    evicted = plans_.size() >= bound_ && evict();
+  /// Whether the next insert() drops a plan.
+  bool full() const { return plans_.size() >= bound_; }
+  /// Keeps a plan.
+  CachedPlan& insert(const PlanKey& key, std::unique_ptr<CachedPlan> plan) {
+    if (full()) evict();
     return *plans_.insert_or_assign(key, Entry{std::move(plan), ++clock_}).first->second.plan;
   }
   std::size_t size() const { return plans_.size(); }
@@ -91,15 +100,13 @@ class PlanCache {
   struct Hash {
     std::size_t operator()(const PlanKey& key) const { return key.hash(); }
   };
-  bool evict() {
+  void evict() {
     auto oldest = plans_.end();
     for (auto i = plans_.begin(); i != plans_.end(); ++i) {
       if (i->second.plan->in_use()) continue;
       if (oldest == plans_.end() || i->second.used < oldest->second.used) oldest = i;
     }
-    if (oldest == plans_.end()) return false;
-    plans_.erase(oldest);
-    return true;
+    if (oldest != plans_.end()) plans_.erase(oldest);
   }
 
   std::size_t bound_;

@@ -70,6 +70,14 @@ bool no_message_is_empty(const Problem& p) {
          p.count >= std::max<std::int64_t>(cut ? p.size : 1, p.blocks);
 }
 
+std::int64_t folded(const Schedule& schedule) {
+  std::int64_t elements = 0;
+  for (const Step& step : schedule.steps()) {
+    if (step.kind == StepKind::fold) elements += schedule.length(step);
+  }
+  return elements;
+}
+
 }  // namespace
 
 void Verifier::Workspace::check_cost(const Algorithm& algorithm,
@@ -92,6 +100,7 @@ void Verifier::Workspace::check_cost(const Algorithm& algorithm,
     compare("send", cost.sent, schedule.sent());
     compare("receive", cost.received, schedule.received());
     compare("need scratch of", cost.scratch, schedule.header().scratch);
+    compare("fold", cost.folded, folded(schedule));
 
     if (r == 0) first_rounds = cost.rounds;
     if (cost.rounds != first_rounds) {
