@@ -89,6 +89,17 @@ after round 2    0 10  1 11  2 12    0 10  1 11  2 12    0 10  1 11  2 12
 )");
 }
 
+TEST_CASE("in place, an all-gather begins with the own block") {
+  Problem p = problem(Collective::all_gather, 2, 2);
+  p.in_place = true;
+  CHECK(walk_through(schedules_of("ring", p)) == R"(all_gather by ring, 2 ranks
+
+                rank 0        rank 1
+before          10 11  ·  ·    ·  · 20 21
+after round 0   10 11 20 21   10 11 20 21
+)");
+}
+
 TEST_CASE("scratch stands behind a bar, and average divides") {
   Problem p = problem(Collective::reduce, 3, 2);
   p.average = true;
@@ -180,7 +191,7 @@ TEST_CASE("what cannot be walked through is refused") {
   CHECK(
       refused(parse(header + "rank 0\nrecv 1 output[0:2]\nsend 1 output[0:2]\n"
                              "rank 1\nrecv 0 output[0:2]\nsend 0 output[0:2]")) ==
-      "expected an order in which all steps can run, found that step 0 of rank 1 waits for step 1 "
+      "expected an order in which all steps can run, found that step 1 of rank 0 waits for step 0 "
       "of rank 0 and that one for it");
 }
 
