@@ -33,8 +33,9 @@ Schedule split_at(const Schedule& schedule, std::span<const std::int64_t> input_
   std::vector<Step> steps;
   Regions regions;
   steps.reserve(schedule.steps().size());
-  for (Step step : schedule.steps()) {
-    const auto first = static_cast<std::uint32_t>(regions.size());
+  for (const Step& step : schedule.steps()) {
+    Step cut = step;
+    cut.first = static_cast<std::uint32_t>(regions.size());
     for (int k = 0; k < operands(step.kind); ++k) {
       const std::size_t before = regions.size();
       for (const Region& region : schedule.operand(step, k)) {
@@ -46,10 +47,9 @@ Schedule split_at(const Schedule& schedule, std::span<const std::int64_t> input_
           regions.push_back(region);
         }
       }
-      step.parts[k] = static_cast<std::uint32_t>(regions.size() - before);
+      cut.parts[k] = static_cast<std::uint32_t>(regions.size() - before);
     }
-    step.first = first;
-    steps.push_back(step);
+    steps.push_back(cut);
   }
   return Schedule(schedule.header(), std::move(steps), std::move(regions), schedule.dependencies());
 }

@@ -28,6 +28,7 @@ TEST_CASE("bytes and rounds: the algorithm's formulas are the schedule's") {
   CHECK(with_cost([](Cost& c, const Problem& p) { c.sent += p.rank == 2; }) == "bytes 2");
   CHECK(with_cost([](Cost& c, const Problem& p) { c.received -= p.rank == 1; }) == "bytes 1");
   CHECK(with_cost([](Cost& c, const Problem& p) { c.scratch += p.rank == 3; }) == "bytes 3");
+  CHECK(with_cost([](Cost& c, const Problem& p) { c.folded += p.rank == 1; }) == "bytes 1");
   CHECK(with_cost([](Cost& c, const Problem&) { ++c.rounds; }) == "rounds 0");
   CHECK(with_cost([](Cost& c, const Problem&) { --c.rounds; }) == "rounds 0");
   CHECK(with_cost([](Cost& c, const Problem& p) { c.rounds += p.rank == 3; }) == "rounds 3");
