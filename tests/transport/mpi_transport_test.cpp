@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 #include <sys/sysinfo.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -17,10 +19,11 @@ using contract::finish;
 using contract::pattern;
 
 TEST_CASE("mpi transport: keeps the contract") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
   // MPICH raises a truncated receive on MPI_COMM_WORLD, whatever the communicator.
   REQUIRE(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) == MPI_SUCCESS);
-  const auto t = mpi_transport(MPI_COMM_WORLD);
   contract::everything(*t, false);
+  REQUIRE(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL) == MPI_SUCCESS);
   contract::traffic(*t, 40, 3);
 }
 
@@ -98,8 +101,7 @@ TEST_CASE("mpi transport: the capabilities are MPI's") {
   REQUIRE(MPI_Query_thread(&level) == MPI_SUCCESS);
   const Capabilities can = t->capabilities();
   CHECK(can.name == "mpi");
-  CHECK(can.tags - 1 <= *most);
-  CHECK(can.tags >= 32767);
+  CHECK(can.tags - 1 == std::min(*most, std::numeric_limits<int>::max() - 1));
   CHECK(can.concurrent == (level == MPI_THREAD_MULTIPLE));
 }
 
