@@ -10,7 +10,7 @@ namespace baton {
 /// What messages and folds cost, LogGP-like. Times in seconds.
 struct NetworkParameters {
   double latency = 0.5e-6;          ///< of a message, end to end, overheads included
-  double per_piece = 4e-6;          ///< of a piece more: handshake and waking up
+  double per_piece = 20e-6;         ///< of a piece more: handshake, and waiting for the peer's turn
   double per_byte = 1 / 8e9;        ///< of a message
   double fold_per_byte = 1 / 12e9;  ///< of a reduction, per byte of one operand
 };

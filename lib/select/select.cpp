@@ -11,9 +11,8 @@
 namespace baton {
 namespace {
 
-/// Pieces that are tried where the caller leaves the choice, in bytes. Two in flight of this size stay
-/// in a core's own cache.
-constexpr std::int64_t segments[] = {0, 32 << 10, 128 << 10};
+/// Pieces that are tried where the caller leaves the choice, in bytes.
+constexpr std::int64_t segments[] = {0, 32 << 10, 128 << 10, 512 << 10, 2 << 20};
 
 std::int64_t elements_of(std::int64_t bytes, std::size_t element_bytes) {
   return bytes <= 0 ? 0 : std::max<std::int64_t>(1, bytes / static_cast<std::int64_t>(element_bytes));
