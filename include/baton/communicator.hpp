@@ -23,7 +23,7 @@ struct Call {
   std::span<const Data> outputs{};      ///< likewise; without `inputs`, the call is in place
   ConstData input{};
   Data output{};
-  bool tensor = false;        ///< shapes and dimensions apply
+  bool tensor = false;  ///< shapes and dimensions apply
   Shape input_shape, output_shape;
   int scatter_dim = 0, gather_dim = 0;
   std::span<const std::int64_t> send_counts{}, send_offsets{}, recv_counts{}, recv_offsets{};
@@ -73,16 +73,16 @@ class PersistentCall {
 /// A group of ranks and the collectives among them.
 ///
 /// Every rank of the group makes the same calls in the same order, nonblocking ones included. One
-/// thread at a time uses a communicator; different communicators may be used by different threads if
-/// the transport can (Capabilities::concurrent).
+/// thread at a time uses a communicator; different communicators may be used by different threads
+/// if the transport can (Capabilities::concurrent).
 ///
-/// Errors, for all collectives: Error(invalid_argument) before anything is sent where a count, shape,
-/// dimension, root, buffer, operation or algorithm does not fit; Error(mismatch) with
+/// Errors, for all collectives: Error(invalid_argument) before anything is sent where a count,
+/// shape, dimension, root, buffer, operation or algorithm does not fit; Error(mismatch) with
 /// Options::check where ranks differ; Error(truncated, transport, timeout) while it runs. The first
 /// two leave the communicator usable.
 ///
-/// In place is where input and output are the same memory, as the table in schedule/problem.hpp says;
-/// any other overlap of input and output is refused.
+/// In place is where input and output are the same memory, as the table in schedule/problem.hpp
+/// says; any other overlap of input and output is refused.
 class Communicator {
  public:
   explicit Communicator(std::unique_ptr<Transport> transport,
@@ -97,12 +97,13 @@ class Communicator {
   const Registry& registry() const;
   Transport& transport() const;
 
-  /// The communicator of the ranks that give the same color, ordered by key, then by rank. A negative
-  /// color gives an empty one (`!valid()`), of which nothing may be asked. Collective.
+  /// The communicator of the ranks that give the same color, ordered by key, then by rank. A
+  /// negative color gives an empty one (`!valid()`), of which nothing may be asked. Collective.
   Communicator split(int color, int key = 0);
   bool valid() const { return state_ != nullptr; }
 
-  // --- collectives: shapes in elements; n is input.count unless said otherwise ---------------------
+  // --- collectives: shapes in elements; n is input.count unless said otherwise
+  // ---------------------
 
   /// Every rank's `data` (n) equals root's.
   void broadcast(Data data, int root, const Choice& choice = {});
@@ -110,7 +111,9 @@ class Communicator {
   void reduce(ConstData input, Data output, Op op, int root, const Choice& choice = {});
   /// output (n) = op over all ranks' inputs (n).
   void all_reduce(ConstData input, Data output, Op op, const Choice& choice = {});
-  void all_reduce(Data data, Op op, const Choice& choice = {}) { all_reduce(data, data, op, choice); }
+  void all_reduce(Data data, Op op, const Choice& choice = {}) {
+    all_reduce(data, data, op, choice);
+  }
   /// output (P·n) of root = all inputs (n) in rank order.
   void gather(ConstData input, Data output, int root, const Choice& choice = {});
   void gather_v(ConstData input, Data output, std::span<const std::int64_t> counts, int root,
@@ -122,7 +125,8 @@ class Communicator {
   /// output (P·n) = all inputs (n) in rank order.
   void all_gather(ConstData input, Data output, const Choice& choice = {});
   /// output = all inputs joined along `dim` (negative: from the end): [.., n, ..] -> [.., P·n, ..].
-  void all_gather(const ConstTensor& input, const Tensor& output, int dim, const Choice& choice = {});
+  void all_gather(const ConstTensor& input, const Tensor& output, int dim,
+                  const Choice& choice = {});
   /// output (sum of counts, or placed at `offsets`) = all inputs (counts[rank]).
   void all_gather_v(ConstData input, Data output, std::span<const std::int64_t> counts,
                     std::span<const std::int64_t> offsets = {}, const Choice& choice = {});
@@ -153,7 +157,8 @@ class Communicator {
   void broadcast(std::span<const Data> tensors, int root, const Choice& choice = {});
   void all_reduce(std::span<const Data> tensors, Op op, const Choice& choice = {});
 
-  // --- the same, nonblocking: any number may be under way, started in the same order everywhere -----
+  // --- the same, nonblocking: any number may be under way, started in the same order everywhere
+  // -----
 
   Request start_broadcast(Data data, int root, const Choice& choice = {});
   Request start_reduce(ConstData input, Data output, Op op, int root, const Choice& choice = {});
@@ -165,13 +170,14 @@ class Communicator {
   Request start_all_gather(ConstData input, Data output, const Choice& choice = {});
   Request start_reduce_scatter(ConstData input, Data output, Op op, const Choice& choice = {});
   Request start_all_to_all(ConstData input, Data output, const Choice& choice = {});
-  Request start_all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim, int gather_dim,
-                           const Choice& choice = {});
+  Request start_all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim,
+                           int gather_dim, const Choice& choice = {});
   Request start_scan(ConstData input, Data output, Op op, const Choice& choice = {});
   Request start_exscan(ConstData input, Data output, Op op, const Choice& choice = {});
   Request start_barrier(const Choice& choice = {});
 
-  // --- any call, by description ---------------------------------------------------------------------
+  // --- any call, by description
+  // ---------------------------------------------------------------------
 
   void run(const Call& call);
   Request start(const Call& call);
@@ -184,7 +190,8 @@ class Communicator {
   Schedule schedule(const Call& call);
   Choice chosen(const Call& call);
 
-  // --- point to point -------------------------------------------------------------------------------
+  // --- point to point
+  // -------------------------------------------------------------------------------
 
   /// Messages of equal tag (0 to 1023) between two ranks arrive in order.
   void send(ConstData data, int peer, int tag = 0);

@@ -18,7 +18,7 @@ namespace baton {
 /// A range of contiguous elements of a supported datatype (std::vector, std::span, std::array …).
 template <class R>
 concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-                       Element<std::ranges::range_value_t<R>>;
+    Element<std::ranges::range_value_t<R>>;
 
 /// `count` elements to read.
 struct ConstData {
@@ -46,8 +46,9 @@ struct Data {
   constexpr Data(void* data, std::int64_t count, Datatype type)
       : data(data), count(count), type(type) {}
   template <ElementRange R>
-    requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>)
-  constexpr Data(R&& range)  // NOLINT: a range is data
+  requires(
+      !std::is_const_v<std::remove_reference_t<
+          std::ranges::range_reference_t<R>>>) constexpr Data(R&& range)  // NOLINT: a range is data
       : data(std::ranges::data(range)),
         count(static_cast<std::int64_t>(std::ranges::size(range))),
         type(datatype_of<std::ranges::range_value_t<R>>) {}

@@ -15,8 +15,9 @@ namespace baton {
 
 /// Which algorithm a collective uses.
 struct Choice {
-  std::string algorithm;      ///< empty: chosen by cost
-  std::int64_t segment = -1;  ///< bytes per message piece; 0: do not cut; -1: chosen with the algorithm
+  std::string algorithm;  ///< empty: chosen by cost
+  std::int64_t segment =
+      -1;  ///< bytes per message piece; 0: do not cut; -1: chosen with the algorithm
 
   bool operator==(const Choice&) const = default;
 };

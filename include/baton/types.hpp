@@ -29,10 +29,10 @@ struct bf16 {
   bool operator==(const bf16&) const = default;
 };
 
-float to_float(f16 value);    ///< exact
-float to_float(bf16 value);   ///< exact
-f16 to_f16(float value);      ///< rounded to nearest even; NaN becomes 0x7e00
-bf16 to_bf16(float value);    ///< rounded to nearest even; NaN becomes 0x7fc0
+float to_float(f16 value);   ///< exact
+float to_float(bf16 value);  ///< exact
+f16 to_f16(float value);     ///< rounded to nearest even; NaN becomes 0x7e00
+bf16 to_bf16(float value);   ///< rounded to nearest even; NaN becomes 0x7fc0
 
 namespace detail {
 template <class T, class... List>
@@ -43,13 +43,14 @@ consteval int index_in() {
 /// Position of T in Datatype, or -1.
 template <class T>
 inline constexpr int datatype_index =
-    index_in<std::remove_cv_t<T>, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
-             std::uint64_t, f16, bf16, float, double>();
+    index_in<std::remove_cv_t<T>, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t,
+             std::int64_t, std::uint64_t, f16, bf16, float, double>();
 }  // namespace detail
 
 /// Whether a C++ type is the element type of a datatype, and of which.
 template <class T>
-concept Element = detail::datatype_index<T> >= 0;
+concept Element = detail::datatype_index<T>
+>= 0;
 template <Element T>
 inline constexpr Datatype datatype_of = static_cast<Datatype>(detail::datatype_index<T>);
 

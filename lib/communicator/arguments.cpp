@@ -44,7 +44,8 @@ struct Checker {
     }
     const Datatype type = has_input ? call_input_type() : call_output_type();
     if (!defined_on(op.kind, type)) {
-      fail(fmt::format("expected an operation that is defined on {}, found {}", name(type), label(op)));
+      fail(fmt::format("expected an operation that is defined on {}, found {}", name(type),
+                       label(op)));
     }
   }
   Datatype call_input_type() const {
@@ -62,7 +63,8 @@ struct Checker {
   }
   void divisible(const char* what, std::int64_t count) const {
     if (count % size != 0) {
-      fail(fmt::format("expected an {} whose elements divide by {} ranks, found {}", what, size, count));
+      fail(fmt::format("expected an {} whose elements divide by {} ranks, found {}", what, size,
+                       count));
     }
   }
   void counts(const char* what, std::span<const std::int64_t> counts,
@@ -81,8 +83,9 @@ struct Checker {
                          counts[i], offset, i));
       }
       if (counts[i] > 0 && offset + counts[i] > room) {
-        fail(fmt::format("expected {} that fit into {} elements, found a block for rank {} that ends at {}",
-                         what, room, i, offset + counts[i]));
+        fail(fmt::format(
+            "expected {} that fit into {} elements, found a block for rank {} that ends at {}",
+            what, room, i, offset + counts[i]));
       }
       end = offset + counts[i];
     }
@@ -106,8 +109,8 @@ bool meet(const Bytes& a, const Bytes& b) { return a.begin < b.end && b.begin < 
 
 int dimension(const Checker& check, const char* what, int dim, int rank) {
   if (dim < -rank || dim >= rank) {
-    check.fail(fmt::format("expected a {} from {} to {} for a tensor of rank {}, found {}", what, -rank,
-                           rank - 1, rank, dim));
+    check.fail(fmt::format("expected a {} from {} to {} for a tensor of rank {}, found {}", what,
+                           -rank, rank - 1, rank, dim));
   }
   return dim < 0 ? dim + rank : dim;
 }
@@ -141,7 +144,9 @@ void bind_counts(const Checker& check, Arguments& a) {
   const Call& call = check.call;
   const auto own = static_cast<std::size_t>(check.rank);
   switch (call.collective) {
-    case Collective::broadcast: a.count = check.out; break;
+    case Collective::broadcast:
+      a.count = check.out;
+      break;
     case Collective::reduce:
       a.count = check.in;
       if (check.has_output) check.expect("output", a.count, "as many as the input", check.out);
@@ -194,16 +199,19 @@ void bind_counts(const Checker& check, Arguments& a) {
       check.counts("send counts", call.send_counts, call.send_offsets, check.in);
       check.counts("receive counts", call.recv_counts, call.recv_offsets, check.out);
       if (call.send_counts[own] != call.recv_counts[own]) {
-        check.fail(fmt::format("expected rank {} to receive from itself what it sends, found {} and {} "
-                               "elements",
-                               check.rank, call.recv_counts[own], call.send_counts[own]));
+        check.fail(
+            fmt::format("expected rank {} to receive from itself what it sends, found {} and {} "
+                        "elements",
+                        check.rank, call.recv_counts[own], call.send_counts[own]));
       }
       a.input_counts = call.send_counts;
       a.input_offsets = call.send_offsets;
       a.output_counts = call.recv_counts;
       a.output_offsets = call.recv_offsets;
       break;
-    case Collective::barrier: a.count = 1; break;
+    case Collective::barrier:
+      a.count = 1;
+      break;
   }
 }
 
@@ -217,7 +225,8 @@ bool in_place(const Checker& check, const Arguments& a) {
   Bytes out = bytes_of(output.data, check.out, a.type);
   if (!meet(in, out)) return false;
   const auto own = static_cast<std::size_t>(check.rank);
-  const auto offset_of = [&](std::span<const std::int64_t> counts, std::span<const std::int64_t> offsets) {
+  const auto offset_of = [&](std::span<const std::int64_t> counts,
+                             std::span<const std::int64_t> offsets) {
     if (counts.empty()) return a.count * check.rank;
     return offsets.empty() ? total(counts.first(own)) : offsets[own];
   };
@@ -231,7 +240,8 @@ bool in_place(const Checker& check, const Arguments& a) {
     case Collective::reduce_scatter:
       in.begin += offset_of(a.input_counts, a.input_offsets) * bytes;
       break;
-    default: break;
+    default:
+      break;
   }
   const bool same_blocks = check.call.collective != Collective::all_to_all ||
                            (std::ranges::equal(a.input_counts, a.output_counts) &&
@@ -239,14 +249,15 @@ bool in_place(const Checker& check, const Arguments& a) {
   const bool joined = check.call.collective == Collective::all_gather && a.output_rows > 1;
   if (in.begin == out.begin && same_blocks && !joined) return true;
   refuse(check.call.collective,
-         fmt::format("expected input and output that are apart or in place, found them overlapping by {} "
-                     "bytes in another way",
-                     std::min(in.end, out.end) - std::max(in.begin, out.begin)));
+         fmt::format(
+             "expected input and output that are apart or in place, found them overlapping by {} "
+             "bytes in another way",
+             std::min(in.end, out.end) - std::max(in.begin, out.begin)));
 }
 
 template <class List, class One>
-std::int64_t append_buffers(const Checker& check, const char* what, const List& list, const One& one,
-                            Datatype type, std::vector<std::byte*>& bases,
+std::int64_t append_buffers(const Checker& check, const char* what, const List& list,
+                            const One& one, Datatype type, std::vector<std::byte*>& bases,
                             std::vector<std::int64_t>& sizes) {
   std::int64_t elements = 0;
   const auto append = [&](const auto& data) {
@@ -254,7 +265,8 @@ std::int64_t append_buffers(const Checker& check, const char* what, const List& 
       check.fail(fmt::format("expected an {} of at least 0 elements, found {}", what, data.count));
     }
     if (data.count > 0 && !data.data) {
-      check.fail(fmt::format("expected an {} of {} elements, found a null pointer", what, data.count));
+      check.fail(
+          fmt::format("expected an {} of {} elements, found a null pointer", what, data.count));
     }
     if (data.type != type) {
       check.fail(fmt::format("expected an {} of {}, found {}", what, name(type), name(data.type)));
@@ -293,9 +305,10 @@ void Arguments::bind(const Call& call, int rank, int size) {
     return;
   }
   if (rooted(collective)) check.root();
-  check.has_input = collective != Collective::broadcast &&
-                    (collective != Collective::scatter || rank == root);
-  check.has_output = (collective != Collective::reduce && collective != Collective::gather) || rank == root;
+  check.has_input =
+      collective != Collective::broadcast && (collective != Collective::scatter || rank == root);
+  check.has_output =
+      (collective != Collective::reduce && collective != Collective::gather) || rank == root;
   type = check.has_input ? check.call_input_type() : check.call_output_type();
 
   if (check.has_input && check.in_place_list()) {
@@ -307,7 +320,8 @@ void Arguments::bind(const Call& call, int rank, int size) {
     input_sizes.push_back(0);
   }
   if (check.has_output) {
-    check.out = append_buffers(check, "output", call.outputs, call.output, type, bases, output_sizes);
+    check.out =
+        append_buffers(check, "output", call.outputs, call.output, type, bases, output_sizes);
   } else {
     bases.push_back(nullptr);
     output_sizes.push_back(0);
@@ -333,11 +347,15 @@ Problem Arguments::problem(int rank, int size) const {
   p.average = reducing(collective) && op.kind == OpKind::avg;
   p.input_rows = input_rows;
   p.output_rows = output_rows;
-  const auto blocks = [](std::span<const std::int64_t> counts, std::span<const std::int64_t> offsets) {
+  const auto blocks = [](std::span<const std::int64_t> counts,
+                         std::span<const std::int64_t> offsets) {
     return offsets.empty() ? Blocks::packed(counts) : Blocks::placed(counts, offsets);
   };
   if (!input_counts.empty()) p.input_blocks = blocks(input_counts, input_offsets);
   if (!output_counts.empty()) p.output_blocks = blocks(output_counts, output_offsets);
+  if (collective != Collective::all_to_all && p.uneven()) {
+    (p.input_blocks ? p.output_blocks : p.input_blocks) = p.input_blocks ? p.input_blocks : p.output_blocks;
+  }
   return p;
 }
 

@@ -9,8 +9,8 @@
 
 namespace baton {
 
-/// A call that has been checked, in the terms of schedules. Kept by the communicator and filled anew
-/// for each call, so that a repeated call allocates nothing.
+/// A call that has been checked, in the terms of schedules. Kept by the communicator and filled
+/// anew for each call, so that a repeated call allocates nothing.
 struct Arguments {
   Collective collective = Collective::barrier;
   Op op;
@@ -20,9 +20,9 @@ struct Arguments {
   bool in_place = false;
   std::int64_t input_rows = 1, output_rows = 1;
   std::span<const std::int64_t> input_counts, input_offsets, output_counts, output_offsets;
-  std::vector<std::byte*> bases;                      ///< of the tensors: inputs, then outputs
+  std::vector<std::byte*> bases;                        ///< of the tensors: inputs, then outputs
   std::vector<std::int64_t> input_sizes, output_sizes;  ///< elements
-  std::byte token{};                                  ///< what a barrier sends; never written
+  std::byte token{};                                    ///< what a barrier sends; never written
 
   /// Fills this from a call; throws Error(invalid_argument) that names what was expected and found.
   void bind(const Call& call, int rank, int size);

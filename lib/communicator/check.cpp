@@ -35,8 +35,10 @@ std::string describe(const Arguments& a, const Choice& choice) {
     text += " of uneven counts";
   } else if (!counts.empty()) {
     std::uint64_t hash = 0;
-    for (const std::int64_t count : counts) hash = hash * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(count);
-    text += fmt::format(" of counts {}{} (#{:x})", fmt::join(counts.first(std::min<std::size_t>(8, counts.size())), ", "),
+    for (const std::int64_t count : counts)
+      hash = hash * 0x9e3779b97f4a7c15ull + static_cast<std::uint64_t>(count);
+    text += fmt::format(" of counts {}{} (#{:x})",
+                        fmt::join(counts.first(std::min<std::size_t>(8, counts.size())), ", "),
                         counts.size() > 8 ? ", …" : "", hash);
   } else {
     text += fmt::format(" of {}", a.count);
@@ -98,19 +100,21 @@ void CheckExchange::conclude(int rank) const {
   throw error;
 }
 
-void Communicator::State::prepare_check(Operation& operation, const Call& call, const Error* local) {
+void Communicator::State::prepare_check(Operation& operation, const Choice& choice,
+                                        const Error* local) {
   auto check = std::make_unique<CheckExchange>();
   const std::size_t bytes = CheckExchange::record_bytes;
   check->failed = local != nullptr;
   check->records.resize(bytes * (rank == 0 ? static_cast<std::size_t>(size) + 1 : 1));
   check->verdict.resize(bytes);
-  check->write(local ? local->what() : describe(arguments, call.choice));
+  check->write(local ? local->what() : describe(arguments, choice));
   std::byte* gathered = rank == 0 ? check->records.data() + bytes : nullptr;
   std::byte* const gather_bases[] = {check->records.data(), gathered};
   std::byte* const broadcast_bases[] = {nullptr, check->verdict.data()};
-  check->gather = internal(Collective::gather, "binomial", static_cast<std::int64_t>(bytes), gather_bases);
-  check->broadcast =
-      internal(Collective::broadcast, "binomial", static_cast<std::int64_t>(bytes), broadcast_bases);
+  check->gather =
+      internal(Collective::gather, "binomial", static_cast<std::int64_t>(bytes), gather_bases);
+  check->broadcast = internal(Collective::broadcast, "binomial", static_cast<std::int64_t>(bytes),
+                              broadcast_bases);
   operation.check() = std::move(check);
 }
 

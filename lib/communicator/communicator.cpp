@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <tuple>
 
 #include "state.hpp"
 
@@ -13,26 +14,21 @@ namespace {
 /// Marks a communicator (or its family) as in use for the length of a call.
 class InUse {
  public:
-  explicit InUse(std::atomic<bool>& busy) : busy_(busy) {
-    if (busy_.exchange(true, std::memory_order_acquire)) {
-      throw Error(ErrorCode::invalid_argument,
-                  "expected one thread at a time to use a communicator, found two (a transport without "
-                  "Capabilities::concurrent serves one thread over all communicators)");
+  explicit InUse(UseFlag& flag) : flag_(flag) {
+    if (!flag_.enter()) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          "expected one thread at a time to use a communicator, found two (a transport without "
+          "Capabilities::concurrent serves one thread over all communicators)");
     }
   }
-  ~InUse() { busy_.store(false, std::memory_order_release); }
+  ~InUse() { flag_.leave(); }
   InUse(const InUse&) = delete;
   InUse& operator=(const InUse&) = delete;
 
  private:
-  std::atomic<bool>& busy_;
+  UseFlag& flag_;
 };
-
-Call with(Call call, const Choice& choice) {
-  if (!choice.algorithm.empty()) call.choice.algorithm = choice.algorithm;
-  call.choice.segment = choice.segment;
-  return call;
-}
 
 Call list_call(Collective collective, std::span<const Data> tensors) {
   Call call;
@@ -43,9 +39,11 @@ Call list_call(Collective collective, std::span<const Data> tensors) {
 
 }  // namespace
 
-// --- state -------------------------------------------------------------------------------------------
+// --- state
+// -------------------------------------------------------------------------------------------
 
-Communicator::State::State(std::unique_ptr<Transport> made, Options given, std::shared_ptr<Family> shared)
+Communicator::State::State(std::unique_ptr<Transport> made, Options given,
+                           std::shared_ptr<Family> shared)
     : transport(std::move(made)),
       options(std::move(given)),
       registry(options.registry ? options.registry
@@ -63,8 +61,9 @@ Communicator::State::~State() = default;
 
 void Communicator::State::require_usable() const {
   if (broken.empty()) return;
-  Error error(ErrorCode::transport,
-              fmt::format("expected a usable communicator, found one that failed earlier: {}", broken));
+  Error error(
+      ErrorCode::transport,
+      fmt::format("expected a usable communicator, found one that failed earlier: {}", broken));
   error.rank = rank;
   throw error;
 }
@@ -99,7 +98,8 @@ CachedPlan& Communicator::State::cached_plan(const Choice& choice) {
   const Selection selected = selection(problem, choice);
   auto plan = std::make_shared<const Plan>(scheduled(selected, problem, bytes), bytes,
                                            arguments.input_sizes, arguments.output_sizes);
-  return keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name, selected.segment));
+  return keep(
+      std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name, selected.segment));
 }
 
 Execution Communicator::State::execute(CachedPlan& plan, const Kernels& kernels,
@@ -124,8 +124,13 @@ void Communicator::State::give_back(Execution& execution) noexcept {
   execution.plan->give(std::move(execution.run));
 }
 
-Execution Communicator::State::internal(Collective collective, const char* algorithm, std::int64_t count,
-                                        std::span<std::byte* const> bases) {
+void Communicator::State::give_up(Execution& execution) noexcept {
+  if (transport->capabilities().cancels) return give_back(execution);
+  static_cast<void>(execution.run.release());
+}
+
+Execution Communicator::State::internal(Collective collective, const char* algorithm,
+                                        std::int64_t count, std::span<std::byte* const> bases) {
   key.clear();
   key.add(-100 - static_cast<std::int64_t>(collective));
   key.add(count);
@@ -157,7 +162,8 @@ Kernels Communicator::State::kernels(Collective collective, const Op& op, Dataty
   return kernels;
 }
 
-void Communicator::State::run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byte* output) {
+void Communicator::State::run_again(RepeatedCalls::Entry& entry, std::byte* input,
+                                    std::byte* output) {
   constexpr int attempts = 256;
   const int tag = next_tag();
   try {
@@ -169,13 +175,13 @@ void Communicator::State::run_again(RepeatedCalls::Entry& entry, std::byte* inpu
       if (entry.run->drive()) return;
     }
   } catch (...) {
-    blocking.adopt({entry.plan, std::move(entry.run), entry.kernels}, name(entry.call.collective).data(),
-                   sequence, tag);
+    blocking.adopt({entry.plan, std::move(entry.run), entry.kernels},
+                   name(entry.call.collective).data(), sequence, tag);
     fail(blocking);
   }
   // This takes longer: wait for it as for any other.
-  blocking.adopt({entry.plan, std::move(entry.run), entry.kernels}, name(entry.call.collective).data(),
-                 sequence, tag);
+  blocking.adopt({entry.plan, std::move(entry.run), entry.kernels},
+                 name(entry.call.collective).data(), sequence, tag);
   wait(blocking);
 }
 
@@ -185,6 +191,7 @@ void Communicator::State::run_simple(const SimpleCall& simple, const void* input
   const InUse in_use(*busy);
   const bool plain = op.kind != OpKind::user && choice.algorithm.empty() && choice.segment < 0 &&
                      !options.check && broken.empty();
+  free_next_tag();
   RepeatedCalls::Entry& entry = repeated.at(simple);
   auto* in = static_cast<std::byte*>(const_cast<void*>(input));
   auto* out = static_cast<std::byte*>(output);
@@ -196,7 +203,7 @@ void Communicator::State::run_simple(const SimpleCall& simple, const void* input
     const int tag = next_tag();
     blocking.begin(name(simple.collective).data(), sequence, tag);
   } else {
-    prepare(blocking, with(make(), choice));
+    prepare(blocking, make(), choice);
     if (plain) {
       if (entry.run) entry.plan->give(std::move(entry.run));
       const Execution& execution = blocking.execution();
@@ -213,11 +220,12 @@ void Communicator::State::run_simple(const SimpleCall& simple, const void* input
   run_blocking();
 }
 
-void Communicator::State::prepare(Operation& operation, const Call& call) {
+void Communicator::State::prepare(Operation& operation, const Call& call, const Choice& choice) {
   require_usable();
+  free_next_tag();
   const auto bind = [&] {
     arguments.bind(call, rank, size);
-    CachedPlan& plan = cached_plan(call.choice);
+    CachedPlan& plan = cached_plan(choice);
     operation.execution() =
         execute(plan, kernels(call.collective, call.op, arguments.type), arguments.bases);
   };
@@ -226,9 +234,9 @@ void Communicator::State::prepare(Operation& operation, const Call& call) {
   } else {
     try {
       bind();
-      prepare_check(operation, call, nullptr);
+      prepare_check(operation, choice, nullptr);
     } catch (const Error& error) {
-      prepare_check(operation, call, &error);
+      prepare_check(operation, choice, &error);
     }
   }
   const int tag = next_tag();
@@ -242,7 +250,8 @@ void Communicator::State::prepare_message(Operation& operation, StepKind kind, D
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", name(kind), what));
   };
   if (peer < 0 || peer >= size || peer == rank) {
-    refuse(fmt::format("expected a peer from 0 to {} other than this rank, found {}", size - 1, peer));
+    refuse(
+        fmt::format("expected a peer from 0 to {} other than this rank, found {}", size - 1, peer));
   }
   if (tag < 0 || tag >= user_tags) {
     refuse(fmt::format("expected a tag from 0 to {}, found {}", user_tags - 1, tag));
@@ -274,8 +283,8 @@ void Communicator::State::prepare_message(Operation& operation, StepKind kind, D
       regions.push_back(contiguous(Buffer::output, 0, data.count));
     }
     const std::int64_t none[] = {0}, output[] = {data.count};
-    auto plan = std::make_shared<const Plan>(Schedule(header, steps, regions), size_of(data.type), none,
-                                             output);
+    auto plan = std::make_shared<const Plan>(Schedule(header, steps, regions), size_of(data.type),
+                                             none, output);
     found = &keep(std::make_unique<CachedPlan>(std::move(plan), "message", 0));
   }
   std::byte* const bases[] = {nullptr, static_cast<std::byte*>(data.data)};
@@ -283,19 +292,37 @@ void Communicator::State::prepare_message(Operation& operation, StepKind kind, D
   operation.begin(name(kind).data(), 0, tag);
 }
 
-void Communicator::State::prepare_schedule(Operation& operation, const Schedule& schedule, ConstData input,
-                                           Data output, Op op) {
+void Communicator::State::prepare_schedule(Operation& operation, const Schedule& schedule,
+                                           ConstData input, Data output, Op op) {
   require_usable();
+  free_next_tag();
   const Schedule::Header& header = schedule.header();
   if (header.size != size || header.rank != rank) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("expected a schedule for rank {} of {}, found one for rank {} of {}", rank, size,
-                            header.rank, header.size));
+                fmt::format("expected a schedule for rank {} of {}, found one for rank {} of {}",
+                            rank, size, header.rank, header.size));
   }
   const Datatype type = header.output > 0 ? output.type : input.type;
   if (header.input > 0 && header.output > 0 && input.type != output.type) {
     throw Error(ErrorCode::invalid_argument, fmt::format("expected an input of {}, found {}",
                                                          name(output.type), name(input.type)));
+  }
+  for (const auto& [what, data, count] :
+       {std::tuple("input", input.data, input.count),
+        std::tuple("output", static_cast<const void*>(output.data), output.count)}) {
+    if (count > 0 && !data) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("expected an {} of {} elements, found a null pointer", what, count));
+    }
+  }
+  const auto *in = static_cast<const std::byte*>(input.data),
+             *out = static_cast<const std::byte*>(output.data);
+  const auto bytes = static_cast<std::int64_t>(size_of(type));
+  if (header.input > 0 && header.output > 0 && in < out + header.output * bytes &&
+      out < in + header.input * bytes) {
+    throw Error(ErrorCode::invalid_argument,
+                "expected input and output that are apart, as the schedule has both, found them "
+                "overlapping");
   }
   const std::int64_t inputs[] = {input.count}, outputs[] = {output.count};
   auto plan = std::make_shared<const Plan>(schedule, size_of(type), inputs, outputs);
@@ -309,13 +336,35 @@ void Communicator::State::prepare_schedule(Operation& operation, const Schedule&
                 fmt::format("expected an operation that is defined on {}, found {}", name(type),
                             name(op.kind)));
   }
-  std::byte* const bases[] = {
-      const_cast<std::byte*>(static_cast<const std::byte*>(input.data)),
-      static_cast<std::byte*>(output.data)};
+  std::byte* const bases[] = {const_cast<std::byte*>(static_cast<const std::byte*>(input.data)),
+                              static_cast<std::byte*>(output.data)};
   uncached = std::make_unique<CachedPlan>(std::move(plan), header.algorithm, 0);
   operation.execution() = execute(*uncached, kernels, bases);
   const int tag = next_tag();
   operation.begin(name(header.collective).data(), sequence, tag);
+}
+
+void Communicator::State::finish_oldest() {
+  for (Operation* const operation : under_way) {
+    if (operation->number() + static_cast<std::uint64_t>(operation_tags) > sequence + 1) return;
+    Waiting waiting(*transport, options.timeout);
+    std::size_t completed = operation->completed();
+    while (!operation->finished() && !operation->failed()) {
+      family->operations.advance(busy);
+      if (const std::size_t now = operation->completed(); now != completed) {
+        completed = now;
+        waiting.progressed();
+      } else if (!waiting.again()) {
+        try {
+          operation->fail_timeout();
+        } catch (const Error& error) {
+          const Error named = operation->named(error);
+          broken = named.what();
+          throw named;
+        }
+      }
+    }
+  }
 }
 
 void Communicator::State::wait(Operation& operation) {
@@ -369,10 +418,12 @@ void Communicator::State::agree_options() {
   std::vector<std::byte> record(bytes);
   if (rank == 0) {
     std::string text = options.check ? "1" : "0";
-    for (const Choice& choice : options.choices) text += fmt::format("\n{}\n{}", choice.algorithm, choice.segment);
+    for (const Choice& choice : options.choices)
+      text += fmt::format("\n{}\n{}", choice.algorithm, choice.segment);
     if (text.size() >= bytes) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("expected choices of less than {} characters, found {}", bytes, text.size()));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("expected choices of less than {} characters, found {}", bytes, text.size()));
     }
     std::memcpy(record.data(), text.data(), text.size());
   }
@@ -395,10 +446,12 @@ void Communicator::State::agree_options() {
   }
 }
 
-// --- requests ----------------------------------------------------------------------------------------
+// --- requests
+// ----------------------------------------------------------------------------------------
 
 Request::Request() = default;
-Request::Request(std::unique_ptr<Operation, Release> operation) : operation_(std::move(operation)) {}
+Request::Request(std::unique_ptr<Operation, Release> operation)
+    : operation_(std::move(operation)) {}
 Request::Request(Request&&) noexcept = default;
 Request& Request::operator=(Request&&) noexcept = default;
 Request::~Request() = default;
@@ -436,6 +489,7 @@ void Request::Release::operator()(Operation* operation) const {
   // Keeps the communicator until the operation is back in its pool.
   const std::shared_ptr<Communicator::State> state = std::move(operation->keep_alive);
   state->family->operations.remove(operation);
+  std::erase(state->under_way, operation);
   operation->listed = false;
   if (!operation->finished()) {
     try {
@@ -453,7 +507,8 @@ void Request::Release::operator()(Operation* operation) const {
   state->idle_operations.emplace_back(operation);
 }
 
-// --- persistent calls --------------------------------------------------------------------------------
+// --- persistent calls
+// --------------------------------------------------------------------------------
 
 struct PersistentCall::State {
   std::shared_ptr<Communicator::State> communicator;
@@ -468,10 +523,12 @@ PersistentCall::~PersistentCall() = default;
 void PersistentCall::run() { Communicator(state_->communicator).run(state_->call); }
 Request PersistentCall::start() { return Communicator(state_->communicator).start(state_->call); }
 
-// --- communicator ------------------------------------------------------------------------------------
+// --- communicator
+// ------------------------------------------------------------------------------------
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, Options options)
-    : state_(std::make_shared<State>(std::move(transport), std::move(options), std::make_shared<Family>())) {
+    : state_(std::make_shared<State>(std::move(transport), std::move(options),
+                                     std::make_shared<Family>())) {
   state_->agree_options();
 }
 Communicator::Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -490,13 +547,16 @@ Communicator Communicator::split(int color, int key) {
   state_->require_usable();
   std::unique_ptr<Transport> transport = state_->transport->split(color, key);
   if (!transport) return Communicator(std::shared_ptr<State>());
-  return Communicator(std::make_shared<State>(std::move(transport), state_->options, state_->family));
+  return Communicator(
+      std::make_shared<State>(std::move(transport), state_->options, state_->family));
 }
 
-void Communicator::run(const Call& call) {
-  const InUse in_use(*state_->busy);
-  state_->prepare(state_->blocking, call);
-  state_->run_blocking();
+void Communicator::run(const Call& call) { state_->run(call, call.choice); }
+
+void Communicator::State::run(const Call& call, const Choice& choice) {
+  const InUse in_use(*busy);
+  prepare(blocking, call, choice);
+  run_blocking();
 }
 
 namespace {
@@ -513,12 +573,15 @@ std::unique_ptr<Operation> take_operation(auto& state) {
 
 }  // namespace
 
-Request Communicator::start(const Call& call) {
-  const InUse in_use(*state_->busy);
-  std::unique_ptr<Operation> operation = take_operation(*state_);
-  state_->prepare(*operation, call);
-  operation->keep_alive = state_;
-  state_->family->operations.add(operation.get());
+Request Communicator::start(const Call& call) { return state_->start(call, call.choice); }
+
+Request Communicator::State::start(const Call& call, const Choice& choice) {
+  const InUse in_use(*busy);
+  std::unique_ptr<Operation> operation = take_operation(*this);
+  prepare(*operation, call, choice);
+  operation->keep_alive = shared_from_this();
+  under_way.push_back(operation.get());
+  family->operations.add(operation.get());
   Request request(std::unique_ptr<Operation, Request::Release>(operation.release()));
   request.operation_->start();
   return request;
@@ -545,6 +608,7 @@ void Communicator::run(const Schedule& schedule, ConstData input, Data output, O
 }
 
 Schedule Communicator::schedule(const Call& call) {
+  const InUse in_use(*state_->busy);
   state_->arguments.bind(call, state_->rank, state_->size);
   const Problem problem = state_->arguments.problem(state_->rank, state_->size);
   Selection selected = state_->selection(problem, call.choice);
@@ -553,6 +617,7 @@ Schedule Communicator::schedule(const Call& call) {
 }
 
 Choice Communicator::chosen(const Call& call) {
+  const InUse in_use(*state_->busy);
   state_->arguments.bind(call, state_->rank, state_->size);
   const CachedPlan& plan = state_->cached_plan(call.choice);
   return {plan.algorithm, plan.segment};
@@ -577,154 +642,163 @@ Request Communicator::start_message(StepKind kind, Data data, int peer, int tag)
   return request;
 }
 Request Communicator::start_send(ConstData data, int peer, int tag) {
-  return start_message(StepKind::send, {const_cast<void*>(data.data), data.count, data.type}, peer, tag);
+  return start_message(StepKind::send, {const_cast<void*>(data.data), data.count, data.type}, peer,
+                       tag);
 }
 Request Communicator::start_recv(Data data, int peer, int tag) {
   return start_message(StepKind::recv, data, peer, tag);
 }
 
-// --- collectives, by name ----------------------------------------------------------------------------
+// --- collectives, by name
+// ----------------------------------------------------------------------------
 
 namespace {
-SimpleCall simple(Collective collective, const ConstData& in, const Data& out, const Op& op = {}, int root = 0) {
+SimpleCall simple(Collective collective, const ConstData& in, const Data& out, const Op& op = {},
+                  int root = 0) {
   return {collective, in.type, out.type, op.kind, root, in.count, out.count};
 }
 }  // namespace
 
 void Communicator::broadcast(Data data, int root, const Choice& choice) {
-  state_->run_simple(simple(Collective::broadcast, {}, data, {}, root), nullptr, data.data, {}, choice,
-                     [&] { return calls::broadcast(data, root); });
+  state_->run_simple(simple(Collective::broadcast, {}, data, {}, root), nullptr, data.data, {},
+                     choice, [&] { return calls::broadcast(data, root); });
 }
 void Communicator::reduce(ConstData input, Data output, Op op, int root, const Choice& choice) {
-  run(with(calls::reduce(input, output, op, root), choice));
+  state_->run(calls::reduce(input, output, op, root), choice);
 }
 void Communicator::all_reduce(ConstData input, Data output, Op op, const Choice& choice) {
-  state_->run_simple(simple(Collective::all_reduce, input, output, op), input.data, output.data, op, choice,
-                     [&] { return calls::all_reduce(input, output, op); });
+  state_->run_simple(simple(Collective::all_reduce, input, output, op), input.data, output.data, op,
+                     choice, [&] { return calls::all_reduce(input, output, op); });
 }
 void Communicator::gather(ConstData input, Data output, int root, const Choice& choice) {
-  run(with(calls::gather(input, output, root), choice));
+  state_->run(calls::gather(input, output, root), choice);
 }
-void Communicator::gather_v(ConstData input, Data output, std::span<const std::int64_t> counts, int root,
-                            const Choice& choice) {
-  Call call = with(calls::gather(input, output, root), choice);
+void Communicator::gather_v(ConstData input, Data output, std::span<const std::int64_t> counts,
+                            int root, const Choice& choice) {
+  Call call = calls::gather(input, output, root);
   call.recv_counts = counts;
-  run(call);
+  state_->run(call, choice);
 }
 void Communicator::scatter(ConstData input, Data output, int root, const Choice& choice) {
-  run(with(calls::scatter(input, output, root), choice));
+  state_->run(calls::scatter(input, output, root), choice);
 }
-void Communicator::scatter_v(ConstData input, Data output, std::span<const std::int64_t> counts, int root,
-                             const Choice& choice) {
-  Call call = with(calls::scatter(input, output, root), choice);
+void Communicator::scatter_v(ConstData input, Data output, std::span<const std::int64_t> counts,
+                             int root, const Choice& choice) {
+  Call call = calls::scatter(input, output, root);
   call.send_counts = counts;
-  run(call);
+  state_->run(call, choice);
 }
 void Communicator::all_gather(ConstData input, Data output, const Choice& choice) {
-  state_->run_simple(simple(Collective::all_gather, input, output), input.data, output.data, {}, choice,
-                     [&] { return calls::all_gather(input, output); });
+  state_->run_simple(simple(Collective::all_gather, input, output), input.data, output.data, {},
+                     choice, [&] { return calls::all_gather(input, output); });
 }
-void Communicator::all_gather(const ConstTensor& input, const Tensor& output, int dim, const Choice& choice) {
-  run(with(calls::all_gather(input, output, dim), choice));
+void Communicator::all_gather(const ConstTensor& input, const Tensor& output, int dim,
+                              const Choice& choice) {
+  state_->run(calls::all_gather(input, output, dim), choice);
 }
 void Communicator::all_gather_v(ConstData input, Data output, std::span<const std::int64_t> counts,
                                 std::span<const std::int64_t> offsets, const Choice& choice) {
-  Call call = with(calls::all_gather(input, output), choice);
+  Call call = calls::all_gather(input, output);
   call.recv_counts = counts;
   call.recv_offsets = offsets;
-  run(call);
+  state_->run(call, choice);
 }
 void Communicator::reduce_scatter(ConstData input, Data output, Op op, const Choice& choice) {
-  state_->run_simple(simple(Collective::reduce_scatter, input, output, op), input.data, output.data, op, choice,
-                     [&] { return calls::reduce_scatter(input, output, op); });
+  state_->run_simple(simple(Collective::reduce_scatter, input, output, op), input.data, output.data,
+                     op, choice, [&] { return calls::reduce_scatter(input, output, op); });
 }
-void Communicator::reduce_scatter_v(ConstData input, Data output, std::span<const std::int64_t> counts,
-                                    Op op, const Choice& choice) {
-  Call call = with(calls::reduce_scatter(input, output, op), choice);
+void Communicator::reduce_scatter_v(ConstData input, Data output,
+                                    std::span<const std::int64_t> counts, Op op,
+                                    const Choice& choice) {
+  Call call = calls::reduce_scatter(input, output, op);
   call.send_counts = counts;
-  run(call);
+  state_->run(call, choice);
 }
 void Communicator::all_to_all(ConstData input, Data output, const Choice& choice) {
-  state_->run_simple(simple(Collective::all_to_all, input, output), input.data, output.data, {}, choice,
-                     [&] { return calls::all_to_all(input, output); });
+  state_->run_simple(simple(Collective::all_to_all, input, output), input.data, output.data, {},
+                     choice, [&] { return calls::all_to_all(input, output); });
 }
-void Communicator::all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim, int gather_dim,
-                              const Choice& choice) {
-  run(with(calls::all_to_all(input, output, scatter_dim, gather_dim), choice));
+void Communicator::all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim,
+                              int gather_dim, const Choice& choice) {
+  state_->run(calls::all_to_all(input, output, scatter_dim, gather_dim), choice);
 }
-void Communicator::all_to_all_v(ConstData input, std::span<const std::int64_t> send_counts, Data output,
-                                std::span<const std::int64_t> recv_counts,
+void Communicator::all_to_all_v(ConstData input, std::span<const std::int64_t> send_counts,
+                                Data output, std::span<const std::int64_t> recv_counts,
                                 std::span<const std::int64_t> send_offsets,
                                 std::span<const std::int64_t> recv_offsets, const Choice& choice) {
-  Call call = with(calls::all_to_all(input, output), choice);
+  Call call = calls::all_to_all(input, output);
   call.send_counts = send_counts;
   call.recv_counts = recv_counts;
   call.send_offsets = send_offsets;
   call.recv_offsets = recv_offsets;
-  run(call);
+  state_->run(call, choice);
 }
 void Communicator::scan(ConstData input, Data output, Op op, const Choice& choice) {
-  run(with(calls::scan(input, output, op), choice));
+  state_->run(calls::scan(input, output, op), choice);
 }
 void Communicator::exscan(ConstData input, Data output, Op op, const Choice& choice) {
-  run(with(calls::exscan(input, output, op), choice));
+  state_->run(calls::exscan(input, output, op), choice);
 }
 void Communicator::barrier(const Choice& choice) {
-  state_->run_simple(simple(Collective::barrier, {}, {}), &state_->arguments.token, nullptr, {}, choice,
-                     [] { return calls::barrier(); });
+  state_->run_simple(simple(Collective::barrier, {}, {}), &state_->arguments.token, nullptr, {},
+                     choice, [] { return calls::barrier(); });
 }
 
 void Communicator::broadcast(std::span<const Data> tensors, int root, const Choice& choice) {
-  Call call = with(list_call(Collective::broadcast, tensors), choice);
+  Call call = list_call(Collective::broadcast, tensors);
   call.root = root;
-  run(call);
+  state_->run(call, choice);
 }
 void Communicator::all_reduce(std::span<const Data> tensors, Op op, const Choice& choice) {
   start_all_reduce(tensors, op, choice).wait();
 }
 Request Communicator::start_all_reduce(std::span<const Data> tensors, Op op, const Choice& choice) {
-  Call call = with(list_call(Collective::all_reduce, tensors), choice);
+  Call call = list_call(Collective::all_reduce, tensors);
   call.op = op;
-  return start(call);
+  return state_->start(call, choice);
 }
 
 Request Communicator::start_broadcast(Data data, int root, const Choice& choice) {
-  return start(with(calls::broadcast(data, root), choice));
+  return state_->start(calls::broadcast(data, root), choice);
 }
-Request Communicator::start_reduce(ConstData input, Data output, Op op, int root, const Choice& choice) {
-  return start(with(calls::reduce(input, output, op, root), choice));
+Request Communicator::start_reduce(ConstData input, Data output, Op op, int root,
+                                   const Choice& choice) {
+  return state_->start(calls::reduce(input, output, op, root), choice);
 }
 Request Communicator::start_all_reduce(ConstData input, Data output, Op op, const Choice& choice) {
-  return start(with(calls::all_reduce(input, output, op), choice));
+  return state_->start(calls::all_reduce(input, output, op), choice);
 }
 Request Communicator::start_all_reduce(Data data, Op op, const Choice& choice) {
   return start_all_reduce(data, data, op, choice);
 }
 Request Communicator::start_gather(ConstData input, Data output, int root, const Choice& choice) {
-  return start(with(calls::gather(input, output, root), choice));
+  return state_->start(calls::gather(input, output, root), choice);
 }
 Request Communicator::start_scatter(ConstData input, Data output, int root, const Choice& choice) {
-  return start(with(calls::scatter(input, output, root), choice));
+  return state_->start(calls::scatter(input, output, root), choice);
 }
 Request Communicator::start_all_gather(ConstData input, Data output, const Choice& choice) {
-  return start(with(calls::all_gather(input, output), choice));
+  return state_->start(calls::all_gather(input, output), choice);
 }
-Request Communicator::start_reduce_scatter(ConstData input, Data output, Op op, const Choice& choice) {
-  return start(with(calls::reduce_scatter(input, output, op), choice));
+Request Communicator::start_reduce_scatter(ConstData input, Data output, Op op,
+                                           const Choice& choice) {
+  return state_->start(calls::reduce_scatter(input, output, op), choice);
 }
 Request Communicator::start_all_to_all(ConstData input, Data output, const Choice& choice) {
-  return start(with(calls::all_to_all(input, output), choice));
+  return state_->start(calls::all_to_all(input, output), choice);
 }
-Request Communicator::start_all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim,
-                                       int gather_dim, const Choice& choice) {
-  return start(with(calls::all_to_all(input, output, scatter_dim, gather_dim), choice));
+Request Communicator::start_all_to_all(const ConstTensor& input, const Tensor& output,
+                                       int scatter_dim, int gather_dim, const Choice& choice) {
+  return state_->start(calls::all_to_all(input, output, scatter_dim, gather_dim), choice);
 }
 Request Communicator::start_scan(ConstData input, Data output, Op op, const Choice& choice) {
-  return start(with(calls::scan(input, output, op), choice));
+  return state_->start(calls::scan(input, output, op), choice);
 }
 Request Communicator::start_exscan(ConstData input, Data output, Op op, const Choice& choice) {
-  return start(with(calls::exscan(input, output, op), choice));
+  return state_->start(calls::exscan(input, output, op), choice);
 }
-Request Communicator::start_barrier(const Choice& choice) { return start(with(calls::barrier(), choice)); }
+Request Communicator::start_barrier(const Choice& choice) {
+  return state_->start(calls::barrier(), choice);
+}
 
 }  // namespace baton

@@ -9,13 +9,15 @@ namespace baton {
 
 Shape::Shape(std::span<const std::int64_t> extents) {
   if (extents.size() > max_rank) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("expected a tensor of rank 0 to {}, found rank {}", max_rank, extents.size()));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("expected a tensor of rank 0 to {}, found rank {}", max_rank, extents.size()));
   }
   for (const std::int64_t extent : extents) {
     if (extent < 0) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("expected extents of at least 0, found [{}]", fmt::join(extents, ", ")));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("expected extents of at least 0, found [{}]", fmt::join(extents, ", ")));
     }
   }
   std::copy(extents.begin(), extents.end(), extents_.begin());

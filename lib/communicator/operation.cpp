@@ -57,9 +57,9 @@ void Operation::finish() noexcept {
   finished_ = true;
 }
 
-void Operation::advance(const std::atomic<bool>* held) noexcept {
+void Operation::advance(const UseFlag* held) noexcept {
   const bool mine = held == communicator_.busy;
-  if (!mine && communicator_.busy->exchange(true, std::memory_order_acquire)) return;
+  if (!mine && !communicator_.busy->try_advance()) return;
   if (!finished_ && !error_) {
     try {
       step();
@@ -67,7 +67,7 @@ void Operation::advance(const std::atomic<bool>* held) noexcept {
       error_ = std::current_exception();
     }
   }
-  if (!mine) communicator_.busy->store(false, std::memory_order_release);
+  if (!mine) communicator_.busy->leave();
 }
 
 void Operation::rethrow() {
@@ -80,7 +80,7 @@ void Operation::abandon() noexcept {
        {&execution_, check_ ? &check_->gather : nullptr, check_ ? &check_->broadcast : nullptr}) {
     if (!execution || !execution->run) continue;
     execution->run->abandon();
-    communicator_.give_back(*execution);
+    communicator_.give_up(*execution);
   }
   check_.reset();
   finished_ = true;
@@ -99,10 +99,11 @@ Error Operation::named(const Error& error) const {
 }
 
 void Operation::fail_timeout() const {
-  Error error(ErrorCode::timeout,
-              fmt::format("rank {} {}{}, without progress for {} s", communicator_.rank,
-                          current().waiting(), phase_ == Phase::running ? "" : " to compare the call",
-                          static_cast<double>(communicator_.options.timeout.count()) / 1000));
+  Error error(
+      ErrorCode::timeout,
+      fmt::format("rank {} {}{}, without progress for {} s", communicator_.rank,
+                  current().waiting(), phase_ == Phase::running ? "" : " to compare the call",
+                  static_cast<double>(communicator_.options.timeout.count()) / 1000));
   std::tie(error.peer, error.step) = current().blocker();
   throw error;
 }

@@ -11,7 +11,8 @@
 namespace baton {
 namespace {
 
-[[noreturn]] void refuse(std::string_view variable, std::string_view expected, std::string_view found) {
+[[noreturn]] void refuse(std::string_view variable, std::string_view expected,
+                         std::string_view found) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{}: expected {}, found \"{}\"", variable, expected, found));
 }
@@ -77,7 +78,8 @@ std::int64_t parse_bytes(std::string_view text) {
       ++end;
     }
   }
-  if (error != std::errc() || end != last || value < 0 || value > (std::int64_t{1} << (62 - shift))) {
+  if (error != std::errc() || end != last || value < 0 ||
+      value > (std::int64_t{1} << (62 - shift))) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("expected bytes like 8, 128K or 64M, found \"{}\"", text));
   }
@@ -94,8 +96,9 @@ std::vector<OptionInfo> option_table() {
   };
   for (int c = 0; c < collective_count; ++c) {
     const auto collective = static_cast<Collective>(c);
-    table.push_back({choice_variable(collective), "ALGORITHM[:SEGMENT]",
-                     fmt::format("algorithm of {}, and bytes per message piece", name(collective))});
+    table.push_back(
+        {choice_variable(collective), "ALGORITHM[:SEGMENT]",
+         fmt::format("algorithm of {}, and bytes per message piece", name(collective))});
   }
   return table;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <exception>
 #include <memory>
 #include <string>
@@ -20,7 +19,7 @@ namespace baton {
 /// What a communicator shares with those split from it.
 struct Family {
   ProgressList operations;
-  std::atomic<bool> busy{false};  ///< the one in use, where the transport serves one thread at a time
+  UseFlag busy;  ///< the one in use, where the transport serves one thread at a time
 };
 
 /// A plan taken for one execution, with its scratch.
@@ -62,9 +61,10 @@ class RepeatedCalls {
     }
   };
   Entry& at(const SimpleCall& call) {
-    const auto mix = static_cast<std::uint64_t>(call.input_count + call.output_count) * 0x9e3779b97f4a7c15ull +
-                     static_cast<std::uint64_t>(call.collective) * 0xff51afd7ed558ccdull +
-                     static_cast<std::uint64_t>(call.op);
+    const auto mix =
+        static_cast<std::uint64_t>(call.input_count + call.output_count) * 0x9e3779b97f4a7c15ull +
+        static_cast<std::uint64_t>(call.collective) * 0xff51afd7ed558ccdull +
+        static_cast<std::uint64_t>(call.op);
     return entries_[mix >> 59];
   }
   void forget() {
@@ -78,13 +78,13 @@ class RepeatedCalls {
   std::array<Entry, 32> entries_{};
 };
 
-/// The comparison of a call among all ranks, before it runs: every rank's description of its call goes
-/// to rank 0, and its verdict to all.
+/// The comparison of a call among all ranks, before it runs: every rank's description of its call
+/// goes to rank 0, and its verdict to all.
 struct CheckExchange {
   static constexpr std::size_t record_bytes = 512;
 
-  bool failed = false;                 ///< the call is wrong on this rank
-  std::vector<std::byte> records;      ///< this rank's, and on rank 0 everybody's behind it
+  bool failed = false;             ///< the call is wrong on this rank
+  std::vector<std::byte> records;  ///< this rank's, and on rank 0 everybody's behind it
   std::vector<std::byte> verdict;
   Execution gather, broadcast;
 
@@ -123,7 +123,10 @@ class Operation final : public Advancing {
   /// Steps completed, to notice progress.
   std::size_t completed() const;
   bool finished() const { return finished_; }
-  void advance(const std::atomic<bool>* held) noexcept override;
+  /// Whether advance() met an error that nobody has been told.
+  bool failed() const { return error_ != nullptr; }
+  std::uint64_t number() const { return number_; }
+  void advance(const UseFlag* held) noexcept override;
   /// Throws the error that advance() met, if any.
   void rethrow();
   /// Gives up what is in flight and returns plan and scratch.
@@ -165,30 +168,36 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::shared_ptr<Family> family;
   NetworkParameters network;
   int rank, size;
-  int operation_tags;         ///< operations that can be told apart by tag
-  std::atomic<bool> own_busy{false};
-  std::atomic<bool>* busy;    ///< own_busy, or the family's
+  int operation_tags;  ///< operations that can be told apart by tag
+  UseFlag own_busy;
+  UseFlag* busy;  ///< own_busy, or the family's
   std::uint64_t sequence = 0;
   int tag_turn = 0;
-  std::string broken;         ///< why no further calls are possible
+  std::string broken;  ///< why no further calls are possible
   PlanCache plans;
   RepeatedCalls repeated;
   ScratchPool scratch;
-  Arguments arguments;        ///< of the call being made
+  Arguments arguments;  ///< of the call being made
   PlanKey key;
   Operation blocking{*this};  ///< for calls that wait
   std::vector<std::unique_ptr<Operation>> idle_operations;
+  std::vector<Operation*> under_way;     ///< nonblocking collectives, the oldest first
   std::unique_ptr<CachedPlan> uncached;  ///< of the schedule that the caller gave
 
+  /// `choice` stands instead of the call's, so that no call copies an algorithm's name.
+  void run(const Call& call, const Choice& choice);
+  Request start(const Call& call, const Choice& choice);
   /// Prepares a call in `operation`; with checking on, errors are kept for the other ranks to hear.
-  void prepare(Operation& operation, const Call& call);
+  void prepare(Operation& operation, const Call& call, const Choice& choice);
   void prepare_message(Operation& operation, StepKind kind, Data data, int peer, int tag);
-  void prepare_schedule(Operation& operation, const Schedule& schedule, ConstData input, Data output, Op op);
+  void prepare_schedule(Operation& operation, const Schedule& schedule, ConstData input,
+                        Data output, Op op);
   /// Waits for the operation, advancing the family's others.
   void wait(Operation& operation);
   /// Runs what was prepared in `blocking`.
   void run_blocking();
-  /// Gives the operation up and throws the exception being handled, named; to be called in a handler.
+  /// Gives the operation up and throws the exception being handled, named; to be called in a
+  /// handler.
   [[noreturn]] void fail(Operation& operation);
   void require_usable() const;
 
@@ -197,13 +206,22 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   CachedPlan& keep(std::unique_ptr<CachedPlan> plan);
   Execution execute(CachedPlan& plan, const Kernels& kernels, std::span<std::byte* const> bases);
   Kernels kernels(Collective collective, const Op& op, Datatype type) const;
-  /// Runs a simple call: at once if it is a repeated one, else by way of `make()`, which describes it.
-  /// Runs a call that was made before, on the run that its entry has at hand.
+  /// Runs a simple call: at once if it is a repeated one, else by way of `make()`, which describes
+  /// it. Runs a call that was made before, on the run that its entry has at hand.
   void run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byte* output);
   template <class MakeCall>
   void run_simple(const SimpleCall& simple, const void* input, void* output, const Op& op,
                   const Choice& choice, const MakeCall& make);
   void give_back(Execution& execution) noexcept;
+  /// As give_back(), for a run whose messages were abandoned. Where the transport cannot cancel,
+  /// one may still arrive: then the run and its scratch are kept for good.
+  void give_up(Execution& execution) noexcept;
+  /// Brings operations under way to their end whose tag is about to be used again.
+  void free_next_tag() {
+    if (!under_way.empty() && sequence >= static_cast<std::uint64_t>(operation_tags))
+      finish_oldest();
+  }
+  void finish_oldest();
   int next_tag() {
     ++sequence;
     tag_turn = tag_turn + 1 == operation_tags ? 0 : tag_turn + 1;
@@ -214,7 +232,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   /// Runs a built-in algorithm on bytes, for the library's own use.
   Execution internal(Collective collective, const char* algorithm, std::int64_t count,
                      std::span<std::byte* const> bases);
-  void prepare_check(Operation& operation, const Call& call, const Error* local);
+  void prepare_check(Operation& operation, const Choice& choice, const Error* local);
 };
 
 }  // namespace baton

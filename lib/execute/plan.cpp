@@ -20,8 +20,8 @@ namespace {
 void check_extent(const char* what, std::int64_t expected, std::span<const std::int64_t> tensors) {
   const std::int64_t found = std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0});
   if (found < expected) {
-    refuse(fmt::format("expected an {} of {} elements, as the schedule says, found {}", what, expected,
-                       found));
+    refuse(fmt::format("expected an {} of {} elements, as the schedule says, found {}", what,
+                       expected, found));
   }
 }
 
@@ -32,9 +32,10 @@ void check_bounds(const Schedule& schedule) {
   for (const Region& region : schedule.regions()) {
     const auto b = static_cast<std::size_t>(region.buffer);
     if (region.end() > extents[b]) {
-      refuse(fmt::format("schedule of rank {}: expected regions within the {} elements of {}, found one "
-                         "that ends at {}",
-                         h.rank, extents[b], names[b], region.end()));
+      refuse(fmt::format(
+          "schedule of rank {}: expected regions within the {} elements of {}, found one "
+          "that ends at {}",
+          h.rank, extents[b], names[b], region.end()));
     }
   }
 }
@@ -87,14 +88,14 @@ class Cursor {
 
 }  // namespace
 
-Plan::Plan(const Schedule& original, std::size_t element_bytes, std::span<const std::int64_t> inputs,
-           std::span<const std::int64_t> outputs)
+Plan::Plan(const Schedule& original, std::size_t element_bytes,
+           std::span<const std::int64_t> inputs, std::span<const std::int64_t> outputs)
     : header_(original.header()), element_bytes_(element_bytes) {
   check_extent("input", header_.input, inputs);
   check_extent("output", header_.output, outputs);
   const bool lists = inputs.size() > 1 || outputs.size() > 1;
-  const Schedule schedule =
-      packed(lists ? split_at(original, inner_boundaries(inputs), inner_boundaries(outputs)) : original);
+  const Schedule schedule = packed(
+      lists ? split_at(original, inner_boundaries(inputs), inner_boundaries(outputs)) : original);
   header_ = schedule.header();
   check_bounds(schedule);
 
@@ -181,7 +182,8 @@ void Plan::append_pieces(const Schedule& schedule, const Step& step,
     piece.block = cursors[0].run();
     for (int k = 1; k < n; ++k) piece.block = std::min(piece.block, cursors[k].run());
     piece.rows = cursors[0].rows(piece.block).first;
-    for (int k = 1; k < n; ++k) piece.rows = std::min(piece.rows, cursors[k].rows(piece.block).first);
+    for (int k = 1; k < n; ++k)
+      piece.rows = std::min(piece.rows, cursors[k].rows(piece.block).first);
     for (int k = 0; k < n; ++k) {
       piece.at[k] = place(cursors[k].region(), cursors[k].offset());
       piece.stride[k] = cursors[k].rows(piece.block).second * bytes;

@@ -16,7 +16,8 @@ struct Place {
   std::int64_t offset = 0;
 };
 
-/// Base addresses of a run: scratch, slots, then the tensors of the input, then those of the output.
+/// Base addresses of a run: scratch, slots, then the tensors of the input, then those of the
+/// output.
 enum : std::uint32_t { scratch_base = 0, slot_base = 1, first_tensor_base = 2 };
 
 /// `rows` blocks of `block` elements; operand k's blocks are `stride[k]` bytes apart.
@@ -37,16 +38,16 @@ class Plan {
     StepKind kind;
     std::uint8_t lane;
     std::int32_t peer;
-    std::uint32_t stream;             ///< of a message
-    std::uint32_t waits;              ///< steps that must be complete first
-    std::uint32_t first_dependent;    ///< in dependents()
+    std::uint32_t stream;           ///< of a message
+    std::uint32_t waits;            ///< steps that must be complete first
+    std::uint32_t first_dependent;  ///< in dependents()
     std::uint32_t dependent_count;
-    std::uint32_t first_piece;        ///< in pieces(); a message has one, of one row
+    std::uint32_t first_piece;  ///< in pieces(); a message has one, of one row
     std::uint32_t piece_count;
-    std::int64_t bytes;               ///< of a message
+    std::int64_t bytes;  ///< of a message
   };
   struct Stream {
-    std::uint32_t first;              ///< in messages()
+    std::uint32_t first;  ///< in messages()
     std::uint32_t last;
   };
 
@@ -57,8 +58,12 @@ class Plan {
 
   const Schedule::Header& header() const { return header_; }
   std::size_t element_bytes() const { return element_bytes_; }
-  std::size_t scratch_bytes() const { return static_cast<std::size_t>(header_.scratch) * element_bytes_; }
-  std::size_t slot_bytes() const { return static_cast<std::size_t>(header_.slots) * element_bytes_; }
+  std::size_t scratch_bytes() const {
+    return static_cast<std::size_t>(header_.scratch) * element_bytes_;
+  }
+  std::size_t slot_bytes() const {
+    return static_cast<std::size_t>(header_.slots) * element_bytes_;
+  }
   std::uint32_t bases() const { return bases_; }
   std::uint32_t lanes() const { return lanes_; }
 
@@ -71,7 +76,8 @@ class Plan {
   std::span<const std::uint32_t> initial() const { return initial_; }
 
  private:
-  void append_pieces(const Schedule& schedule, const Step& step, std::span<const std::int64_t> ends);
+  void append_pieces(const Schedule& schedule, const Step& step,
+                     std::span<const std::int64_t> ends);
 
   Schedule::Header header_;
   std::size_t element_bytes_;

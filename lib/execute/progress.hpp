@@ -4,19 +4,51 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "baton/transport.hpp"
 
 namespace baton {
 
+/// Who is at a communicator: nobody, a call, or another communicator's call that advances its
+/// operations meanwhile. A call finds an advance out quickly and waits for its end; two calls at
+/// once are the caller's mistake.
+class UseFlag {
+ public:
+  /// For a call: false if another call is at it, also one further up in this thread.
+  bool enter() {
+    Use found = Use::none;
+    while (!use_.compare_exchange_weak(found, Use::call, std::memory_order_acquire)) {
+      if (found == Use::call) return false;
+      if (found == Use::advance && advancer_.load() == std::this_thread::get_id()) return false;
+      if (found == Use::advance) std::this_thread::yield();
+      found = Use::none;
+    }
+    return true;
+  }
+  /// For advancing: false if anybody is at it.
+  bool try_advance() {
+    Use found = Use::none;
+    if (!use_.compare_exchange_strong(found, Use::advance, std::memory_order_acquire)) return false;
+    advancer_.store(std::this_thread::get_id());
+    return true;
+  }
+  void leave() { use_.store(Use::none, std::memory_order_release); }
+
+ private:
+  enum class Use : std::uint8_t { none, call, advance };
+  std::atomic<Use> use_{Use::none};
+  std::atomic<std::thread::id> advancer_{};  // the last one
+};
+
 /// Something under way that can be advanced without waiting.
 class Advancing {
  public:
   virtual ~Advancing() = default;
-  /// Advances it, unless another thread is at it; errors are kept for whoever waits for it. `held` is
-  /// the flag of the communicator that the calling thread uses already.
-  virtual void advance(const std::atomic<bool>* held) noexcept = 0;
+  /// Advances it, unless another thread is at it; errors are kept for whoever waits for it. `held`
+  /// is the flag of the communicator that the calling thread uses already.
+  virtual void advance(const UseFlag* held) noexcept = 0;
 };
 
 /// The operations under way on a communicator and on all that were split from it. Whoever waits for
@@ -32,7 +64,7 @@ class ProgressList {
     std::erase(operations_, operation);
   }
   /// Advances all; returns at once if another thread does so already.
-  void advance(const std::atomic<bool>* held) {
+  void advance(const UseFlag* held) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return;
     for (Advancing* operation : operations_) {
@@ -51,8 +83,8 @@ class Waiting {
   Waiting(Transport& transport, std::chrono::milliseconds timeout)
       : transport_(transport), timeout_(timeout) {}
 
-  /// To be called after each attempt that completed nothing. Returns false when `timeout` has passed
-  /// since the last progress.
+  /// To be called after each attempt that completed nothing. Returns false when `timeout` has
+  /// passed since the last progress.
   bool again() {
     if (++attempts_ < spins) return true;
     if (timeout_.count() > 0) {

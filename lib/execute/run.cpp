@@ -174,7 +174,8 @@ void Run::run_local(std::uint32_t step) {
           kernels_.finish(into + row * piece.stride[0], count, plan_->header().size);
         }
         break;
-      default: assert(false && "messages are not local");
+      default:
+        assert(false && "messages are not local");
     }
   }
 }
@@ -197,7 +198,8 @@ std::string Run::waiting() const {
   for (std::size_t i = 0; i < std::min(active_.size(), most); ++i) {
     const std::uint32_t step = flights_[active_[i]].step;
     const Plan::Item& item = plan_->items()[step];
-    text += fmt::format("{}rank {} (step {}: {})", i == 0 ? "" : ", ", item.peer, step, describe(item));
+    text +=
+        fmt::format("{}rank {} (step {}: {})", i == 0 ? "" : ", ", item.peer, step, describe(item));
   }
   if (active_.size() > most) text += fmt::format(" and {} more", active_.size() - most);
   return text;

@@ -58,9 +58,9 @@ class Run {
     std::uint32_t step;
   };
   struct StreamState {
-    std::uint32_t next;       // in plan.messages()
+    std::uint32_t next;  // in plan.messages()
     std::uint32_t in_flight;
-    std::uint32_t free;       // bit k: flight k of this stream is free
+    std::uint32_t free;  // bit k: flight k of this stream is free
   };
 
   std::byte* address(const Place& place) const { return bases_[place.base] + place.offset; }
@@ -81,9 +81,9 @@ class Run {
   std::vector<std::byte> own_scratch_;
   std::vector<std::uint32_t> initial_waits_, waits_;
   std::vector<StreamState> streams_;
-  std::vector<Flight> flights_;         // stream s owns [s * window, (s + 1) * window)
-  std::vector<std::uint32_t> active_;   // flights in use
-  std::vector<std::uint32_t> local_;    // ready folds and copies, each entered once
+  std::vector<Flight> flights_;        // stream s owns [s * window, (s + 1) * window)
+  std::vector<std::uint32_t> active_;  // flights in use
+  std::vector<std::uint32_t> local_;   // ready folds and copies, each entered once
   std::uint32_t local_head_ = 0, local_tail_ = 0;
 };
 

@@ -111,8 +111,8 @@ struct ScheduleBuilder::State {
 
   Problem p;
   ScheduleWriter writer;
-  Intervals written;              // parts of work that results have been written to
-  std::int64_t backing = -1;      // scratch behind work, once there is some
+  Intervals written;          // parts of work that results have been written to
+  std::int64_t backing = -1;  // scratch behind work, once there is some
   std::uint8_t lane = 0;
   std::int32_t round = 0;
 
@@ -169,9 +169,7 @@ struct ScheduleBuilder::State {
   }
 
   /// Work in one buffer: no need to tell read from written parts.
-  bool work_is_output() const {
-    return p.aliased() && p.collective != Collective::reduce_scatter;
-  }
+  bool work_is_output() const { return p.aliased() && p.collective != Collective::reduce_scatter; }
 
   /// Appends where the region is to be read now.
   void append_read(const Region& region, Regions& out) {
@@ -229,7 +227,8 @@ struct ScheduleBuilder::State {
     writer.append(step(StepKind::recv, peer), std::span(&slot, 1));
     return slot;
   }
-  void recv_reduce(int peer, std::span<const Region> into, std::span<const Region> own, Side message) {
+  void recv_reduce(int peer, std::span<const Region> into, std::span<const Region> own,
+                   Side message) {
     const Region slot = recv_slot(peer, own);
     if (slot.empty()) return;
     const Regions right = read(own);  // before `into` counts as written
@@ -269,7 +268,8 @@ struct ScheduleBuilder::State {
   Side side_of(int peer) const { return peer < p.rank ? Side::left : Side::right; }
 };
 
-ScheduleBuilder::ScheduleBuilder(const Problem& problem) : state_(std::make_unique<State>(problem)) {}
+ScheduleBuilder::ScheduleBuilder(const Problem& problem)
+    : state_(std::make_unique<State>(problem)) {}
 ScheduleBuilder::~ScheduleBuilder() = default;
 
 Region ScheduleBuilder::input() const {
@@ -278,10 +278,13 @@ Region ScheduleBuilder::input() const {
   if (!p.aliased()) return contiguous(Buffer::input, 0, p.input_extent());
   switch (p.collective) {
     case Collective::gather:
-    case Collective::all_gather: return output_blocks()[p.rank];
+    case Collective::all_gather:
+      return output_blocks()[p.rank];
     case Collective::scatter:
-    case Collective::reduce_scatter: return contiguous(Buffer::input, 0, p.input_extent());
-    default: return contiguous(Buffer::output, 0, p.output_extent());
+    case Collective::reduce_scatter:
+      return contiguous(Buffer::input, 0, p.input_extent());
+    default:
+      return contiguous(Buffer::output, 0, p.output_extent());
   }
 }
 
@@ -301,7 +304,8 @@ Region ScheduleBuilder::work() const {
 Chunks ScheduleBuilder::input_blocks() const {
   const Problem& p = state_->p;
   Chunks chunks;
-  chunks.buffer_ = p.aliased() && p.collective == Collective::all_to_all ? Buffer::output : Buffer::input;
+  chunks.buffer_ =
+      p.aliased() && p.collective == Collective::all_to_all ? Buffer::output : Buffer::input;
   chunks.size_ = p.size;
   chunks.even_ = p.count;
   chunks.rows_ = p.input_rows;
@@ -367,7 +371,9 @@ void ScheduleBuilder::recv_reduce(int peer, const Regions& into, const Regions& 
 void ScheduleBuilder::recv_late(int peer, const Region& region) {
   state_->recv_late(peer, {&region, 1});
 }
-void ScheduleBuilder::recv_late(int peer, const Regions& regions) { state_->recv_late(peer, regions); }
+void ScheduleBuilder::recv_late(int peer, const Regions& regions) {
+  state_->recv_late(peer, regions);
+}
 
 void ScheduleBuilder::fold(const Region& into, const Region& left, const Region& right) {
   const Regions a = state_->read({&left, 1}), b = state_->read({&right, 1});
@@ -392,7 +398,7 @@ int ScheduleBuilder::round() const { return state_->round; }
 Schedule ScheduleBuilder::finish(std::string algorithm) {
   if (result_is_work(state_->p)) {
     state_->fill(state_->p.collective == Collective::reduce_scatter ? state_->chunk_of_rank()
-                                                                     : work());
+                                                                    : work());
   }
   state_->writer.header().algorithm = std::move(algorithm);
   return state_->writer.finish();

@@ -4,12 +4,18 @@ namespace baton {
 
 std::string_view name(ErrorCode code) {
   switch (code) {
-    case ErrorCode::invalid_argument: return "invalid_argument";
-    case ErrorCode::mismatch: return "mismatch";
-    case ErrorCode::truncated: return "truncated";
-    case ErrorCode::transport: return "transport";
-    case ErrorCode::timeout: return "timeout";
-    case ErrorCode::unsupported: return "unsupported";
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::mismatch:
+      return "mismatch";
+    case ErrorCode::truncated:
+      return "truncated";
+    case ErrorCode::transport:
+      return "transport";
+    case ErrorCode::timeout:
+      return "timeout";
+    case ErrorCode::unsupported:
+      return "unsupported";
   }
   return "?";
 }

@@ -6,10 +6,10 @@
 #include <vector>
 
 // A buffer is seen as rows of `width` elements, where width is the stride that most of its regions
-// have (without any, one endless row). A region is then one to three rectangles, columns × rows. The
-// columns are cut at all rectangles' edges into cells; each cell remembers the accesses that later
-// steps may have to wait for. So the cost is about linear in the number of steps, and overlap of
-// equally strided regions is decided exactly.
+// have (without any, one endless row). A region is then one to three rectangles, columns × rows.
+// The columns are cut at all rectangles' edges into cells; each cell remembers the accesses that
+// later steps may have to wait for. So the cost is about linear in the number of steps, and overlap
+// of equally strided regions is decided exactly.
 
 namespace baton {
 namespace {
@@ -86,8 +86,8 @@ class BufferAccesses {
   }
 
   /// Appends to `found` the earlier steps that `step` must wait for, and remembers the access.
-  void access(std::uint32_t step, const Region& region, bool write, std::vector<std::uint32_t>& found,
-              std::int64_t& assumed) {
+  void access(std::uint32_t step, const Region& region, bool write,
+              std::vector<std::uint32_t>& found, std::int64_t& assumed) {
     for_each_rectangle(region, [&](const Rectangle& r) {
       const std::uint32_t end = edges_.rank(r.column_end);
       for (std::uint32_t cell = edges_.rank(r.column); cell < end; ++cell) {

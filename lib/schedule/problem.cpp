@@ -19,15 +19,13 @@ constexpr std::array<std::string_view, collective_count> names{
 
 }  // namespace
 
-std::string_view name(Collective collective) {
-  return names[static_cast<std::size_t>(collective)];
-}
+std::string_view name(Collective collective) { return names[static_cast<std::size_t>(collective)]; }
 
 Collective collective_named(std::string_view name) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("expected a collective ({}), found \"{}\"", fmt::join(names, ", "), name));
+    throw Error(ErrorCode::invalid_argument, fmt::format("expected a collective ({}), found \"{}\"",
+                                                         fmt::join(names, ", "), name));
   }
   return static_cast<Collective>(found - names.begin());
 }
@@ -79,8 +77,10 @@ bool Problem::aliased() const {
 
 std::int64_t Problem::input_extent() const {
   switch (collective) {
-    case Collective::broadcast: return 0;
-    case Collective::barrier: return 1;
+    case Collective::broadcast:
+      return 0;
+    case Collective::barrier:
+      return 1;
     case Collective::scatter:
       if (rank != root) return 0;
       [[fallthrough]];
@@ -89,14 +89,17 @@ std::int64_t Problem::input_extent() const {
     case Collective::all_to_all:
       if (aliased()) return 0;
       return input_blocks ? input_blocks->extent() : size * count;
-    default: return aliased() ? 0 : count;
+    default:
+      return aliased() ? 0 : count;
   }
 }
 
 std::int64_t Problem::output_extent() const {
   switch (collective) {
-    case Collective::barrier: return 0;
-    case Collective::reduce: return rank == root ? count : 0;
+    case Collective::barrier:
+      return 0;
+    case Collective::reduce:
+      return rank == root ? count : 0;
     case Collective::gather:
       if (rank != root) return 0;
       [[fallthrough]];
@@ -104,8 +107,10 @@ std::int64_t Problem::output_extent() const {
     case Collective::all_to_all:
       return output_blocks ? output_blocks->extent() : size * count;
     case Collective::scatter:
-    case Collective::reduce_scatter: return aliased() ? 0 : count;
-    default: return count;
+    case Collective::reduce_scatter:
+      return aliased() ? 0 : count;
+    default:
+      return count;
   }
 }
 

@@ -7,8 +7,9 @@ namespace baton {
 
 void Registry::add(Algorithm algorithm) {
   const auto refuse = [&](std::string_view why) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("algorithm \"{}\" of {} {}", algorithm.name,
-                                                         name(algorithm.collective), why));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("algorithm \"{}\" of {} {}", algorithm.name, name(algorithm.collective), why));
   };
   if (algorithm.name.empty()) refuse("has no name");
   if (!algorithm.generate) refuse("has no generator");
@@ -25,8 +26,9 @@ const Algorithm& Registry::find(Collective collective, std::string_view name) co
     if (algorithm->name == name) return *algorithm;
     known += (known.empty() ? "" : ", ") + algorithm->name;
   }
-  throw Error(ErrorCode::invalid_argument, fmt::format("expected an algorithm of {} ({}), found \"{}\"",
-                                                       baton::name(collective), known, name));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("expected an algorithm of {} ({}), found \"{}\"", baton::name(collective),
+                          known, name));
 }
 
 std::vector<const Algorithm*> Registry::of(Collective collective) const {

@@ -32,6 +32,47 @@ bool writes_slot(const Schedule& schedule, const Step& step) {
   return step.kind != StepKind::send && schedule.operand(step, 0)[0].buffer == Buffer::slot;
 }
 
+bool touches_slot(const Schedule& schedule, const Step& step) {
+  for (int k = 0; k < operands(step.kind); ++k) {
+    for (const Region& region : schedule.operand(step, k)) {
+      if (region.buffer == Buffer::slot) return true;
+    }
+  }
+  return false;
+}
+
+/// Whether each slot is filled by one step and emptied by the next, as ScheduleWriter hands them out.
+bool slots_in_pairs(const Schedule& schedule) {
+  const auto steps = schedule.steps();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!touches_slot(schedule, steps[i])) continue;
+    if (!writes_slot(schedule, steps[i]) || i + 1 == steps.size()) return false;
+    const auto filled = schedule.operand(steps[i], 0);
+    const Step& next = steps[++i];
+    int emptied = 0;
+    for (int k = next.kind == StepKind::send ? 0 : 1; k < operands(next.kind); ++k) {
+      emptied += std::ranges::equal(schedule.operand(next, k), filled) ? 1 : 0;
+    }
+    if (filled.size() != 1 || emptied != 1 || writes_slot(schedule, next)) return false;
+  }
+  return true;
+}
+
+/// The same schedule with its slots in scratch: for schedules from elsewhere, which may use slots in
+/// their own way.
+Schedule with_slots_in_scratch(const Schedule& schedule) {
+  Regions regions(schedule.regions().begin(), schedule.regions().end());
+  for (Region& region : regions) {
+    if (region.buffer != Buffer::slot) continue;
+    region.buffer = Buffer::scratch;
+    region.offset += schedule.header().scratch;
+  }
+  Schedule::Header header = without_slots(schedule.header());
+  header.scratch += schedule.header().slots;
+  return Schedule(header, {schedule.steps().begin(), schedule.steps().end()}, std::move(regions),
+                  schedule.dependencies());
+}
+
 /// Appends piece [first, first + length) of a step; operands that lie in a slot lie in `slot`.
 void append_piece(ScheduleWriter& writer, const Schedule& schedule, const Step& step,
                   std::int64_t first, std::int64_t length, const Region& slot) {
@@ -47,6 +88,7 @@ void append_piece(ScheduleWriter& writer, const Schedule& schedule, const Step& 
 
 Schedule segmented(const Schedule& schedule, std::int64_t segment) {
   if (segment <= 0) return schedule;
+  if (!slots_in_pairs(schedule)) return segmented(with_slots_in_scratch(schedule), segment);
   ScheduleWriter writer(without_slots(schedule.header()));
   const auto steps = schedule.steps();
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -76,6 +118,7 @@ Schedule packed(const Schedule& schedule) {
   if (std::all_of(schedule.steps().begin(), schedule.steps().end(), contiguous_message)) {
     return schedule;
   }
+  if (!slots_in_pairs(schedule)) return packed(with_slots_in_scratch(schedule));
   ScheduleWriter writer(without_slots(schedule.header()));
   const auto steps = schedule.steps();
   for (std::size_t i = 0; i < steps.size(); ++i) {

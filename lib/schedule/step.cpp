@@ -11,8 +11,8 @@ namespace baton {
 namespace {
 
 [[noreturn]] void refuse(const Schedule::Header& header, std::size_t step, const std::string& why) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("schedule of rank {}, step {}: {}", header.rank,
-                                                       step, why));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("schedule of rank {}, step {}: {}", header.rank, step, why));
 }
 
 std::int64_t sum_lengths(std::span<const Region> regions) {
@@ -27,9 +27,9 @@ void check_step(const Schedule& schedule, std::size_t i) {
   std::size_t last = step.first;
   for (int k = 0; k < 3; ++k) {
     if ((step.parts[k] > 0) != (k < operands(step.kind))) {
-      refuse(header, i, fmt::format("expected {} operands of a {}, found operand {} {}",
-                                    operands(step.kind), name(step.kind), k,
-                                    step.parts[k] > 0 ? "present" : "missing"));
+      refuse(header, i,
+             fmt::format("expected {} operands of a {}, found operand {} {}", operands(step.kind),
+                         name(step.kind), k, step.parts[k] > 0 ? "present" : "missing"));
     }
     last += step.parts[k];
   }
@@ -37,27 +37,31 @@ void check_step(const Schedule& schedule, std::size_t i) {
   for (int k = 0; k < operands(step.kind); ++k) {
     for (const Region& region : schedule.operand(step, k)) {
       if (region.buffer == Buffer::work || region.block <= 0 || region.count <= 0 ||
-          region.offset < 0 || (region.count == 1 ? region.stride != 0 : region.stride < region.block)) {
+          region.offset < 0 ||
+          (region.count == 1 ? region.stride != 0 : region.stride < region.block)) {
         refuse(header, i, fmt::format("operand {} has a region that is empty or malformed", k));
       }
     }
     if (schedule.length(step, k) != schedule.length(step, 0)) {
-      refuse(header, i, fmt::format("expected operands of equal length, found {} and {} elements",
-                                    schedule.length(step, 0), schedule.length(step, k)));
+      refuse(header, i,
+             fmt::format("expected operands of equal length, found {} and {} elements",
+                         schedule.length(step, 0), schedule.length(step, k)));
     }
   }
   if (step.message() && (step.peer < 0 || step.peer >= header.size || step.peer == header.rank)) {
-    refuse(header, i, fmt::format("expected a peer other than {} below {}, found {}", header.rank,
-                                  header.size, step.peer));
+    refuse(header, i,
+           fmt::format("expected a peer other than {} below {}, found {}", header.rank, header.size,
+                       step.peer));
   }
 }
 
 void check_header(const Schedule::Header& h) {
   if (h.size < 1 || h.rank < 0 || h.rank >= h.size || h.root < 0 || h.root >= h.size) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("expected a schedule whose rank and root lie below its size, found rank {}, "
-                            "root {}, size {}",
-                            h.rank, h.root, h.size));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("expected a schedule whose rank and root lie below its size, found rank {}, "
+                    "root {}, size {}",
+                    h.rank, h.root, h.size));
   }
 }
 
@@ -65,20 +69,28 @@ void check_header(const Schedule::Header& h) {
 
 std::string_view name(StepKind kind) {
   switch (kind) {
-    case StepKind::send: return "send";
-    case StepKind::recv: return "recv";
-    case StepKind::fold: return "fold";
-    case StepKind::copy: return "copy";
-    case StepKind::finish: return "finish";
+    case StepKind::send:
+      return "send";
+    case StepKind::recv:
+      return "recv";
+    case StepKind::fold:
+      return "fold";
+    case StepKind::copy:
+      return "copy";
+    case StepKind::finish:
+      return "finish";
   }
   return "?";
 }
 
 int operands(StepKind kind) {
   switch (kind) {
-    case StepKind::fold: return 3;
-    case StepKind::copy: return 2;
-    default: return 1;
+    case StepKind::fold:
+      return 3;
+    case StepKind::copy:
+      return 2;
+    default:
+      return 1;
   }
 }
 
@@ -97,7 +109,8 @@ Schedule::Schedule(Header header, std::vector<Step> steps, std::vector<Region> r
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     check_step(*this, i);
     for (const std::uint32_t d : dependencies_.of(i)) {
-      if (d >= i) refuse(header_, i, fmt::format("expected to wait for earlier steps, found {}", d));
+      if (d >= i)
+        refuse(header_, i, fmt::format("expected to wait for earlier steps, found {}", d));
     }
   }
 }
@@ -115,7 +128,9 @@ std::span<const Region> Schedule::operand(const Step& step, int k) const {
   return std::span(regions_).subspan(first, step.parts[k]);
 }
 
-std::int64_t Schedule::length(const Step& step, int k) const { return sum_lengths(operand(step, k)); }
+std::int64_t Schedule::length(const Step& step, int k) const {
+  return sum_lengths(operand(step, k));
+}
 
 int Schedule::lanes() const {
   int lanes = 1;

@@ -4,8 +4,8 @@
 
 namespace baton {
 
-void ScheduleWriter::append(Step step, std::span<const Region> first, std::span<const Region> second,
-                            std::span<const Region> third) {
+void ScheduleWriter::append(Step step, std::span<const Region> first,
+                            std::span<const Region> second, std::span<const Region> third) {
   step.first = static_cast<std::uint32_t>(regions_.size());
   const std::span<const Region> lists[] = {first, second, third};
   for (std::size_t k = 0; k < 3; ++k) {
@@ -38,7 +38,8 @@ Schedule ScheduleWriter::finish() {
     if (static_cast<std::int64_t>(i % slots_per_lane) < ring.used) end += ring.longest;
   }
   for (Region& region : regions_) {
-    if (region.buffer == Buffer::slot) region.offset = place[static_cast<std::size_t>(region.offset)];
+    if (region.buffer == Buffer::slot)
+      region.offset = place[static_cast<std::size_t>(region.offset)];
   }
   header_.slots = end;
   return Schedule(std::move(header_), std::move(steps_), std::move(regions_));

@@ -24,8 +24,8 @@ class ScheduleWriter {
   void append(Step step, std::span<const Region> first, std::span<const Region> second = {},
               std::span<const Region> third = {});
 
-  /// The next slot for a message of `length` elements in this lane, received or to be sent. Lanes and
-  /// directions have slots of their own, used in turn.
+  /// The next slot for a message of `length` elements in this lane, received or to be sent. Lanes
+  /// and directions have slots of their own, used in turn.
   Region slot(int lane, StepKind direction, std::int64_t length);
 
   /// Places the slots and infers dependencies. The writer is spent afterwards.

@@ -15,7 +15,8 @@ namespace {
 constexpr std::int64_t segments[] = {0, 32 << 10, 128 << 10, 512 << 10, 2 << 20};
 
 std::int64_t elements_of(std::int64_t bytes, std::size_t element_bytes) {
-  return bytes <= 0 ? 0 : std::max<std::int64_t>(1, bytes / static_cast<std::int64_t>(element_bytes));
+  return bytes <= 0 ? 0
+                    : std::max<std::int64_t>(1, bytes / static_cast<std::int64_t>(element_bytes));
 }
 
 Selection named(const Registry& registry, const Problem& problem, const Choice& choice,
@@ -59,11 +60,13 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
     }
   }
   if (!best.algorithm) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: expected an algorithm that serves {} ranks{}{}, found none among {}",
-                            name(problem.collective), problem.size, problem.uneven() ? ", uneven counts" : "",
-                            problem.commutative ? "" : ", an operation that does not commute",
-                            registry.of(problem.collective).size()));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: expected an algorithm that serves {} ranks{}{}, found none among {}",
+                    name(problem.collective), problem.size,
+                    problem.uneven() ? ", uneven counts" : "",
+                    problem.commutative ? "" : ", an operation that does not commute",
+                    registry.of(problem.collective).size()));
   }
   if (chosen.algorithm) best.reason = chosen.reason;
   return best;
@@ -71,7 +74,8 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
 
 Schedule scheduled(const Selection& selection, const Problem& problem, std::size_t element_bytes) {
   const std::int64_t piece = elements_of(selection.segment, element_bytes);
-  if (!selection.algorithm->pipelined) return segmented(selection.algorithm->generate(problem), piece);
+  if (!selection.algorithm->pipelined)
+    return segmented(selection.algorithm->generate(problem), piece);
   Problem blocks = problem;
   if (piece > 0) {
     const std::int64_t n = (problem.count + piece - 1) / piece;

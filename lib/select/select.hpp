@@ -16,8 +16,8 @@ struct Selection {
 };
 
 /// Chooses by the caller's choice, else the option's, else the least estimate. Depends only on what
-/// is equal on all ranks. Throws Error(invalid_argument) for an unknown algorithm, listing those that
-/// exist, and for one that does not serve the problem.
+/// is equal on all ranks. Throws Error(invalid_argument) for an unknown algorithm, listing those
+/// that exist, and for one that does not serve the problem.
 Selection select(const Registry& registry, const Problem& problem, std::size_t element_bytes,
                  const Choice& call, const Choice& option, const NetworkParameters& network = {});
 

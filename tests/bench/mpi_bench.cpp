@@ -2,7 +2,8 @@
 // as ratios of one run. Usage: mpirun -n 2 mpi_bench [--bytes N] [--pairs N]
 //
 // Ours and the built-in run in turn, pair by pair; a ratio is the median over pairs of
-// built-in time / our time (above 1: ours is faster), with its quartiles. Raw samples follow each row.
+// built-in time / our time (above 1: ours is faster), with its quartiles. Raw samples follow each
+// row.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,8 +49,8 @@ void compare(const std::string& what, const std::function<void()>& ours,
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank != 0) return;
-  fmt::print("{:<44} ours {:>11.3f} us  other {:>11.3f} us  ratio {:.2f} ({:.2f} to {:.2f})\n", what,
-             quantile(a, 0.5), quantile(b, 0.5), quantile(ratio, 0.5), quantile(ratio, 0.25),
+  fmt::print("{:<44} ours {:>11.3f} us  other {:>11.3f} us  ratio {:.2f} ({:.2f} to {:.2f})\n",
+             what, quantile(a, 0.5), quantile(b, 0.5), quantile(ratio, 0.5), quantile(ratio, 0.25),
              quantile(ratio, 0.75));
   fmt::print("    ours  [{:.3f}]\n    other [{:.3f}]\n", fmt::join(a, " "), fmt::join(b, " "));
   std::fflush(stdout);
@@ -86,25 +87,29 @@ void large_messages(baton::Communicator& comm, std::int64_t bytes, int pairs) {
   const std::string size = fmt::format("{} MiB", bytes >> 20);
   const int repeats = std::max<int>(1, static_cast<int>((4 << 20) / bytes));
   using baton::sum;
-  compare("all_reduce " + size, [&] { comm.all_reduce(in_all, all, sum); },
-          [&] { MPI_Allreduce(x.data(), y.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }, pairs, repeats);
-  compare("reduce_scatter " + size, [&] { comm.reduce_scatter(in_all, own, sum); },
-          [&] {
-            MPI_Reduce_scatter_block(x.data(), y.data(), share, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-          },
-          pairs, repeats);
-  compare("all_gather " + size, [&] { comm.all_gather(in_own, all); },
-          [&] {
-            MPI_Allgather(x.data(), share, MPI_FLOAT, y.data(), share, MPI_FLOAT, MPI_COMM_WORLD);
-          },
-          pairs, repeats);
-  compare("broadcast " + size, [&] { comm.broadcast(all, 0); },
-          [&] { MPI_Bcast(y.data(), count, MPI_FLOAT, 0, MPI_COMM_WORLD); }, pairs, repeats);
-  compare("all_to_all " + size, [&] { comm.all_to_all(in_all, all); },
-          [&] {
-            MPI_Alltoall(x.data(), share, MPI_FLOAT, y.data(), share, MPI_FLOAT, MPI_COMM_WORLD);
-          },
-          pairs, repeats);
+  compare(
+      "all_reduce " + size, [&] { comm.all_reduce(in_all, all, sum); },
+      [&] { MPI_Allreduce(x.data(), y.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }, pairs,
+      repeats);
+  compare(
+      "reduce_scatter " + size, [&] { comm.reduce_scatter(in_all, own, sum); },
+      [&] {
+        MPI_Reduce_scatter_block(x.data(), y.data(), share, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      },
+      pairs, repeats);
+  compare(
+      "all_gather " + size, [&] { comm.all_gather(in_own, all); },
+      [&] {
+        MPI_Allgather(x.data(), share, MPI_FLOAT, y.data(), share, MPI_FLOAT, MPI_COMM_WORLD);
+      },
+      pairs, repeats);
+  compare(
+      "broadcast " + size, [&] { comm.broadcast(all, 0); },
+      [&] { MPI_Bcast(y.data(), count, MPI_FLOAT, 0, MPI_COMM_WORLD); }, pairs, repeats);
+  compare(
+      "all_to_all " + size, [&] { comm.all_to_all(in_all, all); },
+      [&] { MPI_Alltoall(x.data(), share, MPI_FLOAT, y.data(), share, MPI_FLOAT, MPI_COMM_WORLD); },
+      pairs, repeats);
 }
 
 }  // namespace
@@ -116,7 +121,8 @@ int main(int argc, char** argv) {
     int pairs = 9;
     bool small = true;
     for (int i = 1; i + 1 < argc; i += 2) {
-      if (!std::strcmp(argv[i], "--bytes")) sizes.push_back(baton::parse_bytes(argv[i + 1])), small = false;
+      if (!std::strcmp(argv[i], "--bytes"))
+        sizes.push_back(baton::parse_bytes(argv[i + 1])), small = false;
       if (!std::strcmp(argv[i], "--pairs")) pairs = std::stoi(argv[i + 1]);
     }
     if (sizes.empty()) sizes = {64 << 20};
@@ -125,7 +131,8 @@ int main(int argc, char** argv) {
       char version[MPI_MAX_LIBRARY_VERSION_STRING];
       int length = 0;
       MPI_Get_library_version(version, &length);
-      fmt::print("{} ranks, {}\n", comm.size(), std::string(version, static_cast<std::size_t>(length)));
+      fmt::print("{} ranks, {}\n", comm.size(),
+                 std::string(version, static_cast<std::size_t>(length)));
     }
     if (small) small_messages(comm);
     for (const std::int64_t bytes : sizes) large_messages(comm, bytes, pairs);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -56,6 +57,28 @@ void measure(const char* what, const Body& body) {
   fmt::print("{:<56} {:>8.1f} ns\n", what, best * 1e9);
 }
 
+/// The longest that a rank of 4096 takes to write its schedule, in milliseconds of CPU time.
+double generation_ms(const baton::Algorithm& algorithm) {
+  constexpr int ranks = 4096;
+  double longest = 0;
+  for (const int rank : {0, 1, ranks / 2 - 1, ranks - 1}) {
+    baton::Problem p;
+    p.collective = algorithm.collective;
+    p.size = ranks;
+    p.rank = rank;
+    p.count = 3 * ranks + 1;
+    p.blocks = 64;
+    double best = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      const double begin = cpu_seconds();
+      const baton::Schedule schedule = algorithm.generate(p);
+      best = std::min(best, cpu_seconds() - begin);
+    }
+    longest = std::max(longest, best);
+  }
+  return longest * 1e3;
+}
+
 }  // namespace
 
 int main() {
@@ -68,6 +91,14 @@ int main() {
   measure("all_reduce 8 B, persistent", [&] { persistent.run(); });
   const baton::Call call = baton::calls::all_reduce(in, out, baton::sum);
   measure("all_reduce 8 B, by description (checks, key, look-up)", [&] { comm.run(call); });
-  measure("all_reduce 8 B, start and wait", [&] { comm.start_all_reduce(in, out, baton::sum).wait(); });
+  measure("all_reduce 8 B, start and wait",
+          [&] { comm.start_all_reduce(in, out, baton::sum).wait(); });
   measure("plan look-up with all checks (chosen)", [&] { comm.chosen(call); });
+  const baton::Registry registry = baton::Registry::builtin();
+  for (const baton::Algorithm& algorithm : registry.all()) {
+    fmt::print(
+        "{:<56} {:>8.2f} ms\n",
+        fmt::format("schedule of {} {}, 4096 ranks", name(algorithm.collective), algorithm.name),
+        generation_ms(algorithm));
+  }
 }

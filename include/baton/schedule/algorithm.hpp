@@ -14,8 +14,8 @@ namespace baton {
 /// What an algorithm costs the rank `problem.rank`, unsegmented. Proved against the schedules.
 struct Cost {
   /// Longest path over all ranks in the one-port model: a message takes one unit, a rank sends one
-  /// message and receives one at a time, each in program order; folds and copies take none. The same
-  /// for every rank of the problem. For counts that leave some messages empty, an upper bound.
+  /// message and receives one at a time, each in program order; folds and copies take none. The
+  /// same for every rank of the problem. For counts that leave some messages empty, an upper bound.
   std::int64_t rounds = 0;
   std::int64_t sent = 0;      ///< elements sent by this rank
   std::int64_t received = 0;  ///< elements received by this rank
@@ -36,12 +36,12 @@ struct Algorithm {
   /// of ranks, found 5"); empty if it does. Null: serves every problem of the collective that
   /// `uneven` and `ordered` allow. Must not depend on problem.rank.
   std::function<std::string(const Problem&)> refuses;
-  bool uneven = false;      ///< takes uneven counts
-  bool ordered = false;     ///< keeps rank order, so serves operations that do not commute
-  bool pipelined = false;   ///< pipelined by structure: takes problem.blocks instead of segments
-  std::string rounds;       ///< formula, for readers
-  std::string volume;       ///< elements sent per rank, formula, for readers
-  std::string source;       ///< where it was published
+  bool uneven = false;     ///< takes uneven counts
+  bool ordered = false;    ///< keeps rank order, so serves operations that do not commute
+  bool pipelined = false;  ///< pipelined by structure: takes problem.blocks instead of segments
+  std::string rounds;      ///< formula, for readers
+  std::string volume;      ///< elements sent per rank, formula, for readers
+  std::string source;      ///< where it was published
 };
 
 /// The algorithms that a program has. A value: copy the built-in ones, add your own, and hand the

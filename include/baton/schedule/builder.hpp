@@ -13,7 +13,8 @@ class Chunks {
  public:
   int size() const { return size_; }
   Region operator[](std::int64_t i) const;
-  /// Chunks first, first + 1, …, n of them, wrapping around; neighbours in memory become one region.
+  /// Chunks first, first + 1, …, n of them, wrapping around; neighbours in memory become one
+  /// region.
   Regions range(std::int64_t first, std::int64_t n) const;
   /// Elements in chunk i.
   std::int64_t count(std::int64_t i) const;
@@ -21,7 +22,7 @@ class Chunks {
  private:
   friend class ScheduleBuilder;
   Buffer buffer_ = Buffer::work;
-  std::int64_t base_ = 0;   // where the buffer's first chunk would begin
+  std::int64_t base_ = 0;  // where the buffer's first chunk would begin
   int size_ = 1;
   std::int64_t total_ = 0;  // elements in all, where chunks are near-equal
   std::int64_t even_ = -1;  // elements of each chunk, where they are equal by definition
@@ -53,11 +54,13 @@ class ScheduleBuilder {
 
   // --- regions -----------------------------------------------------------------------------
 
-  Region input() const;          ///< the whole input of this rank
-  Region output() const;         ///< the whole output of this rank
-  Region work() const;           ///< the whole vector that is reduced (or broadcast)
-  Chunks input_blocks() const;   ///< the input's blocks, one per rank (scatter, reduce_scatter, all_to_all)
-  Chunks output_blocks() const;  ///< the output's blocks, one per rank (gather, all_gather, all_to_all)
+  Region input() const;   ///< the whole input of this rank
+  Region output() const;  ///< the whole output of this rank
+  Region work() const;    ///< the whole vector that is reduced (or broadcast)
+  Chunks input_blocks()
+      const;  ///< the input's blocks, one per rank (scatter, reduce_scatter, all_to_all)
+  Chunks output_blocks()
+      const;  ///< the output's blocks, one per rank (gather, all_gather, all_to_all)
   /// The work buffer cut into n near-equal chunks, the larger first. For reduce_scatter, whose
   /// chunks are the given blocks, n must be the number of ranks.
   Chunks chunks(int n) const;

@@ -72,14 +72,15 @@ struct Problem {
   bool average = false;     ///< the reduction ends with a `finish` step (division by size)
   int blocks = 1;           ///< for algorithms that are pipelined by structure
 
-  /// all_gather's output and all_to_all's buffers may be tensors cut along any dimension: each block
-  /// then has this many rows (the product of the dimensions before it): row j of block i lies at
-  /// (j * size + i) * (count / rows).
+  /// all_gather's output and all_to_all's buffers may be tensors cut along any dimension: each
+  /// block then has this many rows (the product of the dimensions before it): row j of block i lies
+  /// at (j * size + i) * (count / rows).
   std::int64_t input_rows = 1;
   std::int64_t output_rows = 1;
 
-  /// Uneven blocks. Set for gather, scatter, all_gather, reduce_scatter (both the same, equal on all
-  /// ranks; `count` is then this rank's own) and all_to_all (this rank's view). Null: even blocks.
+  /// Uneven blocks. Set for gather, scatter, all_gather, reduce_scatter (both the same, equal on
+  /// all ranks; `count` is then this rank's own) and all_to_all (this rank's view). Null: even
+  /// blocks.
   std::shared_ptr<const Blocks> input_blocks;
   std::shared_ptr<const Blocks> output_blocks;
 
@@ -98,14 +99,14 @@ struct Problem {
 
   int rank_after(int distance) const { return modulo(rank + distance); }
   int rank_before(int distance) const { return modulo(rank - distance); }
-  int modulo(std::int64_t r) const {
-    return static_cast<int>(((r % size) + size) % size);
-  }
-  /// The same problem for another rank. Not for uneven all_to_all, where each rank has its own view.
+  int modulo(std::int64_t r) const { return static_cast<int>(((r % size) + size) % size); }
+  /// The same problem for another rank. Not for uneven all_to_all, where each rank has its own
+  /// view.
   Problem at(int other_rank) const;
 };
 
-/// Elements of chunk i when `count` elements are cut into `chunks` near-equal ones, the larger first.
+/// Elements of chunk i when `count` elements are cut into `chunks` near-equal ones, the larger
+/// first.
 std::int64_t chunk_count(std::int64_t count, int chunks, int i);
 /// Where chunk i begins.
 std::int64_t chunk_offset(std::int64_t count, int chunks, int i);

@@ -8,10 +8,10 @@ namespace baton {
 
 /// The buffers of one rank that a schedule speaks of.
 ///
-/// `work` exists only while a schedule is being written (see ScheduleBuilder): it is the input until
-/// a region is first written and the output from then on. A finished schedule never contains it.
-/// `slot` is scratch that holds a message between its receive (or before its send) and the one step
-/// that consumes (or produces) it; slots are handed out in turn, so their reuse bounds memory.
+/// `work` exists only while a schedule is being written (see ScheduleBuilder): it is the input
+/// until a region is first written and the output from then on. A finished schedule never contains
+/// it. `slot` is scratch that holds a message between its receive (or before its send) and the one
+/// step that consumes (or produces) it; slots are handed out in turn, so their reuse bounds memory.
 enum class Buffer : std::uint8_t { input, output, work, scratch, slot };
 
 /// Elements of one buffer: `count` blocks of `block` elements, the i-th at `offset + i * stride`.

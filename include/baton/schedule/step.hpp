@@ -26,9 +26,10 @@ std::string_view name(StepKind kind);
 /// `first`; the k-th has `parts[k]` regions.
 struct Step {
   StepKind kind = StepKind::copy;
-  std::uint8_t lane = 0;      ///< an independent strand; messages are first-in-first-out per lane and peer
-  std::int32_t peer = -1;     ///< of a send or recv
-  std::int32_t round = 0;     ///< a label for readers; nothing relies on it
+  std::uint8_t lane =
+      0;  ///< an independent strand; messages are first-in-first-out per lane and peer
+  std::int32_t peer = -1;  ///< of a send or recv
+  std::int32_t round = 0;  ///< a label for readers; nothing relies on it
   std::uint32_t first = 0;
   std::uint32_t parts[3] = {0, 0, 0};
 
@@ -41,8 +42,9 @@ int operands(StepKind kind);
 
 /// For each step the earlier steps that it waits for.
 struct Dependencies {
-  std::vector<std::uint32_t> begin{0};  ///< step i waits for list[begin[i]] … list[begin[i + 1] - 1]
-  std::vector<std::uint32_t> list;      ///< ascending within a step
+  std::vector<std::uint32_t> begin{
+      0};                           ///< step i waits for list[begin[i]] … list[begin[i + 1] - 1]
+  std::vector<std::uint32_t> list;  ///< ascending within a step
 
   std::size_t size() const { return begin.size() - 1; }
   std::span<const std::uint32_t> of(std::size_t i) const {
@@ -54,7 +56,8 @@ struct Dependencies {
 
 /// One rank's part of a collective: steps in program order, the regions they touch, and for each
 /// step the earlier steps that it waits for. Immutable; made by ScheduleBuilder, by a pass, or by
-/// parse(). Comparable, printable, and complete: it needs no other rank's schedule to be understood.
+/// parse(). Comparable, printable, and complete: it needs no other rank's schedule to be
+/// understood.
 class Schedule {
  public:
   struct Header {
@@ -72,8 +75,8 @@ class Schedule {
   };
 
   /// Takes a schedule's parts as they are. Throws Error(invalid_argument) where they are no
-  /// schedule at all: a peer that is no other rank, operands that are missing or of unequal length, a
-  /// dependency that is not an earlier step. Whether it is a correct one is for verify() to say.
+  /// schedule at all: a peer that is no other rank, operands that are missing or of unequal length,
+  /// a dependency that is not an earlier step. Whether it is a correct one is for verify() to say.
   Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions,
            Dependencies dependencies);
   /// As above, with dependencies inferred: a step waits for the earlier steps that touch an
@@ -97,11 +100,11 @@ class Schedule {
   /// Pairs of accesses that were ordered without proof that they overlap.
   std::int64_t assumed_overlaps() const { return assumed_; }
 
-  int lanes() const;                 ///< 1 + the largest lane
-  int rounds() const;                ///< 1 + the largest label
-  std::int64_t sent() const;         ///< elements sent
-  std::int64_t received() const;     ///< elements received
-  std::int64_t messages() const;     ///< messages sent
+  int lanes() const;              ///< 1 + the largest lane
+  int rounds() const;             ///< 1 + the largest label
+  std::int64_t sent() const;      ///< elements sent
+  std::int64_t received() const;  ///< elements received
+  std::int64_t messages() const;  ///< messages sent
 
   bool operator==(const Schedule&) const = default;
 
