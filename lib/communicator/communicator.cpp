@@ -513,6 +513,13 @@ void Request::Release::operator()(Operation* operation) const {
 struct PersistentCall::State {
   std::shared_ptr<Communicator::State> communicator;
   Call call;
+  CachedPlan* plan = nullptr;
+  Kernels kernels;
+  std::vector<std::byte*> bases;
+
+  ~State() {
+    if (plan) plan->unpin();
+  }
 };
 
 PersistentCall::PersistentCall() = default;
@@ -520,7 +527,18 @@ PersistentCall::PersistentCall(PersistentCall&&) noexcept = default;
 PersistentCall& PersistentCall::operator=(PersistentCall&&) noexcept = default;
 PersistentCall::~PersistentCall() = default;
 
-void PersistentCall::run() { Communicator(state_->communicator).run(state_->call); }
+void PersistentCall::run() {
+  Communicator::State& communicator = *state_->communicator;
+  if (communicator.options.check) return Communicator(state_->communicator).run(state_->call);
+  const InUse in_use(*communicator.busy);
+  communicator.require_usable();
+  communicator.free_next_tag();
+  communicator.blocking.execution() =
+      communicator.execute(*state_->plan, state_->kernels, state_->bases);
+  const int tag = communicator.next_tag();
+  communicator.blocking.begin(name(state_->call.collective).data(), communicator.sequence, tag);
+  communicator.run_blocking();
+}
 Request PersistentCall::start() { return Communicator(state_->communicator).start(state_->call); }
 
 // --- communicator
@@ -588,16 +606,18 @@ Request Communicator::State::start(const Call& call, const Choice& choice) {
 }
 
 PersistentCall Communicator::plan(const Call& call) {
-  {
-    const InUse in_use(*state_->busy);
-    state_->require_usable();
-    state_->arguments.bind(call, state_->rank, state_->size);
-    state_->cached_plan(call.choice);
-  }
+  const InUse in_use(*state_->busy);
+  state_->require_usable();
+  state_->arguments.bind(call, state_->rank, state_->size);
   PersistentCall persistent;
   persistent.state_ = std::make_unique<PersistentCall::State>();
-  persistent.state_->communicator = state_;
-  persistent.state_->call = call;
+  PersistentCall::State& state = *persistent.state_;
+  state.communicator = state_;
+  state.call = call;
+  state.kernels = state_->kernels(call.collective, call.op, state_->arguments.type);
+  state.bases = state_->arguments.bases;
+  state.plan = &state_->cached_plan(call.choice);
+  state.plan->pin();
   return persistent;
 }
 

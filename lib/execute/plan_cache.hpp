@@ -59,6 +59,9 @@ class CachedPlan {
     --taken_;
     idle_.push_back(std::move(run));
   }
+  /// Between pin() and unpin() the plan is in use, also while none of its runs is.
+  void pin() { ++taken_; }
+  void unpin() { --taken_; }
   bool in_use() const { return taken_ > 0; }
 
   const std::shared_ptr<const Plan> plan;
