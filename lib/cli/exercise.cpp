@@ -1,0 +1,207 @@
+#include "exercise.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace baton::cli {
+namespace {
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(ErrorCode::invalid_argument, sentence);
+}
+
+/// Whether the collective has one block per rank, so that its count is a rank's share.
+bool blockwise(Collective collective) {
+  switch (collective) {
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Problem apart(const Problem& problem, int rank) {
+  Problem p = problem.at(rank);
+  p.in_place = false;
+  return p;
+}
+
+}  // namespace
+
+std::int64_t Exercise::input_count(int rank) const {
+  return collective() == Collective::barrier ? 0 : apart(problem, rank).input_extent();
+}
+
+std::int64_t Exercise::output_count(int rank) const {
+  return collective() == Collective::barrier ? 0 : apart(problem, rank).output_extent();
+}
+
+std::int64_t Exercise::block_offset(int i) const {
+  const auto& blocks = problem.input_blocks ? problem.input_blocks : problem.output_blocks;
+  return blocks ? blocks->offsets[static_cast<std::size_t>(i)] : i * problem.count;
+}
+
+std::int64_t Exercise::bytes() const {
+  if (collective() == Collective::barrier) return 0;
+  const std::int64_t elements = blockwise(collective()) ? problem.total_count() : problem.count;
+  return elements * static_cast<std::int64_t>(size_of(type));
+}
+
+double Exercise::bus_factor() const {
+  const double P = ranks();
+  switch (collective()) {
+    case Collective::all_reduce:
+      return 2 * (P - 1) / P;
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+      return (P - 1) / P;
+    default:
+      return 1;
+  }
+}
+
+Call Exercise::call(const void* input, void* output, int rank) const {
+  const ConstData in{input, input_count(rank), type};
+  const Data out{output, output_count(rank), type};
+  Call call;
+  switch (collective()) {
+    case Collective::broadcast:
+      call = calls::broadcast(out, problem.root);
+      break;
+    case Collective::reduce:
+      call = calls::reduce(in, out, op, problem.root);
+      break;
+    case Collective::all_reduce:
+      call = calls::all_reduce(in, out, op);
+      break;
+    case Collective::gather:
+      call = calls::gather(in, out, problem.root);
+      break;
+    case Collective::scatter:
+      call = calls::scatter(in, out, problem.root);
+      break;
+    case Collective::all_gather:
+      call = tensor ? calls::all_gather(ConstTensor(input, type, tensor->input),
+                                        Tensor(output, type, tensor->output), tensor->gather_dim)
+                    : calls::all_gather(in, out);
+      break;
+    case Collective::reduce_scatter:
+      call = calls::reduce_scatter(in, out, op);
+      break;
+    case Collective::all_to_all:
+      call = tensor ? calls::all_to_all(ConstTensor(input, type, tensor->input),
+                                        Tensor(output, type, tensor->output), tensor->scatter_dim,
+                                        tensor->gather_dim)
+                    : calls::all_to_all(in, out);
+      break;
+    case Collective::scan:
+      call = calls::scan(in, out, op);
+      break;
+    case Collective::exscan:
+      call = calls::exscan(in, out, op);
+      break;
+    case Collective::barrier:
+      call = calls::barrier();
+      break;
+  }
+  return call;
+}
+
+std::string Exercise::text() const {
+  if (collective() == Collective::barrier) return "barrier";
+  return fmt::format("{} of {} {}", baton::name(collective()), human_bytes(bytes()),
+                     baton::name(type));
+}
+
+Exercise flat_exercise(Collective collective, int ranks, std::int64_t elements, Datatype type,
+                       OpKind op, int root) {
+  if (rooted(collective) && (root < 0 || root >= ranks)) {
+    refuse(fmt::format("{}: expected a root from 0 to {}, found {}", name(collective), ranks - 1,
+                       root));
+  }
+  if (reducing(collective) && !defined_on(op, type)) {
+    refuse(fmt::format("{}: expected an operation that is defined on {}, found {}",
+                       name(collective), name(type), name(op)));
+  }
+  Exercise exercise;
+  exercise.type = type;
+  exercise.op = op;
+  Problem& p = exercise.problem;
+  p.collective = collective;
+  p.size = ranks;
+  p.root = rooted(collective) ? root : 0;
+  p.average = reducing(collective) && op == OpKind::avg;
+  p.count = blockwise(collective) ? elements / ranks : elements;
+  if (elements > 0) p.count = std::max<std::int64_t>(p.count, 1);
+  if (collective == Collective::barrier) p.count = 1;
+  return exercise;
+}
+
+Exercise tensor_exercise(Collective collective, int ranks, const Shape& input, Datatype type,
+                         int scatter_dim, int gather_dim) {
+  const auto dimension = [&](const char* what, int dim) {
+    if (dim < -input.rank() || dim >= input.rank()) {
+      refuse(fmt::format("{}: expected a {} dimension from {} to {}, found {}", name(collective),
+                         what, -input.rank(), input.rank() - 1, dim));
+    }
+    return dim < 0 ? dim + input.rank() : dim;
+  };
+  TensorShapes shapes{input, input, 0, dimension("gather", gather_dim)};
+  if (collective == Collective::all_to_all) {
+    shapes.scatter_dim = dimension("scatter", scatter_dim);
+    const std::int64_t extent = input[shapes.scatter_dim];
+    if (extent % ranks != 0) {
+      refuse(fmt::format("{}: expected dimension {} of {} to divide by {} ranks, found {}",
+                         name(collective), shapes.scatter_dim, input.text(), ranks, extent));
+    }
+    shapes.output = input.with(shapes.scatter_dim, extent / ranks);
+  }
+  const Shape part = shapes.output;
+  shapes.output = part.with(shapes.gather_dim, part[shapes.gather_dim] * ranks);
+  Exercise exercise;
+  exercise.type = type;
+  Problem& p = exercise.problem;
+  p.collective = collective;
+  p.size = ranks;
+  p.count = part.elements();
+  if (collective == Collective::all_to_all) p.input_rows = input.product(0, shapes.scatter_dim);
+  p.output_rows = part.product(0, shapes.gather_dim);
+  if (p.count == 0 || ranks == 1) p.input_rows = p.output_rows = 1;
+  exercise.tensor = shapes;
+  return exercise;
+}
+
+Exercise schedule_exercise(std::vector<Schedule> schedules, Datatype type, OpKind op) {
+  Exercise exercise;
+  exercise.problem = problems_of(schedules)[0];
+  exercise.type = type;
+  const Problem& p = exercise.problem;
+  exercise.op = p.average ? OpKind::avg : op;
+  if (reducing(p.collective) && !p.average && op == OpKind::avg) {
+    refuse("expected a schedule that ends with the finish steps of avg, found one without");
+  }
+  if (reducing(p.collective) && !defined_on(exercise.op, type)) {
+    refuse(fmt::format("{}: expected an operation that is defined on {}, found {}",
+                       name(p.collective), name(type), name(exercise.op)));
+  }
+  exercise.schedules = std::make_shared<const std::vector<Schedule>>(std::move(schedules));
+  return exercise;
+}
+
+std::string human_bytes(std::int64_t bytes) {
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+}  // namespace baton::cli

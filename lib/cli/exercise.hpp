@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "baton/baton.hpp"
+
+namespace baton::cli {
+
+/// Shapes of an all_to_all or all_gather of tensors, as rank r sees them (all ranks alike).
+struct TensorShapes {
+  Shape input, output;
+  int scatter_dim = 0, gather_dim = 0;  ///< from 0 on; all_gather has the latter only
+};
+
+/// One thing to run and check: a collective on data of a size or a shape.
+struct Exercise {
+  std::string name;        ///< of the data; may be empty
+  std::int64_t times = 1;  ///< per pass over a workload
+  Problem problem;         ///< as rank 0 sees it
+  Datatype type = Datatype::f32;
+  OpKind op = OpKind::sum;
+  std::optional<TensorShapes> tensor;
+  /// A user's own, to be run in place of an algorithm: one schedule per rank.
+  std::shared_ptr<const std::vector<Schedule>> schedules;
+
+  Collective collective() const { return problem.collective; }
+  int ranks() const { return problem.size; }
+  /// Elements of this rank's own input and output, were they apart.
+  std::int64_t input_count(int rank) const;
+  std::int64_t output_count(int rank) const;
+  /// Where block i begins, in elements, in the buffer that has one per rank.
+  std::int64_t block_offset(int i) const;
+  /// Size as nccl-tests counts it: bytes of the whole vector, all ranks' blocks together.
+  std::int64_t bytes() const;
+  /// busbw / algbw, as nccl-tests defines it; scan and exscan, which it has not, as reduce.
+  double bus_factor() const;
+  /// The call on these buffers; not for `schedules`.
+  Call call(const void* input, void* output, int rank) const;
+  /// "all_reduce of 3.0 MiB f32"
+  std::string text() const;
+};
+
+/// An exercise on `elements` of data by nccl-tests' counting: where every rank has a block, rounded
+/// down to equal ones, but to one element at least.
+Exercise flat_exercise(Collective collective, int ranks, std::int64_t elements, Datatype type,
+                       OpKind op, int root);
+/// The same of tensors; throws Error(invalid_argument) where a dimension does not divide.
+Exercise tensor_exercise(Collective collective, int ranks, const Shape& input, Datatype type,
+                         int scatter_dim, int gather_dim);
+/// A user's schedules; throws Error(invalid_argument) where their headers contradict each other.
+Exercise schedule_exercise(std::vector<Schedule> schedules, Datatype type, OpKind op);
+
+/// "3.0 MiB"
+std::string human_bytes(std::int64_t bytes);
+
+}  // namespace baton::cli

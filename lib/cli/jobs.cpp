@@ -1,0 +1,202 @@
+#include "jobs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "baton/schedule/text.hpp"
+#include "commands.hpp"
+
+namespace baton::cli {
+namespace {
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(ErrorCode::invalid_argument, sentence);
+}
+
+/// Bytes, with an error that names the option.
+std::int64_t bytes_of(const char* option, std::string_view text) {
+  try {
+    return parse_bytes(text);
+  } catch (const Error& error) {
+    refuse(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+/// "8:64M" as 8, 16, … 64M; "4K" as itself.
+std::vector<std::int64_t> sizes(const std::string& text) {
+  const auto colon = text.find(':');
+  const std::int64_t first = bytes_of("--bytes", text.substr(0, colon));
+  if (colon == std::string::npos) return {first};
+  const std::int64_t last = bytes_of("--bytes", text.substr(colon + 1));
+  if (first < 1 || last < first) {
+    refuse(fmt::format("--bytes: expected FIRST:LAST with 1 <= FIRST <= LAST, found \"{}\"", text));
+  }
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t bytes = first; bytes <= last; bytes *= 2) sizes.push_back(bytes);
+  return sizes;
+}
+
+std::vector<Collective> collectives(const std::string& text) {
+  if (text != "all") return {collective_named(text)};
+  std::vector<Collective> all;
+  for (int c = 0; c < collective_count; ++c) all.push_back(static_cast<Collective>(c));
+  return all;
+}
+
+Datatype type_of(const RunOptions& options) {
+  return options.type.empty() ? Datatype::f32 : datatype_named(options.type);
+}
+OpKind op_of(const RunOptions& options) {
+  return options.op.empty() ? OpKind::sum : op_named(options.op);
+}
+
+std::vector<Schedule> schedules_of(const RunOptions& options) {
+  return parse(file_text(options.schedule), options.schedule);
+}
+
+std::vector<Job> sized_jobs(const RunOptions& options, int ranks) {
+  const auto type_bytes = static_cast<std::int64_t>(size_of(type_of(options)));
+  std::vector<Job> jobs;
+  for (const Collective c :
+       collectives(options.collective.empty() ? "all_reduce" : options.collective)) {
+    std::int64_t last = -1;
+    for (const std::int64_t bytes : sizes(options.bytes)) {
+      const std::int64_t elements = bytes == 0 ? 0 : std::max<std::int64_t>(1, bytes / type_bytes);
+      Exercise exercise =
+          flat_exercise(c, ranks, elements, type_of(options), op_of(options), options.root);
+      if (exercise.problem.count == last) continue;  // sizes below one element per rank
+      last = exercise.problem.count;
+      jobs.push_back({"", {std::move(exercise)}});
+    }
+  }
+  return jobs;
+}
+
+}  // namespace
+
+void add_run_options(CLI::App& sub, RunOptions& options) {
+  auto* collective =
+      sub.add_option(
+             "collective", options.collective,
+             "such as all_reduce (the default), or all; with --workload: instead of its own")
+          ->type_name("");
+  auto* algorithm =
+      sub.add_option("--algorithm", options.measure.algorithm,
+                     "by name, or all that serve the problem (default: the library chooses)")
+          ->type_name("A");
+  auto* bytes =
+      sub.add_option("--bytes", options.bytes,
+                     "size of the whole vector, as nccl-tests counts it: one, or FIRST:LAST,\n"
+                     "doubling (default 8:64M)")
+          ->type_name("SIZE");
+  sub.add_option("--dtype", options.type, "i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64 (default f32)")
+      ->type_name("TYPE");
+  sub.add_option(
+         "--op", options.op,
+         "sum avg prod min max, and for integers logical_and logical_or logical_xor bit_and\n"
+         "bit_or bit_xor (default sum)")
+      ->type_name("OP");
+  auto* root = sub.add_option("--root", options.root, "(default 0)")
+                   ->type_name("R")
+                   ->check(whole_number(0, INT32_MAX));
+  sub.add_option("--ranks", options.ranks,
+                 "threads to run as ranks (default 4); under mpirun, its own")
+      ->type_name("N")
+      ->check(whole_number(1, 4096));
+  auto* segment =
+      sub.add_option("--segment", options.segment,
+                     "bytes per message piece; 0: not cut (default: the library chooses)")
+          ->type_name("S");
+  sub.add_option("--iters", options.measure.iterations,
+                 "timed runs (default: as fit into 0.1 s, 2 to 1000)")
+      ->type_name("N")
+      ->check(whole_number(1, 1'000'000'000));
+  sub.add_option("--warmup", options.measure.warmup, "runs before them (default 1)")
+      ->type_name("N")
+      ->check(whole_number(0, 1'000'000'000));
+  auto* in_place =
+      sub.add_flag("--in-place", options.measure.in_place,
+                   "input and output are the same memory (tensors with dimensions stay\n"
+                   "apart; the built-in runs out of place)");
+  auto* workload =
+      sub.add_option("--workload", options.workloads,
+                     "sizes and shapes from a file, or of a model: gpt2-small,\n"
+                     "ulysses-32-heads (format: share/baton/workloads/README.md); may\n"
+                     "be repeated")
+          ->type_name("FILE")
+          ->allow_extra_args(false)
+          ->excludes(bytes);
+  sub.add_flag("--each", options.each,
+               "a row for each size of a workload, not one for all of them");
+  sub.add_option("--schedule", options.schedule,
+                 "instead, a schedule of your own, which is proved first (format:\n"
+                 "lib/schedule/README.md)")
+      ->type_name("FILE")
+      ->excludes(collective)
+      ->excludes(algorithm)
+      ->excludes(bytes)
+      ->excludes(workload)
+      ->excludes(segment)
+      ->excludes(root)
+      ->excludes(in_place);
+  sub.add_flag("--check", options.check,
+               "compare every call among the ranks first (BATON_CHECK=1)");
+  sub.add_option("--delays", options.delays, "delay messages at random, by this seed; threads only")
+      ->type_name("SEED")
+      ->check(whole_number(0, INT64_MAX));
+  sub.add_option("--prove", options.prove, "first prove these algorithms for 1 to N ranks")
+      ->type_name("N")
+      ->check(whole_number(1, 4096));
+  sub.add_flag("--progress", options.progress, "show progress even where stderr is no terminal");
+  sub.add_flag("--json", options.json, "print JSON: one object, rows as in the table");
+}
+
+int ranks_for(const RunOptions& options, int launched) {
+  int ranks = launched > 0 ? launched : options.ranks > 0 ? options.ranks : 4;
+  if (launched > 0 && options.ranks > 0 && options.ranks != launched) {
+    refuse(fmt::format("--ranks: expected the {} ranks of the launcher, found {}", launched,
+                       options.ranks));
+  }
+  if (launched > 0 && options.delays != 0) {
+    refuse("--delays: expected ranks that are threads, found processes of MPI");
+  }
+  if (options.schedule.empty()) return ranks;
+  const int size = schedules_of(options).at(0).size();
+  if (launched == 0 && options.ranks == 0) return size;
+  if (ranks != size) {
+    refuse(fmt::format("{}: expected a schedule for {} ranks, found one for {}", options.schedule,
+                       ranks, size));
+  }
+  return ranks;
+}
+
+std::int64_t segment_of(const RunOptions& options) {
+  return options.segment.empty() ? -1 : bytes_of("--segment", options.segment);
+}
+
+std::vector<Job> jobs_for(const RunOptions& options, int ranks) {
+  if (!options.schedule.empty()) {
+    return {{"", {schedule_exercise(schedules_of(options), type_of(options), op_of(options))}}};
+  }
+  if (options.workloads.empty()) return sized_jobs(options, ranks);
+  WorkloadOverrides overrides;
+  if (!options.collective.empty()) overrides.collectives = collectives(options.collective);
+  overrides.has_type = !options.type.empty();
+  overrides.type = type_of(options);
+  overrides.has_op = !options.op.empty();
+  overrides.op = op_of(options);
+  overrides.root = options.root;
+  std::vector<Job> jobs;
+  for (const std::string& file : options.workloads) {
+    for (Job& job : parse_workload(workload_text(file), file, ranks, overrides)) {
+      jobs.push_back(std::move(job));
+    }
+  }
+  if (jobs.empty()) {
+    refuse(fmt::format("expected a workload with data for {}, found none", options.collective));
+  }
+  return jobs;
+}
+
+}  // namespace baton::cli

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "measure.hpp"
+#include "workload.hpp"
+
+namespace baton::cli {
+
+/// The command line of `baton run`.
+struct RunOptions {
+  std::string collective;  ///< empty: all_reduce, or each line's own of a workload
+  std::string bytes = "8:64M", type, op, segment, schedule;
+  std::vector<std::string> workloads;
+  MeasureOptions measure;
+  int ranks = 0, root = 0, prove = 0;
+  std::uint64_t delays = 0;
+  bool check = false, each = false, json = false, progress = false;
+};
+
+/// Adds them to the subcommand.
+void add_run_options(CLI::App& sub, RunOptions& options);
+
+/// The number of ranks to run with; `launched` is the launcher's, or 0. Throws
+/// Error(invalid_argument) where the two differ.
+int ranks_for(const RunOptions& options, int launched);
+
+/// --segment in bytes; -1 if it is absent. Throws Error(invalid_argument).
+std::int64_t segment_of(const RunOptions& options);
+
+/// What is to be run, in order. Throws Error(invalid_argument).
+std::vector<Job> jobs_for(const RunOptions& options, int ranks);
+
+}  // namespace baton::cli

@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "commands.hpp"
+#include "json.hpp"
+
+namespace baton::cli {
+namespace {
+
+struct ListOptions {
+  std::string collective;
+  bool json = false;
+};
+
+/// Why the algorithm does not serve some numbers of ranks, without the number that was found; empty
+/// if it serves all.
+std::string refused(const Algorithm& algorithm) {
+  Problem problem;
+  problem.collective = algorithm.collective;
+  problem.count = 1;
+  for (problem.size = 1; problem.size <= 9; ++problem.size) {
+    const std::string why = refusal(algorithm, problem);
+    if (!why.empty()) return why.substr(0, why.find(", found"));
+  }
+  return {};
+}
+
+std::string domain(const Algorithm& algorithm) {
+  const std::string why = refused(algorithm);
+  std::string text = why.empty() ? "any P" : why;
+  if (algorithm.uneven) text += ", uneven counts";
+  if (algorithm.ordered) text += ", keeps rank order";
+  if (algorithm.pipelined) text += ", pipelined";
+  return text;
+}
+
+Json json(const Algorithm& algorithm) {
+  return Json::object({{"collective", name(algorithm.collective)},
+                       {"algorithm", algorithm.name},
+                       {"uneven", algorithm.uneven},
+                       {"ordered", algorithm.ordered},
+                       {"pipelined", algorithm.pipelined},
+                       {"refuses", refused(algorithm)},
+                       {"rounds", algorithm.rounds},
+                       {"elements_sent", algorithm.volume},
+                       {"source", algorithm.source}});
+}
+
+void print_table(const Registry& registry, const std::vector<Collective>& collectives) {
+  fmt::print(
+      "P ranks; n elements: of the vector, or of a rank's block; Q the largest power of two in P.\n"
+      "Sent: elements per rank. The first algorithm of a collective is its reference.\n");
+  for (const Collective collective : collectives) {
+    fmt::print("\n{}\n", name(collective));
+    for (const Algorithm* algorithm : registry.of(collective)) {
+      fmt::print("  {:<19}rounds {}; sent {}\n", algorithm->name, algorithm->rounds,
+                 algorithm->volume);
+      fmt::print("  {:<19}domain {}\n", "", domain(*algorithm));
+      fmt::print("  {:<19}source {}\n", "", algorithm->source);
+    }
+  }
+}
+
+int list(const ListOptions& options, Session& session) {
+  const Registry registry = Registry::builtin();
+  std::vector<Collective> collectives;
+  for (int c = 0; c < collective_count; ++c) collectives.push_back(static_cast<Collective>(c));
+  if (!options.collective.empty()) collectives = {collective_named(options.collective)};
+  if (session.rank() != 0) return 0;
+  if (!options.json) {
+    print_table(registry, collectives);
+    return 0;
+  }
+  std::vector<Json> rows;
+  for (const Collective collective : collectives) {
+    for (const Algorithm* algorithm : registry.of(collective)) rows.push_back(json(*algorithm));
+  }
+  Json::array(rows).print();
+  return 0;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Command& command) {
+  auto options = std::make_shared<ListOptions>();
+  CLI::App* sub = app.add_subcommand("list",
+                                     "Collectives and their algorithms: domain, rounds, "
+                                     "elements sent, where each was published");
+  sub->add_option("collective", options->collective, "only this one")->type_name("");
+  sub->add_flag("--json", options->json, "print JSON: an array with an object for each algorithm");
+  sub->footer(
+      "Examples:\n"
+      "  baton list\n"
+      "  baton list all_gather --json");
+  sub->callback([options, &command] {
+    command = [options](Session& session) { return list(*options, session); };
+  });
+}
+
+}  // namespace baton::cli

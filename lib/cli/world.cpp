@@ -1,0 +1,162 @@
+#include "world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace baton::cli {
+namespace {
+
+template <class T>
+std::vector<T> gathered(World& world, const T& mine) {
+  std::vector<T> all(static_cast<std::size_t>(world.size()));
+  world.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  return all;
+}
+
+using Text = std::array<char, 480>;
+
+Text fixed(const std::string& text) {
+  Text fixed{};
+  std::memcpy(fixed.data(), text.data(), std::min(text.size(), fixed.size() - 1));
+  return fixed;
+}
+
+/// What the ranks of one process share.
+struct Meeting {
+  explicit Meeting(int size) : barrier(size), places(static_cast<std::size_t>(size)) {}
+  std::barrier<> barrier;
+  std::vector<std::span<const std::byte>> places;
+};
+
+class ThreadWorld final : public World {
+ public:
+  ThreadWorld(std::unique_ptr<Transport> transport, Meeting& meeting)
+      : rank_(transport->rank()),
+        size_(transport->size()),
+        transport_(std::move(transport)),
+        meeting_(meeting) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  bool one_clock() const override { return true; }
+  std::unique_ptr<Transport> transport() override { return std::move(transport_); }
+  void gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    meeting_.places[static_cast<std::size_t>(rank_)] = mine;
+    meeting_.barrier.arrive_and_wait();
+    for (const auto place : meeting_.places) {
+      std::copy(place.begin(), place.end(), all.begin());
+      all = all.subspan(place.size());
+    }
+    meeting_.barrier.arrive_and_wait();
+  }
+  std::function<void()> built_in(const Exercise&, const void*, void*) override { return {}; }
+
+ private:
+  int rank_, size_;
+  std::unique_ptr<Transport> transport_;
+  Meeting& meeting_;
+};
+
+class ThreadSession final : public Session {
+ public:
+  int rank() const override { return 0; }
+  int ranks() const override { return 0; }
+  std::string transport() const override { return "threads"; }
+  void run(int ranks, std::uint64_t delays, const std::function<void(World&)>& body) override {
+    Meeting meeting(ranks);
+    ThreadOptions options;
+    options.seed = delays;
+    run_threads(
+        ranks,
+        [&](std::unique_ptr<Transport> transport) {
+          ThreadWorld world(std::move(transport), meeting);
+          body(world);
+        },
+        options);
+  }
+};
+
+/// Ranks that the launcher says it has started; 0 without a launcher of MPI.
+int launched() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const char* text = std::getenv(variable)) return std::max(1, std::atoi(text));
+  }
+  return std::getenv("PMIX_RANK") != nullptr ? 1 : 0;
+}
+
+}  // namespace
+
+void World::barrier() { gathered(*this, char{}); }
+
+double World::max(double value) {
+  const auto all = gathered(*this, value);
+  return *std::max_element(all.begin(), all.end());
+}
+
+double World::min(double value) { return -max(-value); }
+
+std::int64_t World::sum(std::int64_t value) {
+  std::int64_t sum = 0;
+  for (const std::int64_t v : gathered(*this, value)) sum += v;
+  return sum;
+}
+
+bool World::equal(std::uint64_t value) {
+  const auto all = gathered(*this, value);
+  return std::all_of(all.begin(), all.end(), [&](std::uint64_t v) { return v == all[0]; });
+}
+
+std::string World::first(const std::string& text) {
+  for (const Text& found : gathered(*this, fixed(text))) {
+    if (found[0] != '\0') return found.data();
+  }
+  return {};
+}
+
+void World::together(const std::function<void()>& body) {
+  std::string failure;
+  auto code = ErrorCode::transport;
+  try {
+    body();
+  } catch (const Error& error) {
+    code = error.code;
+    failure = error.what();
+  } catch (const std::bad_alloc&) {
+    failure = fmt::format("rank {}: expected more memory than there is", rank());
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  if (const std::string found = first(failure); !found.empty()) throw Error(code, found);
+}
+
+int launcher_rank() {
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
+    if (const char* text = std::getenv(variable)) return std::atoi(text);
+  }
+  return 0;
+}
+
+std::unique_ptr<Session> Session::start(int& argc, char**& argv) {
+  const int expected = launched();
+  if (expected == 0) return std::make_unique<ThreadSession>();
+  std::unique_ptr<Session> session = mpi_session(argc, argv);
+  if (!session) {
+    throw Error(ErrorCode::unsupported,
+                "expected a build with MPI under an MPI launcher, found one without");
+  }
+  if (session->ranks() < expected) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("expected the {} ranks that the launcher has started, found {}: it is "
+                            "not that of {}, with which this program was built",
+                            expected, session->ranks(), session->transport()));
+  }
+  return session;
+}
+
+}  // namespace baton::cli
