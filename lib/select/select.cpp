@@ -37,6 +37,7 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
   const Choice& choice = !call.algorithm.empty() ? call : option;
   if (!choice.algorithm.empty()) {
     chosen = named(registry, problem, choice, &choice == &call ? "the caller" : "the options");
+    if (call.segment >= 0) chosen.segment = call.segment;
     if (chosen.segment >= 0) return chosen;
   }
   const std::int64_t forced = call.segment >= 0 ? call.segment : option.segment;
