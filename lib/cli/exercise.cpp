@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "text.hpp"
+
 namespace baton::cli {
 namespace {
 
@@ -194,14 +196,6 @@ Exercise schedule_exercise(std::vector<Schedule> schedules, Datatype type, OpKin
   }
   exercise.schedules = std::make_shared<const std::vector<Schedule>>(std::move(schedules));
   return exercise;
-}
-
-std::string human_bytes(std::int64_t bytes) {
-  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  int unit = 0;
-  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
 }
 
 }  // namespace baton::cli

@@ -54,7 +54,4 @@ Exercise tensor_exercise(Collective collective, int ranks, const Shape& input, D
 /// A user's schedules; throws Error(invalid_argument) where their headers contradict each other.
 Exercise schedule_exercise(std::vector<Schedule> schedules, Datatype type, OpKind op);
 
-/// "3.0 MiB"
-std::string human_bytes(std::int64_t bytes);
-
 }  // namespace baton::cli

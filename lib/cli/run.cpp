@@ -13,6 +13,7 @@
 #include "progress.hpp"
 #include "prove.hpp"
 #include "report.hpp"
+#include "text.hpp"
 
 namespace baton::cli {
 namespace {
@@ -185,11 +186,13 @@ std::string head_of(const Table& table, const Session& session, int ranks, bool 
 void print_end(const RunOptions& options, const Outcome& outcome, int ranks) {
   std::string proved;
   if (options.prove > 0) {
-    proved = fmt::format("{} algorithms proved for P = 1..{} by {} proofs, {} failures; ",
-                         outcome.proved, options.prove, outcome.proofs, outcome.failures);
+    proved =
+        fmt::format("{} proved for P = 1..{} by {}, {}; ",
+                    counted(static_cast<std::int64_t>(outcome.proved), "algorithm"), options.prove,
+                    counted(outcome.proofs, "proof"), counted(outcome.failures, "failure"));
   }
-  fmt::print("# {}{} results checked on {} ranks, {} wrong\n", proved, outcome.checks, ranks,
-             outcome.wrong);
+  fmt::print("# {}{} checked on {}, {} wrong\n", proved, counted(outcome.checks, "result"),
+             counted(ranks, "rank"), outcome.wrong);
 }
 
 void print_json(const RunOptions& options, const Outcome& outcome, const Session& session,

@@ -10,12 +10,13 @@
 #include "json.hpp"
 #include "progress.hpp"
 #include "prove.hpp"
+#include "text.hpp"
 #include "workload.hpp"
 
 namespace baton::cli {
 namespace {
 
-std::string failures(std::size_t n) { return fmt::format("{} failure{}", n, n == 1 ? "" : "s"); }
+std::string failures(std::size_t n) { return counted(static_cast<std::int64_t>(n), "failure"); }
 
 struct VerifyOptions {
   int max_ranks = 64, ranks = 0, threads = 0;
@@ -113,8 +114,10 @@ int verify_algorithms(const VerifyOptions& options) {
                   {"failures", sum.findings.size()}})
         .print();
   } else {
-    fmt::print("# {} algorithms for P = {}: {} proofs over {} messages, {}\n", all.size(), ranks,
-               sum.proofs, sum.messages, failures(sum.findings.size()));
+    fmt::print("# {} for P = {}: {} over {}, {}\n",
+               counted(static_cast<std::int64_t>(all.size()), "algorithm"), ranks,
+               counted(sum.proofs, "proof"), counted(sum.messages, "message"),
+               failures(sum.findings.size()));
   }
   return sum.holds() ? 0 : 1;
 }
@@ -145,9 +148,9 @@ int verify_schedule(const VerifyOptions& options) {
   for (const Finding& finding : proof.findings) {
     fmt::print("{}: {}: {}\n", options.schedule, name(finding.flaw), finding.sentence);
   }
-  fmt::print("# {} {} on {} ranks: {} messages", name(header.collective), header.algorithm,
-             header.size, proof.messages);
-  if (proof.rounds >= 0) fmt::print(" in {} rounds", proof.rounds);
+  fmt::print("# {} {} on {}: {}", name(header.collective), header.algorithm,
+             counted(header.size, "rank"), counted(proof.messages, "message"));
+  if (proof.rounds >= 0) fmt::print(" in {}", counted(proof.rounds, "round"));
   fmt::print(", {}\n", failures(proof.findings.size()));
   return proof.holds() ? 0 : 1;
 }

@@ -184,7 +184,10 @@ class Reader {
   void add(const std::string& name, std::int64_t times, Exercise exercise) {
     const std::string job = group_.empty() ? stem() : fmt::format("{} {}", stem(), group_);
     auto place = std::ranges::find_if(jobs_, [&](const Job& j) {
-      return j.name == job && j.exercises[0].collective() == exercise.collective();
+      const Exercise& first = j.exercises[0];
+      return j.name == job && first.collective() == exercise.collective() &&
+             first.type == exercise.type && first.op == exercise.op &&
+             first.problem.root == exercise.problem.root;
     });
     if (place == jobs_.end()) {
       jobs_.push_back({job, {}});
@@ -194,9 +197,8 @@ class Reader {
     exercise.times = times;
     if (exercise.collective() == Collective::barrier) exercise.times = 1;
     for (Exercise& known : place->exercises) {
-      const bool same = !known.tensor && !exercise.tensor && known.type == exercise.type &&
-                        known.op == exercise.op && known.problem.root == exercise.problem.root &&
-                        known.problem.count == exercise.problem.count;
+      const bool same =
+          !known.tensor && !exercise.tensor && known.problem.count == exercise.problem.count;
       if (!same) continue;
       known.times += exercise.collective() == Collective::barrier ? 0 : times;
       known.name = fmt::format("{} and others", known.name.substr(0, known.name.find(' ')));

@@ -1,0 +1,189 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "support/ranks.hpp"
+
+using namespace baton;
+using namespace support;
+
+namespace {
+
+/// A transport that can less: it may serve one thread only, and have few tags.
+class Modest final : public Transport {
+ public:
+  Modest(std::unique_ptr<Transport> inner, bool concurrent, int tags, std::atomic<bool>& go)
+      : inner_(std::move(inner)), concurrent_(concurrent), tags_(tags), go_(go) {}
+  int idles() const { return idles_; }
+  void go() { go_ = true; }
+  void wait_for_go() {
+    while (!go_.exchange(false)) std::this_thread::yield();
+  }
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  Capabilities capabilities() const override {
+    return {.name = "modest", .tags = tags_, .concurrent = concurrent_, .cancels = true};
+  }
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    CHECK(tag < tags_);
+    inner_->isend(peer, tag, data, bytes, message);
+  }
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    CHECK(tag < tags_);
+    inner_->irecv(peer, tag, data, bytes, message);
+  }
+  bool test(Message& message, std::size_t& bytes) override { return inner_->test(message, bytes); }
+  void cancel(Message& message) override { inner_->cancel(message); }
+  void progress() override { inner_->progress(); }
+  void idle(std::chrono::microseconds at_most) override {
+    ++idles_;
+    inner_->idle(at_most);
+  }
+  std::unique_ptr<Transport> split(int color, int key) override {
+    auto part = inner_->split(color, key);
+    if (!part) return nullptr;
+    return std::make_unique<Modest>(std::move(part), concurrent_, tags_, go_);
+  }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+  bool concurrent_;
+  int tags_;
+  std::atomic<int> idles_{0};
+  std::atomic<bool>& go_;  // of all ranks
+};
+
+void on_modest_ranks(int size, bool concurrent, int tags,
+                     const std::function<void(Communicator&)>& body) {
+  Watchdog watchdog(size, std::chrono::seconds(120));
+  std::atomic<bool> go{false};
+  run_threads(size, [&](std::unique_ptr<Transport> transport) {
+    Communicator c(std::make_unique<Modest>(std::move(transport), concurrent, tags, go),
+                   test_options());
+    body(c);
+    watchdog.returned(c.rank());
+  });
+}
+
+/// Rank 0 waits in a call of `waiting`, which rank 1 delays; `tries` runs on another thread
+/// meanwhile.
+void while_waiting(Communicator& waiting, const std::function<void()>& tries) {
+  std::vector<float> x{1};
+  Modest& transport = dynamic_cast<Modest&>(waiting.transport());
+  if (waiting.rank() == 1) {
+    transport.wait_for_go();
+    waiting.all_reduce(x, sum);
+  } else {
+    const int before = transport.idles();
+    std::thread first([&] { waiting.all_reduce(x, sum); });
+    while (transport.idles() == before) std::this_thread::yield();
+    tries();
+    transport.go();
+    first.join();
+  }
+  CHECK(x[0] == 2);
+}
+
+bool refused(const std::function<void()>& call) {
+  const Error error = error_of(call);
+  return error.code == ErrorCode::invalid_argument &&
+         holds(error.what(), {"one thread at a time", "found two"});
+}
+
+}  // namespace
+
+TEST_CASE("a second thread is refused while one uses the communicator") {
+  on_modest_ranks(2, true, 32767, [](Communicator& c) {
+    Communicator other = c.split(0);
+    std::vector<float> y{1};
+    while_waiting(c, [&] {
+      CHECK(refused([&] { c.progress(); }));
+      CHECK(refused([&] { c.all_reduce(y, sum); }));
+      CHECK(refused([&] { c.start_barrier(); }));
+      CHECK(refused([&] { c.send(y, 1); }));
+      CHECK(refused([&] { c.split(0); }));
+      CHECK(refused([&] { c.chosen(calls::all_reduce(y, y, sum)); }));
+      CHECK(refused([&] { c.schedule(calls::all_reduce(y, y, sum)); }));
+      other.progress();  // another communicator is free
+    });
+    c.all_reduce(y, sum);
+    CHECK(y[0] == 2);
+  });
+}
+
+TEST_CASE("a transport for one thread: a second is refused on every communicator of the family") {
+  on_modest_ranks(2, false, 32767, [](Communicator& c) {
+    Communicator other = c.split(0);
+    while_waiting(c, [&] { CHECK(refused([&] { other.progress(); })); });
+    while_waiting(other, [&] { CHECK(refused([&] { c.progress(); })); });
+  });
+}
+
+TEST_CASE("an operation may not use the communicator that runs it") {
+  on_ranks(2, [](Communicator& c) {
+    const Op nested = Op::user(
+        [](void* into, const void*, const void*, std::size_t count, void* communicator) {
+          CHECK(error_of([&] { static_cast<Communicator*>(communicator)->barrier(); }).code ==
+                ErrorCode::invalid_argument);
+          for (std::size_t i = 0; i < count; ++i) static_cast<float*>(into)[i] = 5;
+        },
+        &c, true);
+    std::vector<float> x{1, 2};
+    c.all_reduce(x, nested);
+    CHECK(x == std::vector<float>{5, 5});
+  });
+}
+
+TEST_CASE("different communicators may be used by different threads at once") {
+  for (const int size : {2, 3}) {
+    on_ranks(size, [](Communicator& c) {
+      Communicator other = c.split(0);
+      const auto use = [](Communicator& mine, int turns) {
+        try {
+          for (int turn = 0; turn < turns; ++turn) {
+            std::vector<std::int32_t> one{1}, many(3000, turn);
+            Request request = mine.start_all_reduce(many, max);
+            mine.all_reduce(one, sum);
+            CHECK(one[0] == mine.size());
+            request.wait();
+            CHECK(many.back() == turn);
+          }
+        } catch (const Error& error) {
+          FAIL_CHECK("rank " << mine.rank() << ": " << std::string(error.what()));
+        }
+      };
+      std::thread second([&] { use(other, 300); });
+      use(c, 300);
+      second.join();
+    });
+  }
+}
+
+TEST_CASE("few tags: operations that follow each other share them") {
+  for (const int operations : {1, 2, 5}) {
+    on_modest_ranks(4, true, 1024 + 8 * operations, [&](Communicator& c) {
+      for (int turn = 0; turn < 20; ++turn) {
+        std::vector<std::int32_t> x(40, turn);
+        c.all_reduce(x, sum, {turn % 2 == 0 ? "double_tree" : "ring", 16});
+        CHECK(x == std::vector<std::int32_t>(40, 4 * turn));
+      }
+    });
+  }
+}
+
+TEST_CASE("few tags: what is under way is not met by what comes later") {
+  on_modest_ranks(3, true, 1024 + 8 * 2, [](Communicator& c) {
+    for (int turn = 0; turn < 30; ++turn) {
+      std::vector<std::int32_t> slow(90, 1), quick(3, 10);
+      Request request = c.start_all_reduce(slow, sum, {"ring", 4});
+      for (int i = 0; i < 3; ++i) {
+        std::fill(quick.begin(), quick.end(), 10);
+        c.all_reduce(quick, sum, {"ring", 4});
+        CHECK(quick == std::vector<std::int32_t>(3, 30));
+      }
+      request.wait();
+      CHECK(slow == std::vector<std::int32_t>(90, 3));
+    }
+  });
+}

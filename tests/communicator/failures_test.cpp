@@ -1,0 +1,171 @@
+#include <doctest/doctest.h>
+
+#include <mutex>
+#include <thread>
+
+#include "baton/memory.hpp"
+#include "support/ranks.hpp"
+
+using namespace baton;
+using namespace support;
+using namespace std::chrono_literals;
+
+namespace {
+
+Options patient_for(std::chrono::milliseconds timeout) {
+  Options options;
+  options.timeout = timeout;
+  return options;
+}
+
+/// Refused because of what happened before.
+void refuses_further_calls(Communicator& c) {
+  std::vector<float> x(4);
+  const Error later = error_of([&] { c.all_reduce(x, sum); });
+  CHECK(later.code == ErrorCode::transport);
+  CHECK(holds(later.what(), {"failed earlier"}));
+  CHECK(error_of([&] { c.start_barrier(); }).code == ErrorCode::transport);
+  CHECK(error_of([&] { c.send(x, (c.rank() + 1) % c.size()); }).code == ErrorCode::transport);
+}
+
+}  // namespace
+
+TEST_CASE("timeout: who waits for whom, in which operation and step") {
+  on_ranks(
+      4,
+      [](Communicator& c) {
+        std::vector<float> x(10);
+        if (c.rank() == 2) {
+          std::this_thread::sleep_for(600ms);  // never calls, but stays
+          return;
+        }
+        const Error error = error_of([&] { c.all_reduce(x, sum, {"gather_broadcast", 0}); });
+        CHECK(error.code == ErrorCode::timeout);
+        CHECK(error.rank == c.rank());
+        CHECK(error.peer == (c.rank() == 0 ? 2 : 0));
+        CHECK(error.step >= 0);
+        CHECK(holds(error.operation, {"all_reduce #"}));
+        CHECK(holds(error.what(),
+                    {"all_reduce #", "rank " + std::to_string(c.rank()), "waits for",
+                     "rank " + std::to_string(error.peer), "step", "recv 40 B", "0.1 s"}));
+        refuses_further_calls(c);
+      },
+      patient_for(100ms));
+}
+
+TEST_CASE("timeout: nonblocking, and with checking on") {
+  Options options = patient_for(100ms);
+  on_ranks(
+      3,
+      [](Communicator& c) {
+        if (c.rank() == 1) return;
+        std::vector<float> x(10);
+        Request request = c.start_all_reduce(x, sum, {"ring", 0});
+        const Error error = error_of([&] { request.wait(); });
+        CHECK(error.code == ErrorCode::timeout);
+        CHECK(holds(error.what(), {"waits for rank"}));
+      },
+      options);
+  options.check = true;
+  on_ranks(
+      2,
+      [](Communicator& c) {
+        if (c.rank() == 1) return;
+        std::vector<float> x(10);
+        const Error error = error_of([&] { c.all_reduce(x, sum); });
+        CHECK(error.code == ErrorCode::timeout);
+        CHECK(error.peer == 1);
+        CHECK(holds(error.what(), {"all_reduce", "waits for rank 1", "compare the call"}));
+      },
+      options);
+}
+
+TEST_CASE("timeout: send and recv, and making a communicator") {
+  on_ranks(
+      2,
+      [](Communicator& c) {
+        if (c.rank() == 1) return;
+        std::vector<float> x(10'000);
+        CHECK(
+            holds(error_of([&] { c.recv(x, 1, 5); }).what(), {"recv", "rank 0 waits for rank 1"}));
+      },
+      patient_for(50ms));
+  auto transports = thread_transports(2);
+  const Error error =
+      error_of([&] { const Communicator alone(std::move(transports[1]), patient_for(50ms)); });
+  CHECK(error.code == ErrorCode::timeout);
+  CHECK(holds(error.what(), {"agreement on options", "rank 1 waits for rank 0"}));
+}
+
+TEST_CASE("timeout: only silence counts, not how long the whole takes") {
+  on_ranks(
+      2,
+      [](Communicator& c) {
+        std::vector<float> x(20, 1);
+        const Op slow = Op::user(
+            [](void* into, const void* left, const void* right, std::size_t count, void*) {
+              std::this_thread::sleep_for(20ms);
+              host::fold(OpKind::sum, Datatype::f32)(into, left, right, count);
+            },
+            nullptr, true, "slow");
+        c.all_reduce(x, slow, {"recursive_doubling", 4});
+        CHECK(x == std::vector<float>(20, 2));
+      },
+      patient_for(250ms));
+}
+
+TEST_CASE("without checking, the receiver finds lengths that do not fit") {
+  std::mutex mutex;
+  int truncated = 0;
+  on_ranks(
+      2,
+      [&](Communicator& c) {
+        std::vector<float> x(c.rank() == 0 ? 4 : 5);
+        const Error error = error_of([&] { c.all_reduce(x, sum, {"recursive_doubling", 0}); });
+        const bool found = error.code == ErrorCode::truncated;
+        CHECK((found || error.code == ErrorCode::timeout));
+        if (found) {
+          CHECK(error.peer == 1 - c.rank());
+          CHECK(holds(error.what(), {"all_reduce #", c.rank() == 0 ? "16 bytes" : "20 bytes",
+                                     c.rank() == 0 ? "found 20" : "found 16"}));
+        }
+        refuses_further_calls(c);
+        const std::lock_guard lock(mutex);
+        truncated += found ? 1 : 0;
+      },
+      patient_for(300ms));
+  CHECK(truncated >= 1);
+}
+
+TEST_CASE("an operation that throws breaks the communicator, not the program") {
+  on_ranks(
+      2,
+      [](Communicator& c) {
+        const Op throws = Op::user([](void*, const void*, const void*, std::size_t,
+                                      void*) { throw std::runtime_error("no sum today"); },
+                                   nullptr, true, "throws");
+        std::vector<float> x(4);
+        CHECK_THROWS_WITH_AS(c.all_reduce(x, throws, {"recursive_doubling", 0}), "no sum today",
+                             std::runtime_error);
+        refuses_further_calls(c);
+      },
+      patient_for(200ms));
+}
+
+TEST_CASE("a request that is dropped while an exception passes does not wait") {
+  const auto begin = std::chrono::steady_clock::now();
+  on_ranks(
+      2,
+      [](Communicator& c) {
+        std::vector<float> x(4);
+        if (c.rank() == 1) return;
+        CHECK_THROWS_AS(([&] {
+                          const Request request = c.start_all_reduce(x, sum);
+                          throw std::runtime_error("elsewhere");
+                        }()),
+                        std::runtime_error);
+        refuses_further_calls(c);
+      },
+      patient_for(20s));
+  CHECK(std::chrono::steady_clock::now() - begin < 10s);
+}

@@ -1,0 +1,96 @@
+#include <doctest/doctest.h>
+
+#include "support/ranks.hpp"
+#include "support/values.hpp"
+
+using namespace baton;
+using namespace support;
+
+namespace {
+using Ints = Guarded<std::int32_t>;
+}
+
+TEST_CASE("messages around a ring, of all lengths") {
+  for (const int size : {2, 3, 5}) {
+    on_ranks(size, [&](Communicator& c) {
+      const int next = (c.rank() + 1) % size, prev = (c.rank() + size - 1) % size;
+      for (const std::int64_t n : {0, 1, 7, 1000, 100'000}) {
+        const Ints mine = Ints::of(1, c.rank(), n);
+        Ints theirs(n);
+        Request sent = c.start_send(mine.span(), next, 3);
+        c.recv(theirs.span(), prev, 3);
+        sent.wait();
+        theirs.check(Ints::of(1, prev, n).span(), [] { return std::string("ring"); });
+      }
+    });
+  }
+}
+
+TEST_CASE("messages of one tag keep their order; tags do not mix with each other or collectives") {
+  on_ranks(2,
+           [](Communicator& c) {
+             constexpr int messages = 50;
+             std::vector<std::int64_t> values(messages);
+             std::vector<Request> requests;
+             if (c.rank() == 0) {
+               for (int i = 0; i < messages; ++i) {
+                 values[static_cast<std::size_t>(i)] = i;
+                 requests.push_back(c.start_send(
+                     std::span(values).subspan(static_cast<std::size_t>(i), 1), 1, i % 2));
+               }
+             }
+             std::vector<std::int64_t> one{1};
+             c.all_reduce(one, sum);
+             CHECK(one[0] == 2);
+             if (c.rank() == 1) {
+               for (const int tag : {1, 0}) {
+                 for (int i = tag; i < messages; i += 2) {
+                   std::vector<std::int64_t> got{-1};
+                   c.recv(got, 0, tag);
+                   CHECK(got[0] == i);
+                 }
+               }
+             }
+             for (Request& request : requests) request.wait();
+           },
+           test_options(), {.seed = 3});
+}
+
+TEST_CASE("a message of another length than expected is truncated, and says so") {
+  for (const int found : {3, 5}) {
+    on_ranks(2, [&](Communicator& c) {
+      std::vector<float> data(c.rank() == 0 ? static_cast<std::size_t>(found) : 4u);
+      if (c.rank() == 0) {
+        c.send(data, 1, 2);
+        return;
+      }
+      const Error error = error_of([&] { c.recv(data, 0, 2); });
+      CHECK(error.code == ErrorCode::truncated);
+      CHECK(error.rank == 1);
+      CHECK(error.peer == 0);
+      CHECK(holds(error.what(),
+                  {"recv", "expected", "16 bytes", "rank 0", std::to_string(4 * found)}));
+    });
+  }
+}
+
+TEST_CASE("send and recv: bad arguments") {
+  on_ranks(3, [](Communicator& c) {
+    std::vector<float> data(4);
+    const auto refused = [&](const std::function<void()>& call,
+                             const std::vector<std::string>& parts) {
+      const Error error = error_of(call);
+      CHECK(error.code == ErrorCode::invalid_argument);
+      CHECK_MESSAGE(holds(error.what(), parts), std::string(error.what()));
+    };
+    refused([&] { c.send(data, 3); }, {"send", "peer from 0 to 2", "found 3"});
+    refused([&] { c.send(data, -1); }, {"send", "found -1"});
+    refused([&] { c.recv(data, c.rank()); }, {"recv", "other than this rank"});
+    refused([&] { c.send(data, (c.rank() + 1) % 3, 1024); }, {"tag from 0 to 1023", "found 1024"});
+    refused([&] { c.recv(data, (c.rank() + 1) % 3, -1); }, {"recv", "tag", "found -1"});
+    refused([&] { c.recv(Data(nullptr, 4, Datatype::f32), (c.rank() + 1) % 3); }, {"null pointer"});
+    std::vector<std::int32_t> one{1};
+    c.all_reduce(one, sum);
+    CHECK(one[0] == 3);
+  });
+}

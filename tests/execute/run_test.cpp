@@ -1,0 +1,244 @@
+#include "execute/run.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+
+#include "baton/error.hpp"
+#include "support/schedules.hpp"
+
+using namespace baton;
+
+namespace {
+
+/// A transport in the hands of the test: it notes what is posted and completes what it is told to.
+class Puppet final : public Transport {
+ public:
+  struct Posted {
+    bool send;
+    int peer, tag;
+    std::byte* data;
+    std::size_t bytes;
+    Message* message;
+    bool complete = false, cancelled = false;
+    std::size_t found = 0;
+  };
+  int rank() const override { return 0; }
+  int size() const override { return 3; }
+  Capabilities capabilities() const override { return {}; }
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    posted.push_back(
+        {true, peer, tag, static_cast<std::byte*>(const_cast<void*>(data)), bytes, &message});
+  }
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, &message});
+  }
+  bool test(Message& message, std::size_t& bytes) override {
+    Posted& p = of(message);
+    bytes = p.found;
+    if (p.complete) p.message = nullptr;
+    return p.complete;
+  }
+  void cancel(Message& message) override {
+    Posted& p = of(message);
+    p.cancelled = true;
+    p.message = nullptr;
+  }
+  void progress() override {}
+  void idle(std::chrono::microseconds) override {}
+  std::unique_ptr<Transport> split(int, int) override { return nullptr; }
+
+  void complete(std::size_t i) { complete(i, posted[i].bytes); }
+  void complete(std::size_t i, std::size_t found) {
+    posted[i].complete = true;
+    posted[i].found = found;
+  }
+  /// "send 1 of 4" and so on, of what was posted since the last call.
+  std::vector<std::string> fresh() {
+    std::vector<std::string> text;
+    for (; told_ < posted.size(); ++told_) {
+      const Posted& p = posted[told_];
+      text.push_back((p.send ? "send " : "recv ") + std::to_string(p.peer) + " of " +
+                     std::to_string(p.bytes));
+    }
+    return text;
+  }
+  std::deque<Posted> posted;
+
+ private:
+  Posted& of(const Message& message) {
+    const auto found = std::find_if(posted.begin(), posted.end(),
+                                    [&](const Posted& p) { return p.message == &message; });
+    REQUIRE(found != posted.end());
+    return *found;
+  }
+  std::size_t told_ = 0;
+};
+
+using Texts = std::vector<std::string>;
+
+/// A run of steps of rank 0 of 3, on i8 elements.
+struct Stage {
+  Puppet transport;
+  std::vector<std::byte> input = std::vector<std::byte>(16), output = std::vector<std::byte>(16);
+  std::vector<std::byte> scratch = std::vector<std::byte>(8192),
+                         slots = std::vector<std::byte>(8192);
+  std::unique_ptr<Run> run;
+
+  Stage(const std::string& steps, int window) {
+    const auto schedules = parse(
+        "baton-schedule 1\ncollective all_reduce\nsize 3\ninput 16\noutput 16\n"
+        "rank 0\n" +
+        steps + "\nrank 1\nrank 2\n");
+    const std::int64_t sizes[] = {16};
+    run =
+        std::make_unique<Run>(std::make_shared<const Plan>(schedules[0], 1, sizes, sizes), window);
+  }
+  void start(int tag = 100) {
+    if (!run->has_scratch()) {
+      run->bases()[scratch_base] = scratch.data();
+      run->bases()[slot_base] = slots.data();
+    }
+    run->bases()[first_tensor_base] = input.data();
+    run->bases()[first_tensor_base + 1] = output.data();
+    run->start(
+        transport,
+        {host::fold(OpKind::sum, Datatype::i8), nullptr, nullptr, host::finish(Datatype::i8)}, tag);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("at most `window` messages of a stream are in flight, posted in program order") {
+  const std::string six =
+      "send 1 input[0:1]\nsend 1 input[0:2]\nsend 1 input[0:3]\nsend 1 input[0:4]\n"
+      "send 2 input[0:5]\nrecv 1 output[0:6]\nsend 1 input[0:7]";
+  for (const int window : {1, 2}) {
+    Stage s(six, window);
+    s.start();
+    Texts expected{"send 1 of 1", "send 1 of 2", "send 2 of 5", "recv 1 of 6"};
+    if (window == 1) expected.erase(expected.begin() + 1);
+    CHECK(s.transport.fresh() == expected);
+    CHECK(!s.run->drive());
+    CHECK(s.transport.fresh().empty());
+    s.transport.complete(0);
+    CHECK(!s.run->drive());
+    CHECK(s.transport.fresh() == Texts{window == 1 ? "send 1 of 2" : "send 1 of 3"});
+    if (window == 2) {
+      s.transport.complete(4);  // the later one of the two in flight
+      CHECK(!s.run->drive());
+      CHECK(s.transport.fresh() == Texts{"send 1 of 4"});
+    }
+    for (int i = 0; i < 10; ++i) {
+      for (std::size_t k = 0; k < s.transport.posted.size(); ++k) s.transport.complete(k);
+      s.run->drive();
+    }
+    CHECK(s.run->done());
+    CHECK(s.run->completed() == 7);
+    CHECK(s.transport.posted.size() == 7);
+  }
+}
+
+TEST_CASE("a message that must wait holds up those after it in its stream, and no others") {
+  Stage s("recv 2 output[0:2]\nsend 1 output[0:2]\nsend 1 input[0:3]\nsend 2 input[0:4]", 4);
+  s.start();
+  CHECK(s.transport.fresh() == Texts{"recv 2 of 2", "send 2 of 4"});
+  s.transport.complete(0);
+  s.run->drive();
+  CHECK(s.transport.fresh() == Texts{"send 1 of 2", "send 1 of 3"});
+}
+
+TEST_CASE("receives into slots are posted at once; folds follow them") {
+  Stage s("send 1 output[0:2]\nrecv_reduce 1 output[0:2]\nsend 2 output[0:2]", 2);
+  s.output[0] = std::byte{5};
+  s.start();
+  CHECK(s.transport.fresh() == Texts{"send 1 of 2", "recv 1 of 2"});
+  const std::byte got[2] = {std::byte{3}, std::byte{4}};
+  std::memcpy(s.transport.posted[1].data, got, 2);
+  s.transport.complete(1);
+  s.run->drive();
+  CHECK(s.output[0] == std::byte{5});  // still to be sent
+  s.transport.complete(0);
+  s.run->drive();
+  CHECK(s.output[0] == std::byte{8});
+  CHECK(s.output[1] == std::byte{4});
+  CHECK(s.transport.fresh() == Texts{"send 2 of 2"});
+}
+
+TEST_CASE("tags: the operation's, plus the lane") {
+  Stage s("send 1 input[0:1]\nsend 1 input[0:1] lane 3\nrecv 1 output[0:1] lane 3", 2);
+  s.start(40);
+  CHECK(s.transport.posted[0].tag == 40);
+  CHECK(s.transport.posted[1].tag == 43);
+  CHECK(s.transport.posted[2].tag == 43);
+}
+
+TEST_CASE("local steps run in the order of their dependencies, at start if they wait for nothing") {
+  Stage s(
+      "copy output[0:4] = input[0:4]\nfold output[0:4] = output[0:4] + input[4:4]\nfinish "
+      "output[0:4]",
+      2);
+  for (std::size_t i = 0; i < 16; ++i) s.input[i] = static_cast<std::byte>(3 * i);
+  s.start();
+  CHECK(s.run->done());
+  CHECK(s.run->drive());
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK(s.output[i] == static_cast<std::byte>((3 * i + 3 * (i + 4)) / 3));
+}
+
+TEST_CASE("a run may be started again") {
+  Stage s("send 1 input[0:1]\nrecv_reduce 1 output[0:1]", 1);
+  for (int turn = 0; turn < 3; ++turn) {
+    s.transport.posted.clear();
+    s.start(turn);
+    CHECK(!s.run->done());
+    REQUIRE(s.transport.posted.size() == 2);
+    CHECK(s.transport.posted[0].tag == turn);
+    s.transport.complete(0);
+    s.transport.complete(1);
+    CHECK(s.run->drive());
+  }
+}
+
+TEST_CASE("a length that does not fit is an error that says where") {
+  for (const std::size_t found : {2u, 4u}) {
+    Stage s("recv 1 output[0:3]", 1);
+    s.start();
+    s.transport.complete(0, found);
+    try {
+      s.run->drive();
+      FAIL_CHECK("expected an Error");
+    } catch (const Error& error) {
+      CHECK(error.code == ErrorCode::truncated);
+      CHECK(error.peer == 1);
+      CHECK(error.step == 0);
+      CHECK(std::string(error.what())
+                .find("expected a message of 3 bytes from rank 1, found " +
+                      std::to_string(found)) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("waiting: what is in flight, in words; abandon gives it up") {
+  Stage s("send 1 input[0:1]\nrecv 2 output[0:5]", 1);
+  s.start();
+  CHECK(s.run->waiting() ==
+        "waits for rank 1 (step 0: send 1 B, lane 0), rank 2 (step 1: recv 5 B, lane 0)");
+  CHECK(s.run->blocker() == std::pair(1, 0));
+  s.transport.complete(0);
+  s.run->drive();
+  CHECK(s.run->blocker() == std::pair(2, 1));
+  s.run->abandon();
+  CHECK(s.transport.posted[1].cancelled);
+  CHECK(!s.transport.posted[0].cancelled);
+  CHECK(s.run->blocker() == std::pair(-1, -1));
+}
+
+TEST_CASE("an empty schedule is done at once") {
+  Stage s("", 2);
+  s.start();
+  CHECK(s.run->done());
+  CHECK(s.run->drive());
+}

@@ -1,0 +1,133 @@
+#include "select/select.hpp"
+
+#include <doctest/doctest.h>
+
+#include "baton/error.hpp"
+#include "support/schedules.hpp"
+
+using namespace baton;
+using support::problem;
+
+namespace {
+
+const Registry& registry() {
+  static const Registry table = Registry::builtin();
+  return table;
+}
+
+Selection chosen(const Problem& p, const Choice& call = {}, const Choice& option = {}) {
+  return select(registry(), p, 4, call, option);
+}
+
+}  // namespace
+
+TEST_CASE("the caller's choice comes first, then the option's") {
+  const Problem p = problem(Collective::all_reduce, 5, 0, 1000);
+  CHECK(chosen(p, {"ring", 64}, {"tree", 0}).algorithm->name == "ring");
+  CHECK(chosen(p, {"ring", 64}, {"tree", 0}).segment == 64);
+  CHECK(chosen(p, {}, {"tree", 32}).algorithm->name == "tree");
+  CHECK(chosen(p, {}, {"tree", 32}).segment == 32);
+  CHECK(chosen(p, {"", 128}, {"tree", 32}).segment == 128);
+  CHECK(chosen(p, {}, {"", 4096}).segment == 4096);
+  CHECK(chosen(p, {"ring", -1}).segment >= 0);
+  CHECK(chosen(p, {"ring", 64}).reason.find("caller") != std::string::npos);
+  CHECK(chosen(p, {}, {"tree", 32}).reason.find("options") != std::string::npos);
+}
+
+TEST_CASE("the choice is the same on all ranks, in place or not") {
+  for (int c = 0; c < collective_count; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    for (const int size : {2, 3, 5, 8, 16}) {
+      for (const std::int64_t count : {0, 1, 10, 1000, 100'000, 10'000'000}) {
+        Problem p = problem(collective, size, 0, collective == Collective::barrier ? 1 : count);
+        p.root = size / 3;
+        const Selection first = chosen(p);
+        for (int rank = 0; rank < size; ++rank) {
+          Problem other = p.at(rank);
+          other.in_place = rank % 2 == 1;
+          const Selection s = chosen(other);
+          CHECK(s.algorithm == first.algorithm);
+          CHECK(s.segment == first.segment);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("uneven counts: the same on all ranks, and an algorithm that takes them") {
+  const std::int64_t counts[] = {100'000, 0, 5, 1};
+  for (const Collective collective : {Collective::gather, Collective::scatter,
+                                      Collective::all_gather, Collective::reduce_scatter}) {
+    Problem p = problem(collective, 4, 0, 0);
+    p.input_blocks = p.output_blocks = Blocks::packed(counts);
+    const Selection first = chosen(p.at(0));
+    CHECK(first.algorithm->uneven);
+    for (int rank = 1; rank < 4; ++rank) {
+      CHECK(chosen(p.at(rank)).algorithm == first.algorithm);
+      CHECK(chosen(p.at(rank)).segment == first.segment);
+    }
+  }
+  // Each rank of an uneven all_to_all sees other counts.
+  Problem p = problem(Collective::all_to_all, 4, 0, 0);
+  p.input_blocks = p.output_blocks = Blocks::packed(counts);
+  const Selection first = chosen(p);
+  const std::int64_t few[] = {1, 1, 1, 1};
+  p.rank = 3;
+  p.input_blocks = p.output_blocks = Blocks::packed(few);
+  CHECK(chosen(p).algorithm == first.algorithm);
+  CHECK(chosen(p).segment == first.segment);
+  CHECK(first.algorithm->uneven);
+}
+
+TEST_CASE("an operation that does not commute gets an algorithm in rank order") {
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter, Collective::scan,
+        Collective::exscan}) {
+    for (const std::int64_t count : {1, 10'000, 10'000'000}) {
+      Problem p = problem(collective, 7, 0, count);
+      p.commutative = false;
+      CHECK(chosen(p).algorithm->ordered);
+    }
+  }
+}
+
+TEST_CASE("small messages take few rounds, large ones little volume") {
+  const auto cost = [](const Selection& s, const Problem& p) { return s.algorithm->cost(p); };
+  const Problem small = problem(Collective::all_reduce, 8, 0, 1);
+  CHECK(cost(chosen(small), small).rounds == 3);
+  const Problem large = problem(Collective::all_reduce, 8, 0, 16'000'000);
+  CHECK(cost(chosen(large), large).sent <= 2 * 16'000'000);
+}
+
+TEST_CASE("what cannot be served is refused in a sentence") {
+  const auto says = [](const Problem& p, const Choice& choice,
+                       const std::vector<std::string>& parts) {
+    try {
+      chosen(p, choice);
+      FAIL_CHECK("expected an Error");
+    } catch (const Error& error) {
+      CHECK(error.code == ErrorCode::invalid_argument);
+      for (const std::string& part : parts) {
+        CHECK_MESSAGE(std::string(error.what()).find(part) != std::string::npos,
+                      std::string(error.what()));
+      }
+    }
+  };
+  says(problem(Collective::all_gather, 5, 0, 1), {"neighbor_exchange", 0},
+       {"all_gather", "neighbor_exchange", "found 5"});
+  says(problem(Collective::scan, 5, 0, 1), {"ring", 0},
+       {"scan", "recursive_doubling", "found \"ring\""});
+  const Registry none;
+  CHECK_THROWS_AS(select(none, problem(Collective::scan, 5, 0, 1), 4, {}, {}), Error);
+}
+
+TEST_CASE("scheduled: segments are bytes; what is pipelined by structure gets blocks") {
+  const Problem p = problem(Collective::broadcast, 4, 1, 100);
+  const Schedule cut = scheduled(chosen(p, {"chain", 40}), p, 4);
+  for (const Step& step : cut.steps()) CHECK(cut.length(step) <= 10);
+  const Schedule tiny = scheduled(chosen(p, {"chain", 1}), p, 8);
+  for (const Step& step : tiny.steps()) CHECK(tiny.length(step) == 1);  // at least one element
+  const Schedule blocks = scheduled(chosen(p, {"circulant", 40}), p, 4);
+  for (const Step& step : blocks.steps()) CHECK(blocks.length(step) <= 10);
+  CHECK(scheduled(chosen(p, {"chain", 0}), p, 4) == chosen(p, {"chain", 0}).algorithm->generate(p));
+}
