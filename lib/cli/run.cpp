@@ -227,23 +227,41 @@ bool proved(const std::vector<Job>& jobs, const std::string& file, bool speaks) 
   return true;
 }
 
-int run(RunOptions options, Session& session) {
-  options.measure.segment = segment_of(options);
-  const bool speaks = session.rank() == 0, built_in = session.ranks() > 0;
-  const int ranks = ranks_for(options, session.ranks());
-  const std::vector<Job> jobs = jobs_for(options, ranks);
-  const Options library = library_options(options);
-  if (!proved(jobs, options.schedule, speaks)) return 1;
+/// What the command line asks for.
+struct Task {
+  Task(const RunOptions& options, int launched)
+      : ranks(ranks_for(options, launched)),
+        jobs(jobs_for(options, ranks)),
+        library(library_options(options)),
+        table(columns_for(options, jobs, launched > 0)) {}
+  int ranks;
+  std::vector<Job> jobs;
+  Options library;
+  Table table;
+};
 
-  const Table table(columns_for(options, jobs, built_in));
-  const std::string head = head_of(table, session, ranks, built_in);
+int run(RunOptions options, Session& session) {
+  const bool speaks = session.rank() == 0, built_in = session.ranks() > 0;
+  std::optional<Task> task;
+  const auto prepare = [&] {
+    options.measure.segment = segment_of(options);
+    task.emplace(options, session.ranks());
+  };
+  if (built_in) {  // processes may be on hosts that differ in files and environment
+    session.run(0, 0, [&](World& world) { world.together(prepare); });
+  } else {
+    prepare();
+  }
+  if (!proved(task->jobs, options.schedule, speaks)) return 1;
+
+  const std::string head = head_of(task->table, session, task->ranks, built_in);
   Outcome outcome;
-  session.run(ranks, options.delays, [&](World& world) {
-    Outcome own = Runner(world, options, library, jobs).run(table, head);
+  session.run(task->ranks, options.delays, [&](World& world) {
+    Outcome own = Runner(world, options, task->library, task->jobs).run(task->table, head);
     if (world.rank() == session.rank()) outcome = std::move(own);
   });
-  if (speaks && options.json) print_json(options, outcome, session, ranks);
-  if (speaks && !options.json) print_end(options, outcome, ranks);
+  if (speaks && options.json) print_json(options, outcome, session, task->ranks);
+  if (speaks && !options.json) print_end(options, outcome, task->ranks);
   return outcome.good() ? 0 : 1;
 }
 
