@@ -20,7 +20,7 @@ double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t 
     if (segment > 0 && volume > static_cast<double>(segment)) {
       const auto piece = static_cast<double>(segment);
       time += (rounds * piece + volume) * network.per_byte + volume / piece * network.per_piece +
-              0.5 * folded * network.fold_per_byte;
+              (1 - network.hidden_folds) * folded * network.fold_per_byte;
     } else {
       time += path * network.per_byte + folded * network.fold_per_byte;
     }
