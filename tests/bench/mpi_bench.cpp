@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -112,6 +113,15 @@ void large_messages(baton::Communicator& comm, std::int64_t bytes, int pairs) {
       pairs, repeats);
 }
 
+/// The MPI library's parameters that were set from outside; none: its defaults.
+void print_flags() {
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string text = *variable;
+    if (text.starts_with("OMPI_MCA_") || text.starts_with("MPIR_CVAR_"))
+      fmt::print("    {}\n", text);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -134,6 +144,7 @@ int main(int argc, char** argv) {
       fmt::print("{} ranks, {}\n", comm.size(),
                  std::string(version, static_cast<std::size_t>(length)));
     }
+    if (comm.rank() == 0) print_flags();
     if (small) small_messages(comm);
     for (const std::int64_t bytes : sizes) large_messages(comm, bytes, pairs);
   }
