@@ -53,7 +53,8 @@ TEST_CASE("messages of one tag keep their order; tags do not mix with each other
              }
              for (Request& request : requests) request.wait();
            },
-           test_options(), {.seed = 3});
+           test_options(), {.seed = seed});
+}
 }
 
 TEST_CASE("a message of another length than expected is truncated, and says so") {

@@ -44,13 +44,16 @@ class Comparison {
           if (c.rank() == root) out = in;
           return MPI_Bcast(out.data(), count, MPI_INT, root, MPI_COMM_WORLD);
         });
-    for (const auto& [op, theirs] :
-         {std::pair(sum, MPI_SUM), std::pair(max, MPI_MAX), std::pair(min, MPI_MIN),
-          std::pair(bit_xor, MPI_BXOR), std::pair(logical_and, MPI_LAND)}) {
+    struct Both {
+      Op ours;
+      MPI_Op theirs;
+    };
+    for (const Both& op : {Both{sum, MPI_SUM}, Both{max, MPI_MAX}, Both{min, MPI_MIN},
+                           Both{bit_xor, MPI_BXOR}, Both{logical_and, MPI_LAND}}) {
       compare(
-          "all_reduce", n, [&](Ints& out) { c.all_reduce(in, out, op); },
+          "all_reduce", n, [&](Ints& out) { c.all_reduce(in, out, op.ours); },
           [&](Ints& out) {
-            return MPI_Allreduce(in.data(), out.data(), count, MPI_INT, theirs, MPI_COMM_WORLD);
+            return MPI_Allreduce(in.data(), out.data(), count, MPI_INT, op.theirs, MPI_COMM_WORLD);
           });
     }
     compare(

@@ -67,16 +67,19 @@ TEST_CASE("uneven counts: the same on all ranks, and an algorithm that takes the
       CHECK(chosen(p.at(rank)).segment == first.segment);
     }
   }
-  // Each rank of an uneven all_to_all sees other counts.
-  Problem p = problem(Collective::all_to_all, 4, 0, 0);
-  p.input_blocks = p.output_blocks = Blocks::packed(counts);
-  const Selection first = chosen(p);
-  const std::int64_t few[] = {1, 1, 1, 1};
-  p.rank = 3;
-  p.input_blocks = p.output_blocks = Blocks::packed(few);
-  CHECK(chosen(p).algorithm == first.algorithm);
-  CHECK(chosen(p).segment == first.segment);
-  CHECK(first.algorithm->uneven);
+}
+
+TEST_CASE("uneven all_to_all: each rank sees other counts, and all choose alike") {
+  std::vector<Selection> all;
+  for (const std::int64_t count : {0, 1, 1'000, 100'000, 100'000'000}) {
+    const std::int64_t counts[] = {count, 2, count, 1};
+    Problem p = problem(Collective::all_to_all, 4, 3, 0);
+    p.input_blocks = p.output_blocks = Blocks::packed(counts);
+    all.push_back(chosen(p));
+    CHECK(all.back().algorithm->uneven);
+    CHECK(all.back().algorithm == all.front().algorithm);
+    CHECK(all.back().segment == all.front().segment);
+  }
 }
 
 TEST_CASE("an operation that does not commute gets an algorithm in rank order") {

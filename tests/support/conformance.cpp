@@ -25,6 +25,7 @@ Scope thorough(int size) {
   for (int root = 1; root < size; ++root) {
     if (size <= 5 || root == size / 2 || root == size - 1) scope.roots.push_back(root);
   }
+  if (size > 8) scope.segments = {0, 20};
   return scope;
 }
 
