@@ -354,7 +354,8 @@ Problem Arguments::problem(int rank, int size) const {
   if (!input_counts.empty()) p.input_blocks = blocks(input_counts, input_offsets);
   if (!output_counts.empty()) p.output_blocks = blocks(output_counts, output_offsets);
   if (collective != Collective::all_to_all && p.uneven()) {
-    (p.input_blocks ? p.output_blocks : p.input_blocks) = p.input_blocks ? p.input_blocks : p.output_blocks;
+    (p.input_blocks ? p.output_blocks : p.input_blocks) =
+        p.input_blocks ? p.input_blocks : p.output_blocks;
   }
   return p;
 }

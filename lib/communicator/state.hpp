@@ -22,6 +22,25 @@ struct Family {
   UseFlag busy;  ///< the one in use, where the transport serves one thread at a time
 };
 
+/// Marks a communicator (or its family) as in use for the length of a call.
+class InUse {
+ public:
+  explicit InUse(UseFlag& flag) : flag_(flag) {
+    if (!flag_.enter()) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          "expected one thread at a time to use a communicator, found two (a transport without "
+          "Capabilities::concurrent serves one thread over all communicators)");
+    }
+  }
+  ~InUse() { flag_.leave(); }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  UseFlag& flag_;
+};
+
 /// A plan taken for one execution, with its scratch.
 struct Execution {
   CachedPlan* plan = nullptr;
@@ -187,6 +206,9 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   /// `choice` stands instead of the call's, so that no call copies an algorithm's name.
   void run(const Call& call, const Choice& choice);
   Request start(const Call& call, const Choice& choice);
+  /// Starts what has been prepared.
+  Request start(std::unique_ptr<Operation> operation);
+  std::unique_ptr<Operation> take_operation();
   /// Prepares a call in `operation`; with checking on, errors are kept for the other ranks to hear.
   void prepare(Operation& operation, const Call& call, const Choice& choice);
   void prepare_message(Operation& operation, StepKind kind, Data data, int peer, int tag);

@@ -41,7 +41,8 @@ bool touches_slot(const Schedule& schedule, const Step& step) {
   return false;
 }
 
-/// Whether each slot is filled by one step and emptied by the next, as ScheduleWriter hands them out.
+/// Whether each slot is filled by one step and emptied by the next, as ScheduleWriter hands them
+/// out.
 bool slots_in_pairs(const Schedule& schedule) {
   const auto steps = schedule.steps();
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -58,8 +59,8 @@ bool slots_in_pairs(const Schedule& schedule) {
   return true;
 }
 
-/// The same schedule with its slots in scratch: for schedules from elsewhere, which may use slots in
-/// their own way.
+/// The same schedule with its slots in scratch: for schedules from elsewhere, which may use slots
+/// in their own way.
 Schedule with_slots_in_scratch(const Schedule& schedule) {
   Regions regions(schedule.regions().begin(), schedule.regions().end());
   for (Region& region : regions) {

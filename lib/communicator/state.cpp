@@ -1,0 +1,379 @@
+#include "state.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace baton {
+
+Communicator::State::State(std::unique_ptr<Transport> made, Options given,
+                           std::shared_ptr<Family> shared)
+    : transport(std::move(made)),
+      options(std::move(given)),
+      registry(options.registry ? options.registry
+                                : std::make_shared<const Registry>(Registry::builtin())),
+      family(std::move(shared)),
+      rank(transport->rank()),
+      size(transport->size()),
+      operation_tags((transport->capabilities().tags - user_tags) / lanes),
+      busy(transport->capabilities().concurrent ? &own_busy : &family->busy),
+      plans(static_cast<std::size_t>(options.plans)) {
+  options.registry = registry;
+}
+
+Communicator::State::~State() = default;
+
+void Communicator::State::require_usable() const {
+  if (broken.empty()) return;
+  Error error(
+      ErrorCode::transport,
+      fmt::format("expected a usable communicator, found one that failed earlier: {}", broken));
+  error.rank = rank;
+  throw error;
+}
+
+Selection Communicator::State::selection(const Problem& problem, const Choice& choice) const {
+  Selection selected =
+      select(*registry, problem, size_of(arguments.type), choice,
+             options.choices[static_cast<std::size_t>(problem.collective)], network);
+  if (options.explain && rank == 0) {
+    std::fputs(fmt::format("baton: {} of {} {} on {} ranks: {}, segment {} B ({})\n",
+                           name(problem.collective), problem.count, name(arguments.type), size,
+                           selected.algorithm->name, selected.segment, selected.reason)
+                   .c_str(),
+               stderr);
+  }
+  return selected;
+}
+
+CachedPlan& Communicator::State::keep(std::unique_ptr<CachedPlan> plan) {
+  if (plans.full()) repeated.forget();  // so that their plans may go
+  return plans.insert(key, std::move(plan));
+}
+
+CachedPlan& Communicator::State::cached_plan(const Choice& choice) {
+  key.clear();
+  arguments.append_to(key);
+  if (!choice.algorithm.empty()) key.add_all(choice.algorithm);
+  if (choice.segment >= 0) key.add(choice.segment);
+  if (CachedPlan* found = plans.find(key)) return *found;
+  const Problem problem = arguments.problem(rank, size);
+  const std::size_t bytes = size_of(arguments.type);
+  const Selection selected = selection(problem, choice);
+  auto plan = std::make_shared<const Plan>(scheduled(selected, problem, bytes), bytes,
+                                           arguments.input_sizes, arguments.output_sizes);
+  return keep(
+      std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name, selected.segment));
+}
+
+Execution Communicator::State::execute(CachedPlan& plan, const Kernels& kernels,
+                                       std::span<std::byte* const> bases) {
+  Execution execution{&plan, plan.take(options.window), kernels};
+  const auto places = execution.run->bases();
+  if (!execution.run->has_scratch()) {
+    places[scratch_base] = scratch.take(plan.plan->scratch_bytes());
+    places[slot_base] = scratch.take(plan.plan->slot_bytes());
+  }
+  std::copy(bases.begin(), bases.end(), places.begin() + first_tensor_base);
+  return execution;
+}
+
+void Communicator::State::give_back(Execution& execution) noexcept {
+  if (!execution.run) return;
+  if (!execution.run->has_scratch()) {
+    const auto places = execution.run->bases();
+    scratch.give(places[scratch_base], execution.plan->plan->scratch_bytes());
+    scratch.give(places[slot_base], execution.plan->plan->slot_bytes());
+  }
+  execution.plan->give(std::move(execution.run));
+}
+
+void Communicator::State::give_up(Execution& execution) noexcept {
+  if (transport->capabilities().cancels) return give_back(execution);
+  static_cast<void>(execution.run.release());
+}
+
+Execution Communicator::State::internal(Collective collective, const char* algorithm,
+                                        std::int64_t count, std::span<std::byte* const> bases) {
+  key.clear();
+  key.add(-100 - static_cast<std::int64_t>(collective));
+  key.add(count);
+  CachedPlan* found = plans.find(key);
+  if (!found) {
+    Problem problem;
+    problem.collective = collective;
+    problem.size = size;
+    problem.rank = rank;
+    problem.count = count;
+    const Schedule schedule = Registry::builtin().find(collective, algorithm).generate(problem);
+    const std::int64_t input[] = {problem.input_extent()}, output[] = {problem.output_extent()};
+    auto plan = std::make_shared<const Plan>(schedule, 1, input, output);
+    found = &keep(std::make_unique<CachedPlan>(std::move(plan), algorithm, 0));
+  }
+  return execute(*found, {}, bases);
+}
+
+Kernels Communicator::State::kernels(Collective collective, const Op& op, Datatype type) const {
+  Kernels kernels;
+  if (!reducing(collective)) return kernels;
+  if (op.kind == OpKind::user) {
+    kernels.user = op.function;
+    kernels.context = op.context;
+  } else {
+    kernels.fold = host::fold(op.kind, type);
+    if (op.kind == OpKind::avg) kernels.finish = host::finish(type);
+  }
+  return kernels;
+}
+
+void Communicator::State::run_again(RepeatedCalls::Entry& entry, std::byte* input,
+                                    std::byte* output) {
+  constexpr int attempts = 256;
+  const int tag = next_tag();
+  try {
+    const auto bases = entry.run->bases();
+    bases[first_tensor_base] = input;
+    bases[first_tensor_base + 1] = output;
+    entry.run->start(*transport, entry.kernels, tag);
+    for (int i = 0; i < attempts; ++i) {
+      if (entry.run->drive()) return;
+    }
+  } catch (...) {
+    blocking.adopt({entry.plan, std::move(entry.run), entry.kernels},
+                   name(entry.call.collective).data(), sequence, tag);
+    fail(blocking);
+  }
+  // This takes longer: wait for it as for any other.
+  blocking.adopt({entry.plan, std::move(entry.run), entry.kernels},
+                 name(entry.call.collective).data(), sequence, tag);
+  wait(blocking);
+}
+
+void Communicator::State::prepare(Operation& operation, const Call& call, const Choice& choice) {
+  require_usable();
+  free_next_tag();
+  const auto bind = [&] {
+    arguments.bind(call, rank, size);
+    CachedPlan& plan = cached_plan(choice);
+    operation.execution() =
+        execute(plan, kernels(call.collective, call.op, arguments.type), arguments.bases);
+  };
+  if (!options.check) {
+    bind();
+  } else {
+    try {
+      bind();
+      prepare_check(operation, choice, nullptr);
+    } catch (const Error& error) {
+      prepare_check(operation, choice, &error);
+    }
+  }
+  const int tag = next_tag();
+  operation.begin(name(call.collective).data(), sequence, tag);
+}
+
+void Communicator::State::prepare_message(Operation& operation, StepKind kind, Data data, int peer,
+                                          int tag) {
+  require_usable();
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", name(kind), what));
+  };
+  if (peer < 0 || peer >= size || peer == rank) {
+    refuse(
+        fmt::format("expected a peer from 0 to {} other than this rank, found {}", size - 1, peer));
+  }
+  if (tag < 0 || tag >= user_tags) {
+    refuse(fmt::format("expected a tag from 0 to {}, found {}", user_tags - 1, tag));
+  }
+  if (data.count < 0 || (data.count > 0 && !data.data)) {
+    refuse(fmt::format("expected a buffer of at least 0 elements, found {} at {}", data.count,
+                       data.data ? "an address" : "a null pointer"));
+  }
+  key.clear();
+  key.add(-200 - static_cast<std::int64_t>(kind));
+  key.add(peer);
+  key.add(data.count);
+  key.add(static_cast<std::int64_t>(size_of(data.type)));
+  CachedPlan* found = plans.find(key);
+  if (!found) {
+    Schedule::Header header;
+    header.collective = Collective::broadcast;
+    header.size = size;
+    header.rank = rank;
+    header.output = data.count;
+    std::vector<Step> steps;
+    std::vector<Region> regions;
+    if (data.count > 0) {
+      Step step;
+      step.kind = kind;
+      step.peer = peer;
+      step.parts[0] = 1;
+      steps.push_back(step);
+      regions.push_back(contiguous(Buffer::output, 0, data.count));
+    }
+    const std::int64_t none[] = {0}, output[] = {data.count};
+    auto plan = std::make_shared<const Plan>(Schedule(header, steps, regions), size_of(data.type),
+                                             none, output);
+    found = &keep(std::make_unique<CachedPlan>(std::move(plan), "message", 0));
+  }
+  std::byte* const bases[] = {nullptr, static_cast<std::byte*>(data.data)};
+  operation.execution() = execute(*found, {}, bases);
+  operation.begin(name(kind).data(), 0, tag);
+}
+
+void Communicator::State::prepare_schedule(Operation& operation, const Schedule& schedule,
+                                           ConstData input, Data output, Op op) {
+  require_usable();
+  free_next_tag();
+  const Schedule::Header& header = schedule.header();
+  if (header.size != size || header.rank != rank) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected a schedule for rank {} of {}, found one for rank {} of {}",
+                            rank, size, header.rank, header.size));
+  }
+  const Datatype type = header.output > 0 ? output.type : input.type;
+  if (header.input > 0 && header.output > 0 && input.type != output.type) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("expected an input of {}, found {}",
+                                                         name(output.type), name(input.type)));
+  }
+  for (const auto& [what, data, count] :
+       {std::tuple("input", input.data, input.count),
+        std::tuple("output", static_cast<const void*>(output.data), output.count)}) {
+    if (count > 0 && !data) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("expected an {} of {} elements, found a null pointer", what, count));
+    }
+  }
+  const auto *in = static_cast<const std::byte*>(input.data),
+             *out = static_cast<const std::byte*>(output.data);
+  const auto bytes = static_cast<std::int64_t>(size_of(type));
+  if (header.input > 0 && header.output > 0 && in < out + header.output * bytes &&
+      out < in + header.input * bytes) {
+    throw Error(ErrorCode::invalid_argument,
+                "expected input and output that are apart, as the schedule has both, found them "
+                "overlapping");
+  }
+  const std::int64_t inputs[] = {input.count}, outputs[] = {output.count};
+  auto plan = std::make_shared<const Plan>(schedule, size_of(type), inputs, outputs);
+  Kernels kernels;
+  kernels.user = op.function;
+  kernels.context = op.context;
+  kernels.fold = op.kind == OpKind::user ? nullptr : host::fold(op.kind, type);
+  kernels.finish = host::finish(type);
+  if (!kernels.user && !kernels.fold) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected an operation that is defined on {}, found {}", name(type),
+                            name(op.kind)));
+  }
+  std::byte* const bases[] = {const_cast<std::byte*>(static_cast<const std::byte*>(input.data)),
+                              static_cast<std::byte*>(output.data)};
+  uncached = std::make_unique<CachedPlan>(std::move(plan), header.algorithm, 0);
+  operation.execution() = execute(*uncached, kernels, bases);
+  const int tag = next_tag();
+  operation.begin(name(header.collective).data(), sequence, tag);
+}
+
+void Communicator::State::finish_oldest() {
+  for (Operation* const operation : under_way) {
+    if (operation->number() + static_cast<std::uint64_t>(operation_tags) > sequence + 1) return;
+    Waiting waiting(*transport, options.timeout);
+    std::size_t completed = operation->completed();
+    while (!operation->finished() && !operation->failed()) {
+      family->operations.advance(busy);
+      if (const std::size_t now = operation->completed(); now != completed) {
+        completed = now;
+        waiting.progressed();
+      } else if (!waiting.again()) {
+        try {
+          operation->fail_timeout();
+        } catch (const Error& error) {
+          const Error named = operation->named(error);
+          broken = named.what();
+          throw named;
+        }
+      }
+    }
+  }
+}
+
+void Communicator::State::wait(Operation& operation) {
+  Waiting waiting(*transport, options.timeout);
+  try {
+    operation.rethrow();
+    std::size_t completed = operation.completed();
+    while (!operation.step()) {
+      if (const std::size_t now = operation.completed(); now != completed) {
+        completed = now;
+        waiting.progressed();
+        continue;
+      }
+      if (!waiting.spinning()) family->operations.advance(busy);
+      operation.rethrow();
+      if (!waiting.again()) operation.fail_timeout();
+    }
+  } catch (...) {
+    fail(operation);
+  }
+}
+
+void Communicator::State::run_blocking() {
+  try {
+    blocking.start();
+  } catch (...) {
+    fail(blocking);
+  }
+  wait(blocking);
+}
+
+void Communicator::State::fail(Operation& operation) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    const Error named = operation.named(error);
+    if (error.code != ErrorCode::mismatch && error.code != ErrorCode::invalid_argument) {
+      broken = named.what();
+    }
+    operation.abandon();
+    throw named;
+  } catch (...) {
+    broken = "an operation was interrupted by an exception";
+    operation.abandon();
+    throw;
+  }
+}
+
+void Communicator::State::agree_options() {
+  constexpr std::size_t bytes = 2048;
+  std::vector<std::byte> record(bytes);
+  if (rank == 0) {
+    std::string text = options.check ? "1" : "0";
+    for (const Choice& choice : options.choices)
+      text += fmt::format("\n{}\n{}", choice.algorithm, choice.segment);
+    if (text.size() >= bytes) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("expected choices of less than {} characters, found {}", bytes, text.size()));
+    }
+    std::memcpy(record.data(), text.data(), text.size());
+  }
+  std::byte* const bases[] = {nullptr, record.data()};
+  blocking.execution() = internal(Collective::broadcast, "binomial", bytes, bases);
+  const int tag = next_tag();
+  blocking.begin("agreement on options", sequence, tag);
+  run_blocking();
+  const std::string text(reinterpret_cast<const char*>(record.data()));
+  options.check = text[0] == '1';
+  std::size_t at = 1;
+  const auto line = [&] {
+    const std::size_t begin = at + 1;
+    at = std::min(text.find('\n', begin), text.size());
+    return text.substr(begin, at - begin);
+  };
+  for (Choice& choice : options.choices) {
+    choice.algorithm = line();
+    choice.segment = std::stoll(line());
+  }
+}
+
+}  // namespace baton
