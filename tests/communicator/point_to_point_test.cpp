@@ -27,34 +27,56 @@ TEST_CASE("messages around a ring, of all lengths") {
 }
 
 TEST_CASE("messages of one tag keep their order; tags do not mix with each other or collectives") {
-  on_ranks(2,
-           [](Communicator& c) {
-             constexpr int messages = 50;
-             std::vector<std::int64_t> values(messages);
-             std::vector<Request> requests;
-             if (c.rank() == 0) {
-               for (int i = 0; i < messages; ++i) {
-                 values[static_cast<std::size_t>(i)] = i;
-                 requests.push_back(c.start_send(
-                     std::span(values).subspan(static_cast<std::size_t>(i), 1), 1, i % 2));
-               }
-             }
-             std::vector<std::int64_t> one{1};
-             c.all_reduce(one, sum);
-             CHECK(one[0] == 2);
-             if (c.rank() == 1) {
-               for (const int tag : {1, 0}) {
-                 for (int i = tag; i < messages; i += 2) {
-                   std::vector<std::int64_t> got{-1};
-                   c.recv(got, 0, tag);
-                   CHECK(got[0] == i);
+  for (const std::uint64_t seed : {0, 3}) {
+    on_ranks(2,
+             [](Communicator& c) {
+               constexpr int messages = 50;
+               std::vector<std::int64_t> values(messages);
+               std::vector<Request> requests;
+               if (c.rank() == 0) {
+                 for (int i = 0; i < messages; ++i) {
+                   values[static_cast<std::size_t>(i)] = i;
+                   requests.push_back(c.start_send(
+                       std::span(values).subspan(static_cast<std::size_t>(i), 1), 1, i % 2));
                  }
                }
-             }
-             for (Request& request : requests) request.wait();
-           },
-           test_options(), {.seed = seed});
+               std::vector<std::int64_t> one{1};
+               c.all_reduce(one, sum);
+               CHECK(one[0] == 2);
+               if (c.rank() == 1) {
+                 for (const int tag : {1, 0}) {
+                   for (int i = tag; i < messages; i += 2) {
+                     std::vector<std::int64_t> got{-1};
+                     c.recv(got, 0, tag);
+                     CHECK(got[0] == i);
+                   }
+                 }
+               }
+               for (Request& request : requests) request.wait();
+             },
+             test_options(), {.seed = seed});
+  }
 }
+
+TEST_CASE("many tags: each message is received by its own, in whatever order") {
+  on_ranks(2, [](Communicator& c) {
+    constexpr int tags = 200;
+    std::vector<std::int32_t> values(tags);
+    std::vector<Request> requests;
+    for (int tag = 0; tag < tags; ++tag) {
+      const auto one = std::span(values).subspan(static_cast<std::size_t>(tag), 1);
+      if (c.rank() == 0) {
+        one[0] = 7 * tag;
+        requests.push_back(c.start_send(one, 1, tag));
+      } else {
+        requests.push_back(c.start_recv(one, 0, tags - 1 - tag));
+      }
+    }
+    for (Request& request : requests) request.wait();
+    for (int tag = 0; c.rank() == 1 && tag < tags; ++tag) {
+      CHECK(values[static_cast<std::size_t>(tag)] == 7 * (tags - 1 - tag));
+    }
+  });
 }
 
 TEST_CASE("a message of another length than expected is truncated, and says so") {

@@ -69,16 +69,22 @@ TEST_CASE("uneven counts: the same on all ranks, and an algorithm that takes the
   }
 }
 
-TEST_CASE("uneven all_to_all: each rank sees other counts, and all choose alike") {
-  std::vector<Selection> all;
-  for (const std::int64_t count : {0, 1, 1'000, 100'000, 100'000'000}) {
+TEST_CASE("uneven all_to_all: each rank sees other counts, so they do not decide") {
+  Registry two;
+  Algorithm plain = registry().find(Collective::all_to_all, "spread_out");
+  plain.name = "dearer the more there is";
+  plain.cost = [](const Problem& p) { return Cost{.rounds = 1, .sent = p.input_blocks->total()}; };
+  two.add(plain);
+  plain.name = "always the same";
+  plain.cost = [](const Problem&) { return Cost{.rounds = 1, .sent = 1'000}; };
+  two.add(plain);
+  for (const std::int64_t count : {0, 1, 100'000, 100'000'000}) {
     const std::int64_t counts[] = {count, 2, count, 1};
     Problem p = problem(Collective::all_to_all, 4, 3, 0);
     p.input_blocks = p.output_blocks = Blocks::packed(counts);
-    all.push_back(chosen(p));
-    CHECK(all.back().algorithm->uneven);
-    CHECK(all.back().algorithm == all.front().algorithm);
-    CHECK(all.back().segment == all.front().segment);
+    const Selection s = select(two, p, 4, {}, {});
+    CHECK(s.algorithm->name == "dearer the more there is");
+    CHECK(s.segment == 0);
   }
 }
 
