@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "support/ranks.hpp"
+#include "transport/thread/message.hpp"
 
 using namespace baton;
 using namespace support;
@@ -111,6 +112,15 @@ TEST_CASE("the count counts") {
   CHECK(before >= 5);
   CHECK(allocations.count() > before);
   for (void* block : kept) std::free(block);
+}
+
+TEST_CASE("the first buffered message allocates nothing, whenever it comes") {
+  threads::BufferPool pool(4096);
+  const AllocationCount allocations;
+  threads::Buffer* const first = pool.take();
+  const std::size_t found = allocations.count();
+  CHECK(first != nullptr);
+  CHECK(found == 0);
 }
 
 TEST_CASE("a repeated call allocates nothing") {
