@@ -47,8 +47,8 @@ struct alignas(16) Buffer {
   std::byte* bytes() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-/// The buffers of one sender: a fixed number, taken from the system at once (which gives memory only
-/// when it is touched), so that sending never allocates.
+/// The buffers of one sender: a fixed number, taken from the system at once (which gives memory
+/// only when it is touched), so that sending never allocates.
 class BufferPool {
  public:
   explicit BufferPool(std::size_t bytes);
@@ -59,9 +59,9 @@ class BufferPool {
 
  private:
   static constexpr std::size_t count = 64;
-  std::size_t stride_;                    // bytes from buffer to buffer
+  std::size_t stride_;  // bytes from buffer to buffer
   std::unique_ptr<std::byte[]> storage_;
-  std::size_t used_ = 0;                  // buffers that have ever been taken
+  std::size_t used_ = 0;  // buffers that have ever been taken
   Entry* free_ = nullptr;
   std::atomic<Entry*> returned_{nullptr};
 };
