@@ -43,6 +43,53 @@ TEST_CASE("several persistent calls interleave, and outlive the communicator obj
   });
 }
 
+TEST_CASE("few plans are kept, and none that is in use is lost") {
+  for (const int plans : {1, 2, 5}) {
+    Options options = test_options();
+    options.plans = plans;
+    on_ranks(
+        3,
+        [](Communicator& c) {
+          std::vector<float> kept(50, 1), sums(50);
+          PersistentCall persistent = c.plan(calls::all_reduce(kept, sums, sum));
+          for (int turn = 0; turn < 4; ++turn) {
+            std::vector<std::vector<std::int32_t>> data;
+            std::vector<Request> requests;
+            for (std::size_t n = 1; n <= 12; ++n) data.emplace_back(37 * n, 1);
+            for (auto& each : data) requests.push_back(c.start_all_reduce(each, sum));
+            for (std::size_t n = 1; n <= 12; ++n) {
+              std::vector<std::int32_t> small(n, 2);
+              c.all_reduce(small, sum);  // made again and again as its plan is dropped
+              CHECK(small == std::vector<std::int32_t>(n, 6));
+              c.broadcast(small, 1);
+            }
+            persistent.run();
+            CHECK(sums == std::vector<float>(50, 3));
+            for (Request& request : requests) request.wait();
+            for (const auto& each : data) CHECK(each == std::vector<std::int32_t>(each.size(), 3));
+          }
+        },
+        options);
+  }
+}
+
+TEST_CASE("a persistent call with checking on finds out that others call something else") {
+  Options options = test_options();
+  options.check = true;
+  on_ranks(
+      2,
+      [](Communicator& c) {
+        std::vector<float> x(4, 1);
+        PersistentCall reduce = c.plan(calls::all_reduce(x, x, sum));
+        PersistentCall broadcast = c.plan(calls::broadcast(x, 0));
+        const Error error = error_of([&] { c.rank() == 0 ? reduce.run() : broadcast.run(); });
+        CHECK(error.code == ErrorCode::mismatch);
+        reduce.run();
+        CHECK(x[0] == 2);
+      },
+      options);
+}
+
 TEST_CASE("planning says what is wrong before anything is started") {
   on_ranks(2, [](Communicator& c) {
     std::vector<float> three(3), four(4);

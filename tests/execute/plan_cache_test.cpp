@@ -70,6 +70,17 @@ TEST_CASE("a plan in use stays, also beyond the bound") {
   CHECK(cache.size() <= 3);
 }
 
+TEST_CASE("a pinned plan stays until it is let go") {
+  PlanCache cache(1);
+  CachedPlan& pinned = cache.insert(key(0), any_plan());
+  pinned.pin();
+  for (int i = 1; i < 5; ++i) cache.insert(key(i), any_plan());
+  CHECK(cache.find(key(0)) == &pinned);
+  pinned.unpin();
+  for (int i = 10; i < 15; ++i) cache.insert(key(i), any_plan());
+  CHECK(cache.find(key(0)) == nullptr);
+}
+
 TEST_CASE("a bound of nothing keeps one") {
   PlanCache cache(0);
   CachedPlan& kept = cache.insert(key(1), any_plan());

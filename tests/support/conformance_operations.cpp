@@ -105,14 +105,12 @@ struct Typed {
     output = room();
     c.reduce(in(input), out(output), op, c.size() / 2);
     check(output, c.rank() == c.size() / 2 ? result(c.size()) : room(), Collective::reduce);
-    if (op != OpKind::avg) {
-      output = room();
-      c.scan(in(input), out(output), op);
-      check(output, result(c.rank() + 1), Collective::scan);
-      output = room();
-      c.exscan(in(input), out(output), op);
-      check(output, c.rank() == 0 ? room() : result(c.rank()), Collective::exscan);
-    }
+    output = room();
+    c.scan(in(input), out(output), op);
+    check(output, result(c.rank() + 1), Collective::scan);
+    output = room();
+    c.exscan(in(input), out(output), op);
+    check(output, c.rank() == 0 ? room() : result(c.rank()), Collective::exscan);
     const Bytes wide = small_numbers(op, type, c.rank(), n * c.size());
     output = room();
     c.reduce_scatter(in(wide), out(output), op);
