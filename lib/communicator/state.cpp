@@ -232,6 +232,11 @@ void Communicator::State::prepare_schedule(Operation& operation, const Schedule&
                 fmt::format("expected a schedule for rank {} of {}, found one for rank {} of {}",
                             rank, size, header.rank, header.size));
   }
+  if (schedule.lanes() > lanes) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("expected a schedule of at most {} lanes, found {}", lanes, schedule.lanes()));
+  }
   const Datatype type = header.output > 0 ? output.type : input.type;
   if (header.input > 0 && header.output > 0 && input.type != output.type) {
     throw Error(ErrorCode::invalid_argument, fmt::format("expected an input of {}, found {}",

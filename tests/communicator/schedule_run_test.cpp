@@ -85,6 +85,29 @@ TEST_CASE("a schedule that does not fit is refused") {
   });
 }
 
+TEST_CASE("a schedule with more lanes than an operation has tags is refused") {
+  on_ranks(2, [](Communicator& c) {
+    Schedule::Header header;
+    header.collective = Collective::broadcast;
+    header.size = 2;
+    header.rank = c.rank();
+    header.output = 1;
+    Step step;
+    step.kind = c.rank() == 0 ? StepKind::send : StepKind::recv;
+    step.peer = 1 - c.rank();
+    step.parts[0] = 1;
+    const Regions regions{contiguous(Buffer::output, 0, 1)};
+    std::vector<float> data(1, 5.0F * static_cast<float>(1 - c.rank()));
+    step.lane = 8;
+    const Error error = error_of([&] { c.run(Schedule(header, {step}, regions), {}, data); });
+    CHECK(error.code == ErrorCode::invalid_argument);
+    CHECK(std::string(error.what()).find("at most 8 lanes, found 9") != std::string::npos);
+    step.lane = 7;
+    c.run(Schedule(header, {step}, regions), {}, data);
+    CHECK(data[0] == 5);
+  });
+}
+
 TEST_CASE("a user's own algorithm: registered, chosen by name, proved, run") {
   Registry registry = Registry::builtin();
   registry.add({.collective = Collective::all_reduce,
