@@ -43,7 +43,6 @@ void Request::Release::operator()(Operation* operation) const {
   const std::shared_ptr<Communicator::State> state = std::move(operation->keep_alive);
   state->family->operations.remove(operation);
   std::erase(state->under_way, operation);
-  operation->listed = false;
   if (!operation->finished()) {
     try {
       if (std::uncaught_exceptions() > 0 || !state->broken.empty()) {

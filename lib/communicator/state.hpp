@@ -154,7 +154,6 @@ class Operation final : public Advancing {
   /// The error with this operation's name and rank.
   Error named(const Error& error) const;
 
-  bool listed = false;  ///< in the family's list
   std::shared_ptr<Communicator::State> keep_alive;
 
  private:
