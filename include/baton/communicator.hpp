@@ -27,6 +27,9 @@ struct Call {
   Shape input_shape, output_shape;
   int scatter_dim = 0, gather_dim = 0;
   std::span<const std::int64_t> send_counts{}, send_offsets{}, recv_counts{}, recv_offsets{};
+  /// Of gather and scatter: uneven counts that only the root knows; elsewhere they are not looked
+  /// at. The algorithm is then the registry's first, whatever is chosen.
+  bool counts_at_root = false;
   Choice choice{};
 };
 
@@ -40,6 +43,8 @@ class Request {
 
   /// Advances all operations of the communicator; whether this one is complete. Throws as wait().
   bool test();
+  /// Whether test() would return true or throw at once. Advances nothing.
+  bool done() const;
   /// Returns when this rank's part is complete: outputs may be read, inputs reused. Throws Error
   /// (mismatch, truncated, transport, timeout).
   void wait();
@@ -87,6 +92,8 @@ class Communicator {
  public:
   explicit Communicator(std::unique_ptr<Transport> transport,
                         Options options = Options::from_environment());
+  /// With the options of `like`, which is a communicator on every rank. Sends nothing.
+  Communicator(std::unique_ptr<Transport> transport, const Communicator& like);
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();

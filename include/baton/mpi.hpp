@@ -27,4 +27,12 @@ namespace baton {
 /// Calls that may differ between ranks are therefore made with Options::check.
 std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator);
 
+/// As mpi_transport(), but over `own` itself, which nobody else may use, and which is freed with
+/// the transport.
+std::unique_ptr<Transport> mpi_transport_over(MPI_Comm own);
+
+/// As mpi_transport_over(), for the ranks of `like`, an MPI transport, in the same order. Sends
+/// nothing.
+std::unique_ptr<Transport> mpi_transport_like(const Transport& like, MPI_Comm own);
+
 }  // namespace baton

@@ -9,10 +9,11 @@
 namespace baton {
 
 /// Element types. Integers wrap around. 16-bit floats fold in fp32, rounded to nearest even.
-enum class Datatype : std::uint8_t { i8, u8, i32, u32, i64, u64, f16, bf16, f32, f64 };
-inline constexpr int datatype_count = 10;
+/// `user`: what a user's operation takes, of Op::element_bytes bytes each.
+enum class Datatype : std::uint8_t { i8, u8, i32, u32, i64, u64, f16, bf16, f32, f64, user };
+inline constexpr int datatype_count = 10;  ///< without `user`
 
-std::size_t size_of(Datatype type);  ///< bytes of one element
+std::size_t size_of(Datatype type);  ///< bytes of one element; 0 for `user`
 std::string_view name(Datatype type);
 /// The datatype of that name; throws Error(invalid_argument) that lists those that exist.
 Datatype datatype_named(std::string_view name);
@@ -89,17 +90,20 @@ struct Op {
   Function function = nullptr;  ///< of a user's operation
   void* context = nullptr;      ///< handed to `function`
   bool commutative = true;
-  std::string_view label = {};  ///< in messages; must outlive the calls
+  std::string_view label = {};    ///< in messages; must outlive the calls
+  std::size_t element_bytes = 0;  ///< of one element of Datatype::user
 
   constexpr Op() = default;
   constexpr Op(OpKind kind) : kind(kind) {}  // NOLINT: an OpKind is an Op
+  /// On elements of a datatype of the library, or, with `element_bytes`, on Datatype::user.
   static constexpr Op user(Function function, void* context, bool commutative,
-                           std::string_view label = "user") {
+                           std::string_view label = "user", std::size_t element_bytes = 0) {
     Op op(OpKind::user);
     op.function = function;
     op.context = context;
     op.commutative = commutative;
     op.label = label;
+    op.element_bytes = element_bytes;
     return op;
   }
 };

@@ -29,6 +29,10 @@ struct Checker {
   bool has_input, has_output;
   std::int64_t in = 0, out = 0;  // elements
 
+  /// Whether blocks are even, as far as this rank knows.
+  bool even(std::span<const std::int64_t> counts) const {
+    return counts.empty() || (call.counts_at_root && rank != call.root);
+  }
   void fail(const std::string& what) const { refuse(call.collective, what); }
 
   void root() const {
@@ -42,7 +46,7 @@ struct Checker {
       if (!op.function) fail("expected a function of the user's operation, found none");
       return;
     }
-    const Datatype type = has_input ? call_input_type() : call_output_type();
+    const Datatype type = this->type();
     if (!defined_on(op.kind, type)) {
       fail(fmt::format("expected an operation that is defined on {}, found {}", name(type),
                        label(op)));
@@ -51,6 +55,15 @@ struct Checker {
   Datatype call_input_type() const {
     if (in_place_list()) return call_output_type();
     return call.inputs.empty() ? call.input.type : call.inputs[0].type;
+  }
+  Datatype type() const { return has_input ? call_input_type() : call_output_type(); }
+  std::size_t element_bytes() const {
+    if (type() != Datatype::user) return size_of(type());
+    if (!reducing(call.collective) || call.op.kind != OpKind::user || call.op.element_bytes == 0)
+      fail(
+          "expected Datatype::user with a user's operation that states its element_bytes, found it "
+          "with none");
+    return call.op.element_bytes;
   }
   bool in_place_list() const { return call.inputs.empty() && !call.outputs.empty(); }
   Datatype call_output_type() const {
@@ -100,9 +113,9 @@ struct Bytes {
   const std::byte* end;
 };
 
-Bytes bytes_of(const void* data, std::int64_t count, Datatype type) {
+Bytes bytes_of(const void* data, std::int64_t count, std::size_t element_bytes) {
   const auto* begin = static_cast<const std::byte*>(data);
-  return {begin, begin + static_cast<std::size_t>(count) * size_of(type)};
+  return {begin, begin + static_cast<std::size_t>(count) * element_bytes};
 }
 
 bool meet(const Bytes& a, const Bytes& b) { return a.begin < b.end && b.begin < a.end; }
@@ -161,8 +174,8 @@ void bind_counts(const Checker& check, Arguments& a) {
     case Collective::all_gather:
       if (call.tensor) return bind_tensors(check, a);
       a.count = check.in;
-      if (call.recv_counts.empty()) {
-        if (check.has_output) {
+      if (check.even(call.recv_counts)) {
+        if (check.has_output && !a.counts_at_root) {
           check.expect("output", check.size * a.count, "ranks times the input", check.out);
         }
         break;
@@ -176,8 +189,8 @@ void bind_counts(const Checker& check, Arguments& a) {
     case Collective::scatter:
     case Collective::reduce_scatter:
       a.count = check.out;
-      if (call.send_counts.empty()) {
-        if (check.has_input) {
+      if (check.even(call.send_counts)) {
+        if (check.has_input && !a.counts_at_root) {
           check.expect("input", check.size * a.count, "ranks times the output", check.in);
         }
         break;
@@ -221,8 +234,8 @@ bool in_place(const Checker& check, const Arguments& a) {
   if (!check.has_input || !check.has_output) return false;
   const Data& output = check.call.output;
   const ConstData& input = check.call.input;
-  Bytes in = bytes_of(input.data, check.in, a.type);
-  Bytes out = bytes_of(output.data, check.out, a.type);
+  Bytes in = bytes_of(input.data, check.in, a.element_bytes);
+  Bytes out = bytes_of(output.data, check.out, a.element_bytes);
   if (!meet(in, out)) return false;
   const auto own = static_cast<std::size_t>(check.rank);
   const auto offset_of = [&](std::span<const std::int64_t> counts,
@@ -230,7 +243,7 @@ bool in_place(const Checker& check, const Arguments& a) {
     if (counts.empty()) return a.count * check.rank;
     return offsets.empty() ? total(counts.first(own)) : offsets[own];
   };
-  const auto bytes = static_cast<std::int64_t>(size_of(a.type));
+  const auto bytes = static_cast<std::int64_t>(a.element_bytes);
   switch (check.call.collective) {
     case Collective::gather:
     case Collective::all_gather:
@@ -289,6 +302,9 @@ void Arguments::bind(const Call& call, int rank, int size) {
   collective = call.collective;
   op = call.op;
   root = call.root;
+  counts_at_root = call.counts_at_root &&
+                   (collective == Collective::gather || collective == Collective::scatter);
+  element_bytes = 1;
   input_rows = output_rows = 1;
   input_counts = input_offsets = output_counts = output_offsets = {};
   in_place = false;
@@ -309,7 +325,8 @@ void Arguments::bind(const Call& call, int rank, int size) {
       collective != Collective::broadcast && (collective != Collective::scatter || rank == root);
   check.has_output =
       (collective != Collective::reduce && collective != Collective::gather) || rank == root;
-  type = check.has_input ? check.call_input_type() : check.call_output_type();
+  type = check.type();
+  element_bytes = check.element_bytes();
 
   if (check.has_input && check.in_place_list()) {
     check.in = append_buffers(check, "input", call.outputs, call.output, type, bases, input_sizes);
@@ -367,6 +384,8 @@ void Arguments::append_to(PlanKey& key) const {
           (reduces && op.kind == OpKind::user && !op.commutative ? 1 << 18 : 0) |
           static_cast<std::int64_t>(root) << 32);
   key.add(count);
+  if (counts_at_root) key.add(-8);
+  if (type == Datatype::user) key.add(static_cast<std::int64_t>(element_bytes));
   if (input_rows != 1 || output_rows != 1) {
     key.add(-1);
     key.add(input_rows);

@@ -15,11 +15,13 @@ struct Arguments {
   Collective collective = Collective::barrier;
   Op op;
   Datatype type = Datatype::u8;
+  std::size_t element_bytes = 1;
   int root = 0;
   std::int64_t count = 0;  ///< as in Problem
   bool in_place = false;
   std::int64_t input_rows = 1, output_rows = 1;
   std::span<const std::int64_t> input_counts, input_offsets, output_counts, output_offsets;
+  bool counts_at_root = false;  ///< as in Call
   std::vector<std::byte*> bases;                        ///< of the tensors: inputs, then outputs
   std::vector<std::int64_t> input_sizes, output_sizes;  ///< elements
   std::byte token{};                                    ///< what a barrier sends; never written

@@ -31,7 +31,9 @@ std::string describe(const Arguments& a, const Choice& choice) {
   if (a.collective == Collective::barrier) return text;
   const bool own_view = a.collective == Collective::all_to_all && !a.input_counts.empty();
   const auto& counts = a.input_counts.empty() ? a.output_counts : a.input_counts;
-  if (own_view) {
+  if (a.counts_at_root) {
+    text += " of counts that the root knows";
+  } else if (own_view) {
     text += " of uneven counts";
   } else if (!counts.empty()) {
     std::uint64_t hash = 0;
@@ -44,6 +46,7 @@ std::string describe(const Arguments& a, const Choice& choice) {
     text += fmt::format(" of {}", a.count);
   }
   text += fmt::format(" {}", name(a.type));
+  if (a.type == Datatype::user) text += fmt::format(" of {} B", a.element_bytes);
   if (a.input_rows > 1 || a.output_rows > 1) {
     text += fmt::format(", blocks of {} and {} rows", a.input_rows, a.output_rows);
   }

@@ -40,7 +40,7 @@ void Communicator::State::run_simple(const SimpleCall& simple, const void* input
     if (plain) {
       if (entry.run) entry.plan->give(std::move(entry.run));
       const Execution& execution = blocking.execution();
-      const std::size_t bytes = size_of(arguments.type);
+      const std::size_t bytes = arguments.element_bytes;
       entry.call = simple;
       entry.plan = execution.plan;
       entry.kernels = execution.kernels;

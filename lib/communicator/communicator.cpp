@@ -40,6 +40,9 @@ Communicator::Communicator(std::unique_ptr<Transport> transport, Options options
                                      std::make_shared<Family>())) {
   state_->agree_options();
 }
+Communicator::Communicator(std::unique_ptr<Transport> transport, const Communicator& like)
+    : state_(std::make_shared<State>(std::move(transport), like.state_->options,
+                                     like.state_->family)) {}
 Communicator::Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
@@ -124,7 +127,7 @@ Schedule Communicator::schedule(const Call& call) {
   const Problem problem = state_->arguments.problem(state_->rank, state_->size);
   Selection selected = state_->selection(problem, call.choice);
   if (!selected.algorithm->pipelined) selected.segment = 0;
-  return scheduled(selected, problem, size_of(state_->arguments.type));
+  return scheduled(selected, problem, state_->arguments.element_bytes);
 }
 
 Choice Communicator::chosen(const Call& call) {

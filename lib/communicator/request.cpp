@@ -9,12 +9,14 @@ Request::Request(Request&&) noexcept = default;
 Request& Request::operator=(Request&&) noexcept = default;
 Request::~Request() = default;
 
+bool Request::done() const { return !operation_ || operation_->finished() || operation_->failed(); }
+
 bool Request::test() {
   if (!operation_) return true;
   Communicator::State& state = *operation_->keep_alive;
   {
     const InUse in_use(*state.busy);
-    state.family->operations.advance(state.busy);
+    if (!done()) state.family->operations.advance(state.busy);
     if (!operation_->finished()) {
       try {
         operation_->rethrow();

@@ -34,9 +34,13 @@ void Communicator::State::require_usable() const {
 }
 
 Selection Communicator::State::selection(const Problem& problem, const Choice& choice) const {
+  // Where counts are not known, they must not decide.
   Selection selected =
-      select(*registry, problem, size_of(arguments.type), choice,
-             options.choices[static_cast<std::size_t>(problem.collective)], network);
+      arguments.counts_at_root
+          ? Selection{registry->of(problem.collective).front(), 0,
+                      "the root alone knows the counts"}
+          : select(*registry, problem, arguments.element_bytes, choice,
+                   options.choices[static_cast<std::size_t>(problem.collective)], network);
   if (options.explain && rank == 0) {
     std::fputs(fmt::format("baton: {} of {} {} on {} ranks: {}, segment {} B ({})\n",
                            name(problem.collective), problem.count, name(arguments.type), size,
@@ -59,7 +63,7 @@ CachedPlan& Communicator::State::cached_plan(const Choice& choice) {
   if (choice.segment >= 0) key.add(choice.segment);
   if (CachedPlan* found = plans.find(key)) return *found;
   const Problem problem = arguments.problem(rank, size);
-  const std::size_t bytes = size_of(arguments.type);
+  const std::size_t bytes = arguments.element_bytes;
   const Selection selected = selection(problem, choice);
   auto plan = std::make_shared<const Plan>(scheduled(selected, problem, bytes), bytes,
                                            arguments.input_sizes, arguments.output_sizes);

@@ -18,17 +18,18 @@ struct DatatypeRow {
   bool floating;
 };
 
-/// Indexed by Datatype.
-constexpr std::array<DatatypeRow, datatype_count> datatypes{{{"i8", 1, false},
-                                                             {"u8", 1, false},
-                                                             {"i32", 4, false},
-                                                             {"u32", 4, false},
-                                                             {"i64", 8, false},
-                                                             {"u64", 8, false},
-                                                             {"f16", 2, true},
-                                                             {"bf16", 2, true},
-                                                             {"f32", 4, true},
-                                                             {"f64", 8, true}}};
+/// Indexed by Datatype; `user` comes last.
+constexpr std::array<DatatypeRow, datatype_count + 1> datatypes{{{"i8", 1, false},
+                                                                 {"u8", 1, false},
+                                                                 {"i32", 4, false},
+                                                                 {"u32", 4, false},
+                                                                 {"i64", 8, false},
+                                                                 {"u64", 8, false},
+                                                                 {"f16", 2, true},
+                                                                 {"bf16", 2, true},
+                                                                 {"f32", 4, true},
+                                                                 {"f64", 8, true},
+                                                                 {"user", 0, false}}};
 
 struct OpRow {
   std::string_view name;
@@ -70,7 +71,7 @@ std::size_t size_of(Datatype type) { return row(type).bytes; }
 std::string_view name(Datatype type) { return row(type).name; }
 bool is_float(Datatype type) { return row(type).floating; }
 Datatype datatype_named(std::string_view name) {
-  return static_cast<Datatype>(find(datatypes, name, "datatype"));
+  return static_cast<Datatype>(find(std::span(datatypes).first(datatype_count), name, "datatype"));
 }
 
 float to_float(f16 value) { return host::widen(value); }
@@ -83,7 +84,7 @@ OpKind op_named(std::string_view name) {
   return static_cast<OpKind>(find(std::span(ops).first(builtin_op_count), name, "operation"));
 }
 bool defined_on(OpKind kind, Datatype type) {
-  return kind != OpKind::user && (row(kind).on_floats || !is_float(type));
+  return kind != OpKind::user && type != Datatype::user && (row(kind).on_floats || !is_float(type));
 }
 
 }  // namespace baton

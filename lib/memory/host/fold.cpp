@@ -51,7 +51,7 @@ FoldFunction fold(OpKind op, Datatype type) {
         table[i][j] = fold(static_cast<OpKind>(i), static_cast<Datatype>(j), 0);
     return table;
   }();
-  if (op == OpKind::user) return nullptr;
+  if (op == OpKind::user || type == Datatype::user) return nullptr;
   return best[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)];
 }
 

@@ -36,6 +36,8 @@ FoldFunction reference_fold(OpKind op, Datatype type) {
       return select<Loop, float>(op);
     case Datatype::f64:
       return select<Loop, double>(op);
+    case Datatype::user:
+      break;
   }
   return nullptr;
 }
@@ -62,6 +64,8 @@ FinishFunction reference_finish(Datatype type) {
       return &divide_elements<float>;
     case Datatype::f64:
       return &divide_elements<double>;
+    case Datatype::user:
+      break;
   }
   return nullptr;
 }

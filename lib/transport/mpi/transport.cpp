@@ -35,6 +35,7 @@ class MpiTransport final : public Transport {
     if (MPI_Comm_free(&communicator_) != MPI_SUCCESS) communicator_ = MPI_COMM_NULL;
   }
 
+  bool crowded() const { return crowded_; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
@@ -174,6 +175,14 @@ bool crowded(MPI_Comm communicator) {
 
 }  // namespace
 
+std::unique_ptr<Transport> mpi_transport_over(MPI_Comm own) {
+  return std::make_unique<MpiTransport>(own, crowded(own));
+}
+
+std::unique_ptr<Transport> mpi_transport_like(const Transport& like, MPI_Comm own) {
+  return std::make_unique<MpiTransport>(own, dynamic_cast<const MpiTransport&>(like).crowded());
+}
+
 std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator) {
   int initialized = 0, finalized = 0, inter = 0;
   check(MPI_Initialized(&initialized), "MPI_Initialized");
@@ -192,7 +201,7 @@ std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator) {
                 "an MPI transport needs an intracommunicator, but got an intercommunicator");
   MPI_Comm own = MPI_COMM_NULL;
   check(MPI_Comm_dup(communicator, &own), "MPI_Comm_dup");
-  return std::make_unique<MpiTransport>(own, crowded(own));
+  return mpi_transport_over(own);
 }
 
 }  // namespace baton
