@@ -1,0 +1,174 @@
+/// The program's point-to-point messages and completions: operations of ours advance while they
+/// wait, and whenever they look.
+
+#include <cstddef>
+#include <vector>
+
+#include "progress.hpp"
+
+using baton::pmpi::advancing;
+using baton::pmpi::DropIn;
+using baton::pmpi::wait_for;
+
+namespace {
+
+/// A call that waits: as it is where nothing of ours may be under way, else by attempts.
+template <class Direct, class Attempt>
+int waiting(const Direct& direct, const Attempt& attempt) {
+  DropIn* const drop_in = DropIn::now();
+  if (!drop_in || !drop_in->must_advance()) return direct();
+  return advancing(*drop_in, attempt);
+}
+
+/// A call that looks.
+template <class Call>
+int looking(const Call& call) {
+  if (DropIn* const drop_in = DropIn::now()) drop_in->advance();
+  return call();
+}
+
+/// A blocking send or receive: as it is, or started and waited for.
+template <class Direct, class Start>
+int transfer(const Direct& direct, const Start& start, MPI_Status* status = MPI_STATUS_IGNORE) {
+  DropIn* const drop_in = DropIn::now();
+  if (!drop_in || !drop_in->must_advance()) return direct();
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = start(&request);
+  return code != MPI_SUCCESS ? code : wait_for(*drop_in, request, status);
+}
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Send(const void* data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
+  return transfer(
+      [&] { return PMPI_Send(data, count, type, peer, tag, comm); },
+      [&](MPI_Request* r) { return PMPI_Isend(data, count, type, peer, tag, comm, r); });
+}
+
+int MPI_Ssend(const void* data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
+  return transfer(
+      [&] { return PMPI_Ssend(data, count, type, peer, tag, comm); },
+      [&](MPI_Request* r) { return PMPI_Issend(data, count, type, peer, tag, comm, r); });
+}
+
+int MPI_Rsend(const void* data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm) {
+  return transfer(
+      [&] { return PMPI_Rsend(data, count, type, peer, tag, comm); },
+      [&](MPI_Request* r) { return PMPI_Irsend(data, count, type, peer, tag, comm, r); });
+}
+
+int MPI_Recv(void* data, int count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
+             MPI_Status* status) {
+  return transfer([&] { return PMPI_Recv(data, count, type, peer, tag, comm, status); },
+                  [&](MPI_Request* r) { return PMPI_Irecv(data, count, type, peer, tag, comm, r); },
+                  status);
+}
+
+int MPI_Mrecv(void* data, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
+  return transfer([&] { return PMPI_Mrecv(data, count, type, message, status); },
+                  [&](MPI_Request* r) { return PMPI_Imrecv(data, count, type, message, r); },
+                  status);
+}
+
+int MPI_Probe(int peer, int tag, MPI_Comm comm, MPI_Status* status) {
+  return waiting([&] { return PMPI_Probe(peer, tag, comm, status); },
+                 [&](int* over) { return PMPI_Iprobe(peer, tag, comm, over, status); });
+}
+
+int MPI_Mprobe(int peer, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
+  return waiting([&] { return PMPI_Mprobe(peer, tag, comm, message, status); },
+                 [&](int* over) { return PMPI_Improbe(peer, tag, comm, over, message, status); });
+}
+
+int MPI_Iprobe(int peer, int tag, MPI_Comm comm, int* found, MPI_Status* status) {
+  return looking([&] { return PMPI_Iprobe(peer, tag, comm, found, status); });
+}
+
+int MPI_Improbe(int peer, int tag, MPI_Comm comm, int* found, MPI_Message* message,
+                MPI_Status* status) {
+  return looking([&] { return PMPI_Improbe(peer, tag, comm, found, message, status); });
+}
+
+int MPI_Sendrecv(const void* send, int send_count, MPI_Datatype send_type, int to, int send_tag,
+                 void* recv, int recv_count, MPI_Datatype recv_type, int from, int recv_tag,
+                 MPI_Comm comm, MPI_Status* status) {
+  DropIn* const drop_in = DropIn::now();
+  if (!drop_in || !drop_in->must_advance())
+    return PMPI_Sendrecv(send, send_count, send_type, to, send_tag, recv, recv_count, recv_type,
+                         from, recv_tag, comm, status);
+  MPI_Request receiving = MPI_REQUEST_NULL, sending = MPI_REQUEST_NULL;
+  int code = PMPI_Irecv(recv, recv_count, recv_type, from, recv_tag, comm, &receiving);
+  if (code != MPI_SUCCESS) return code;
+  code = PMPI_Isend(send, send_count, send_type, to, send_tag, comm, &sending);
+  if (code != MPI_SUCCESS) {
+    PMPI_Cancel(&receiving);
+    PMPI_Wait(&receiving, MPI_STATUS_IGNORE);
+    return code;
+  }
+  const int received = wait_for(*drop_in, receiving, status);
+  const int sent = wait_for(*drop_in, sending, MPI_STATUS_IGNORE);
+  return received != MPI_SUCCESS ? received : sent;
+}
+
+int MPI_Sendrecv_replace(void* data, int count, MPI_Datatype type, int to, int send_tag, int from,
+                         int recv_tag, MPI_Comm comm, MPI_Status* status) {
+  DropIn* const drop_in = DropIn::now();
+  int room = 0;
+  if (!drop_in || !drop_in->must_advance() ||
+      PMPI_Pack_size(count, type, comm, &room) != MPI_SUCCESS)
+    return PMPI_Sendrecv_replace(data, count, type, to, send_tag, from, recv_tag, comm, status);
+  std::vector<std::byte> packed(static_cast<std::size_t>(room));
+  int bytes = 0;
+  const int code = PMPI_Pack(data, count, type, packed.data(), room, &bytes, comm);
+  if (code != MPI_SUCCESS) return code;
+  return MPI_Sendrecv(packed.data(), bytes, MPI_PACKED, to, send_tag, data, count, type, from,
+                      recv_tag, comm, status);
+}
+
+int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  return waiting([&] { return PMPI_Wait(request, status); },
+                 [&](int* over) { return PMPI_Test(request, over, status); });
+}
+
+int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  return waiting([&] { return PMPI_Waitall(count, requests, statuses); },
+                 [&](int* over) { return PMPI_Testall(count, requests, over, statuses); });
+}
+
+int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  return waiting([&] { return PMPI_Waitany(count, requests, index, status); },
+                 [&](int* over) { return PMPI_Testany(count, requests, index, over, status); });
+}
+
+int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
+  return waiting([&] { return PMPI_Waitsome(count, requests, done, indices, statuses); },
+                 [&](int* over) {
+                   const int code = PMPI_Testsome(count, requests, done, indices, statuses);
+                   *over = *done != 0 ? 1 : 0;  // MPI_UNDEFINED: there is none to wait for
+                   return code;
+                 });
+}
+
+int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  return looking([&] { return PMPI_Test(request, flag, status); });
+}
+
+int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  return looking([&] { return PMPI_Testall(count, requests, flag, statuses); });
+}
+
+int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  return looking([&] { return PMPI_Testany(count, requests, index, flag, status); });
+}
+
+int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
+  return looking([&] { return PMPI_Testsome(count, requests, done, indices, statuses); });
+}
+
+int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  return looking([&] { return PMPI_Request_get_status(request, flag, status); });
+}
+
+}  // extern "C"

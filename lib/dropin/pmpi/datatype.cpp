@@ -1,0 +1,205 @@
+#include "datatype.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace baton::pmpi {
+namespace {
+
+/// The same datatype in this library, for groups whose reductions it has.
+Datatype native_of(TypeGroup group, bool is_signed, std::int64_t size) {
+  if (group == floating_point)
+    return size == 4 ? Datatype::f32 : size == 8 ? Datatype::f64 : Datatype::user;
+  if (group == byte) return Datatype::u8;
+  if (group != c_integer && group != fortran_integer && group != multi_language)
+    return Datatype::user;
+  switch (size) {
+    case 1:
+      return is_signed ? Datatype::i8 : Datatype::u8;
+    case 4:
+      return is_signed ? Datatype::i32 : Datatype::u32;
+    case 8:
+      return is_signed ? Datatype::i64 : Datatype::u64;
+    default:
+      return Datatype::user;
+  }
+}
+
+/// Size and extent; nothing for what is no datatype.
+std::optional<TypeInfo> measured(MPI_Datatype type) {
+  MPI_Count size = 0, lower = 0, extent = 0;
+  if (PMPI_Type_size_x(type, &size) != MPI_SUCCESS ||
+      PMPI_Type_get_extent_x(type, &lower, &extent) != MPI_SUCCESS)
+    return std::nullopt;
+  TypeInfo info;
+  info.size = size;
+  info.extent = extent;
+  info.dense = lower == 0 && size == extent;
+  return info;
+}
+
+/// How a datatype was made.
+class Contents {
+ public:
+  explicit Contents(MPI_Datatype type) {
+    int integers = 0, addresses = 0, types = 0;
+    if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS ||
+        combiner == MPI_COMBINER_NAMED)
+      return;
+    this->integers.resize(static_cast<std::size_t>(integers) + 1);
+    this->addresses.resize(static_cast<std::size_t>(addresses) + 1);
+    this->types.resize(static_cast<std::size_t>(types), MPI_DATATYPE_NULL);
+    if (PMPI_Type_get_contents(type, integers, addresses, types, this->integers.data(),
+                               this->addresses.data(), this->types.data()) != MPI_SUCCESS)
+      this->types.clear();
+  }
+  ~Contents() {
+    for (MPI_Datatype& type : types) {
+      if (Contents(type).combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&type);
+    }
+  }
+  Contents(const Contents&) = delete;
+  Contents& operator=(const Contents&) = delete;
+
+  int combiner = MPI_COMBINER_NAMED;
+  std::vector<int> integers;
+  std::vector<MPI_Aint> addresses;
+  std::vector<MPI_Datatype> types;
+};
+
+/// Whether data lies in memory as it is sent. Size and extent alone do not say: blocks may be in
+/// another order.
+bool dense(MPI_Datatype type) {
+  const auto info = measured(type);
+  if (!info || !info->dense) return false;
+  const Contents made(type);
+  if (made.combiner == MPI_COMBINER_NAMED) return true;
+  if (!std::ranges::all_of(made.types, dense)) return false;
+  switch (made.combiner) {
+    case MPI_COMBINER_DUP:
+    case MPI_COMBINER_CONTIGUOUS:
+    case MPI_COMBINER_RESIZED:
+    case MPI_COMBINER_VECTOR:  // as many bytes as the extent, in ascending order
+      return true;
+    case MPI_COMBINER_STRUCT: {
+      std::int64_t end = 0;
+      for (std::size_t i = 0; i < made.types.size(); ++i) {
+        const int length = made.integers[i + 1];
+        if (length == 0) continue;
+        if (made.addresses[i] != end) return false;
+        end += length * measured(made.types[i])->size;
+      }
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+int forget(MPI_Datatype, int, void* info, void*) {
+  delete static_cast<TypeInfo*>(info);
+  return MPI_SUCCESS;
+}
+
+/// Calls body(index, count) for pieces of [first, first + count) whose packed size fits an int.
+template <class Body>
+int in_pieces(std::int64_t first, std::int64_t count, std::int64_t size, const Body& body) {
+  const std::int64_t most =
+      std::max<std::int64_t>(1, (std::int64_t{1} << 30) / std::max<std::int64_t>(size, 1));
+  for (std::int64_t i = 0; i < count; i += most) {
+    const int code = body(first + i, static_cast<int>(std::min(most, count - i)));
+    if (code != MPI_SUCCESS) return code;
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+Datatypes::Datatypes(MPI_Comm quiet) : quiet_(quiet) {
+  for (MPI_Datatype type :
+       {MPI_SIGNED_CHAR, MPI_UNSIGNED_CHAR, MPI_SHORT, MPI_UNSIGNED_SHORT, MPI_INT, MPI_UNSIGNED,
+        MPI_LONG, MPI_UNSIGNED_LONG, MPI_LONG_LONG, MPI_UNSIGNED_LONG_LONG, MPI_INT8_T, MPI_UINT8_T,
+        MPI_INT16_T, MPI_UINT16_T, MPI_INT32_T, MPI_UINT32_T, MPI_INT64_T, MPI_UINT64_T})
+    add(type, c_integer);
+  for (MPI_Datatype type : {MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8})
+    add(type, fortran_integer);
+  for (MPI_Datatype type : {MPI_FLOAT, MPI_DOUBLE, MPI_LONG_DOUBLE, MPI_REAL, MPI_DOUBLE_PRECISION,
+                            MPI_REAL4, MPI_REAL8})
+    add(type, floating_point);
+  for (MPI_Datatype type : {MPI_C_BOOL, MPI_CXX_BOOL, MPI_LOGICAL}) add(type, logical);
+  for (MPI_Datatype type :
+       {MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_C_LONG_DOUBLE_COMPLEX, MPI_CXX_FLOAT_COMPLEX,
+        MPI_CXX_DOUBLE_COMPLEX, MPI_CXX_LONG_DOUBLE_COMPLEX, MPI_COMPLEX, MPI_DOUBLE_COMPLEX,
+        MPI_COMPLEX8, MPI_COMPLEX16})
+    add(type, complex);
+  add(MPI_BYTE, byte);
+  for (MPI_Datatype type : {MPI_AINT, MPI_OFFSET, MPI_COUNT}) add(type, multi_language);
+  for (MPI_Datatype type : {MPI_FLOAT_INT, MPI_DOUBLE_INT, MPI_LONG_INT, MPI_2INT, MPI_SHORT_INT,
+                            MPI_LONG_DOUBLE_INT, MPI_2REAL, MPI_2DOUBLE_PRECISION, MPI_2INTEGER})
+    add(type, pair);
+  for (MPI_Datatype type : {MPI_CHAR, MPI_WCHAR, MPI_CHARACTER, MPI_PACKED}) add(type, no_group);
+  PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &keyval_, nullptr);
+}
+
+Datatypes::~Datatypes() { PMPI_Type_free_keyval(&keyval_); }
+
+void Datatypes::add(MPI_Datatype type, TypeGroup group) {
+  if (type == MPI_DATATYPE_NULL) return;  // not every MPI library has every type
+  const auto info = measured(type);
+  if (!info) return;
+  TypeInfo& entry = predefined_[type] = *info;
+  entry.group = group;
+  const auto is_one_of = [&](std::initializer_list<MPI_Datatype> types) {
+    return std::ranges::find(types, type) != types.end();
+  };
+  const bool is_signed =
+      !is_one_of({MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED, MPI_UNSIGNED_LONG,
+                  MPI_UNSIGNED_LONG_LONG, MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T});
+  entry.native = native_of(group, is_signed, entry.size);
+}
+
+const TypeInfo* Datatypes::find(MPI_Datatype type) {
+  if (const TypeInfo* const known = find_predefined(type)) return known;
+  if (type == MPI_DATATYPE_NULL) return nullptr;
+  TypeInfo* known = nullptr;
+  int found = 0;
+  if (PMPI_Type_get_attr(type, keyval_, &known, &found) != MPI_SUCCESS) return nullptr;
+  if (found != 0) return known;
+  // To pack nothing tells what is committed.
+  int position = 0;
+  std::byte nothing[1];
+  if (PMPI_Pack(nothing, 0, type, nothing, 0, &position, quiet_) != MPI_SUCCESS) return nullptr;
+  auto info = measured(type);
+  if (!info) return nullptr;
+  info->dense = dense(type);
+  auto kept = std::make_unique<TypeInfo>(*info);
+  if (PMPI_Type_set_attr(type, keyval_, kept.get()) != MPI_SUCCESS) return nullptr;
+  return kept.release();
+}
+
+int Datatypes::pack(const void* base, std::int64_t first, std::int64_t count, MPI_Datatype type,
+                    const TypeInfo& info, std::byte* to) const {
+  return in_pieces(first, count, info.size, [&](std::int64_t index, int n) {
+    int position = 0;
+    const int room = static_cast<int>(n * info.size);
+    const int code = PMPI_Pack(element(base, index, info), n, type, to, room, &position, quiet_);
+    to += room;
+    return code != MPI_SUCCESS ? code : position == room ? MPI_SUCCESS : MPI_ERR_INTERN;
+  });
+}
+
+int Datatypes::unpack(const std::byte* from, void* base, std::int64_t first, std::int64_t count,
+                      MPI_Datatype type, const TypeInfo& info) const {
+  return in_pieces(first, count, info.size, [&](std::int64_t index, int n) {
+    int position = 0;
+    const int room = static_cast<int>(n * info.size);
+    const int code =
+        PMPI_Unpack(from, room, &position, element(base, index, info), n, type, quiet_);
+    from += room;
+    return code;
+  });
+}
+
+}  // namespace baton::pmpi

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+#include "baton/types.hpp"
+
+namespace baton::pmpi {
+
+/// MPI's groups of predefined datatypes, by which it says where an operation is defined.
+enum TypeGroup : std::uint8_t {
+  no_group = 0,
+  c_integer = 1,
+  fortran_integer = 2,
+  floating_point = 4,
+  logical = 8,
+  complex = 16,
+  byte = 32,
+  multi_language = 64,  // MPI_AINT and the like
+  pair = 128            // of MINLOC and MAXLOC
+};
+
+/// What is known of one MPI datatype.
+struct TypeInfo {
+  std::int64_t size = 0;    ///< bytes of data in one element
+  std::int64_t extent = 0;  ///< bytes from one element to the next
+  bool dense = false;       ///< data lies without gaps from address 0 on, in the order it is sent
+  TypeGroup group = no_group;
+  Datatype native = Datatype::user;  ///< the same in this library, or `user`
+};
+
+/// The datatypes of the program. Predefined ones are looked up in a table, others carry what is
+/// known of them as an attribute. After the constructor, for any thread.
+class Datatypes {
+ public:
+  /// `quiet`: a communicator of this process alone that returns errors.
+  explicit Datatypes(MPI_Comm quiet);
+  ~Datatypes();
+  Datatypes(const Datatypes&) = delete;
+  Datatypes& operator=(const Datatypes&) = delete;
+
+  /// Null for what is no committed datatype.
+  const TypeInfo* find(MPI_Datatype type);
+  /// The same for predefined ones alone.
+  const TypeInfo* find_predefined(MPI_Datatype type) const {
+    const auto found = predefined_.find(type);
+    return found != predefined_.end() ? &found->second : nullptr;
+  }
+
+  /// to = the data of elements [first, first + count) at `base`, without gaps, in the order it is
+  /// sent; an MPI error code. `base` may be MPI_BOTTOM.
+  int pack(const void* base, std::int64_t first, std::int64_t count, MPI_Datatype type,
+           const TypeInfo& info, std::byte* to) const;
+  /// The reverse; bytes in gaps stay as they are.
+  int unpack(const std::byte* from, void* base, std::int64_t first, std::int64_t count,
+             MPI_Datatype type, const TypeInfo& info) const;
+
+ private:
+  void add(MPI_Datatype type, TypeGroup group);
+  MPI_Comm quiet_;
+  std::unordered_map<MPI_Datatype, TypeInfo> predefined_;
+  int keyval_ = MPI_KEYVAL_INVALID;
+};
+
+/// Address of element `index`.
+inline void* element(const void* base, std::int64_t index, const TypeInfo& info) {
+  return reinterpret_cast<void*>(reinterpret_cast<std::intptr_t>(base) + index * info.extent);
+}
+
+}  // namespace baton::pmpi

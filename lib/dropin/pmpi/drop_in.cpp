@@ -1,0 +1,321 @@
+#include "drop_in.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "baton/mpi.hpp"
+
+namespace baton::pmpi {
+namespace {
+
+/// Rank 0's settings on all ranks. Ends the program with a sentence if they are wrong.
+Settings agreed_settings() {
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  unsigned long words[3] = {};
+  if (rank == 0) {
+    try {
+      const Settings settings = Settings::from_environment();
+      words[0] = settings.blocking.to_ulong();
+      words[1] = settings.nonblocking.to_ulong();
+      words[2] = settings.stats ? 1 : 0;
+    } catch (const Error& error) {
+      std::fprintf(stderr, "baton: %s\n", error.what());
+      PMPI_Abort(MPI_COMM_WORLD, 2);
+    }
+  }
+  PMPI_Bcast(words, 3, MPI_UNSIGNED_LONG, 0, MPI_COMM_WORLD);
+  Settings settings;
+  settings.blocking = words[0];
+  settings.nonblocking = words[1];
+  settings.stats = words[2] != 0;
+  return settings;
+}
+
+/// Whether the ranks of this host outnumber its cores.
+bool cores_are_shared() {
+  MPI_Comm host = MPI_COMM_NULL;
+  int ranks = 1;
+  if (PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host) !=
+      MPI_SUCCESS)
+    return false;
+  PMPI_Comm_size(host, &ranks);
+  PMPI_Comm_free(&host);
+  return ranks > static_cast<int>(std::thread::hardware_concurrency());
+}
+
+/// Lets errors on a communicator return for the length of a scope.
+class Returning {
+ public:
+  explicit Returning(MPI_Comm comm) : comm_(comm) {
+    PMPI_Comm_get_errhandler(comm, &handler_);
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
+  ~Returning() {
+    PMPI_Comm_set_errhandler(comm_, handler_);
+    if (handler_ != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler_);
+  }
+  Returning(const Returning&) = delete;
+  Returning& operator=(const Returning&) = delete;
+
+ private:
+  MPI_Comm comm_;
+  MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
+};
+
+// What MPI asks a generalized request.
+int query(void* outcome, MPI_Status* status) {
+  PMPI_Status_set_elements(status, MPI_BYTE, 0);
+  PMPI_Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_UNDEFINED;
+  status->MPI_TAG = MPI_UNDEFINED;
+  return *static_cast<int*>(outcome);
+}
+int dispose(void* outcome) {
+  delete static_cast<int*>(outcome);
+  return MPI_SUCCESS;
+}
+int cancel(void*, int) { return MPI_SUCCESS; }
+
+int class_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::truncated:
+      return MPI_ERR_TRUNCATE;
+    case ErrorCode::invalid_argument:
+      return MPI_ERR_ARG;
+    case ErrorCode::transport: {
+      int kind = MPI_ERR_OTHER;
+      const bool known = error.backend_code != MPI_SUCCESS &&
+                         PMPI_Error_class(error.backend_code, &kind) == MPI_SUCCESS;
+      return known ? kind : MPI_ERR_OTHER;
+    }
+    default:
+      return MPI_ERR_OTHER;
+  }
+}
+
+}  // namespace
+
+DropIn* DropIn::now_ = nullptr;
+
+void DropIn::open() {
+  const Settings settings = agreed_settings();
+  if (!settings.any()) return;
+  auto* const self = new DropIn(settings);
+  int level = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&level);
+  self->threads_ = level == MPI_THREAD_MULTIPLE;
+  self->crowded_ = cores_are_shared();
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &self->keyval_, self);
+  try {
+    self->attach(MPI_COMM_WORLD, nullptr);
+    const auto* const world = self->group(MPI_COMM_WORLD);
+    if (world) self->attach(MPI_COMM_SELF, world->get());
+    const auto* const alone = self->group(MPI_COMM_SELF);
+    if (alone) {
+      self->datatypes_ = std::make_unique<Datatypes>((*alone)->own);
+      now_ = self;
+      return;
+    }
+  } catch (const Error& error) {
+    std::fprintf(stderr, "baton: %s\n", error.what());
+    PMPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  delete self;
+}
+
+void DropIn::close() {
+  DropIn* const self = std::exchange(now_, nullptr);
+  if (!self) return;
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (self->settings_.stats && rank == 0) std::fputs(self->stats_.text().c_str(), stderr);
+  delete self;
+}
+
+DropIn::~DropIn() {
+  pending_.clear();
+  datatypes_.reset();
+  PMPI_Comm_delete_attr(MPI_COMM_SELF, keyval_);
+  PMPI_Comm_delete_attr(MPI_COMM_WORLD, keyval_);
+  PMPI_Comm_free_keyval(&keyval_);
+}
+
+// --- communicators -----------------------------------------------------------------------------
+
+int DropIn::forget(MPI_Comm, int, void* group, void*) {
+  delete static_cast<std::shared_ptr<Group>*>(group);
+  return MPI_SUCCESS;
+}
+
+const std::shared_ptr<Group>* DropIn::group(MPI_Comm comm) const {
+  if (comm == MPI_COMM_NULL) return nullptr;
+  std::shared_ptr<Group>* found = nullptr;
+  int flag = 0;
+  if (PMPI_Comm_get_attr(comm, keyval_, &found, &flag) != MPI_SUCCESS || flag == 0) return nullptr;
+  return found;
+}
+
+void DropIn::hang(MPI_Comm comm, std::shared_ptr<Group> group) {
+  auto hung = std::make_unique<std::shared_ptr<Group>>(std::move(group));
+  if (PMPI_Comm_set_attr(comm, keyval_, hung.get()) == MPI_SUCCESS)
+    static_cast<void>(hung.release());
+}
+
+void DropIn::attach(MPI_Comm comm, const Group* like) {
+  int inter = 0;
+  if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter != 0)
+    return;
+  MPI_Comm own = MPI_COMM_NULL;
+  {
+    // Not a duplicate: that would run the program's attribute callbacks.
+    const Returning returning(comm);
+    MPI_Group ranks = MPI_GROUP_NULL;
+    PMPI_Comm_group(comm, &ranks);
+    if (PMPI_Comm_create(comm, ranks, &own) != MPI_SUCCESS) own = MPI_COMM_NULL;
+    PMPI_Group_free(&ranks);
+    const int made = own != MPI_COMM_NULL ? 1 : 0;
+    int everywhere = 0;
+    PMPI_Allreduce(&made, &everywhere, 1, MPI_INT, MPI_MIN, comm);
+    if (everywhere == 0) {
+      if (own != MPI_COMM_NULL) PMPI_Comm_free(&own);
+      return;
+    }
+  }
+  auto transport = mpi_transport_over(own);
+  hang(comm, std::make_shared<Group>(
+                 own,
+                 like ? Communicator(std::move(transport), like->communicator)
+                      : Communicator(std::move(transport), Options::from_environment()),
+                 like));
+}
+
+void DropIn::attach(MPI_Comm comm, MPI_Comm own, const Group& like) {
+  auto transport = mpi_transport_like(like.communicator.transport(), own);
+  hang(comm,
+       std::make_shared<Group>(own, Communicator(std::move(transport), like.communicator), &like));
+}
+
+// --- operations under way ----------------------------------------------------------------------
+
+bool DropIn::advance() {
+  if (!pending()) return false;
+  const std::unique_lock lock(pending_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  bool ended = false;
+  const void* advanced = nullptr;  // the family whose operations have been, of late
+  for (std::size_t i = 0; i < pending_.size();) {
+    Pending& pending = *pending_[i];
+    Group* const group = pending.group();
+    std::unique_lock<std::mutex> using_group;
+    if (group) {
+      using_group = std::unique_lock(group->mutex, std::try_to_lock);
+      if (!using_group.owns_lock()) {  // who uses it advances it
+        ++i;
+        continue;
+      }
+      if (group->family != advanced) {
+        group->communicator.progress();
+        advanced = group->family;
+      }
+    }
+    int code = MPI_SUCCESS;
+    if (!pending.complete(code)) {
+      ++i;
+      continue;
+    }
+    *pending.outcome = code;
+    PMPI_Grequest_complete(pending.request);
+    using_group = {};
+    pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+    pending_count_.fetch_sub(1, std::memory_order_relaxed);
+    ended = true;
+  }
+  return ended;
+}
+
+int DropIn::add(std::unique_ptr<Pending> pending, MPI_Request* request) {
+  auto outcome = std::make_unique<int>(MPI_SUCCESS);
+  const int code = PMPI_Grequest_start(query, dispose, cancel, outcome.get(), request);
+  if (code != MPI_SUCCESS) return code;
+  pending->request = *request;
+  pending->outcome = outcome.release();
+  const std::lock_guard lock(pending_mutex_);
+  pending_.push_back(std::move(pending));
+  pending_count_.fetch_add(1, std::memory_order_relaxed);
+  return MPI_SUCCESS;
+}
+
+void DropIn::keep(MPI_Op op, MPI_Datatype type) {
+  const std::lock_guard lock(uses_mutex_);
+  if (op != MPI_OP_NULL) ++op_uses_[op].count;
+  if (type != MPI_DATATYPE_NULL) ++type_uses_[type].count;
+}
+
+void DropIn::release(MPI_Op op, MPI_Datatype type) {
+  const std::lock_guard lock(uses_mutex_);
+  const auto end = [](auto& uses, auto handle, auto free) {
+    const auto found = uses.find(handle);
+    if (found == uses.end() || --found->second.count > 0) return;
+    if (found->second.freed) free(&handle);
+    uses.erase(found);
+  };
+  end(op_uses_, op, PMPI_Op_free);
+  end(type_uses_, type, PMPI_Type_free);
+}
+
+int DropIn::free_op(MPI_Op* op) {
+  {
+    const std::lock_guard lock(uses_mutex_);
+    if (const auto found = op_uses_.find(*op); found != op_uses_.end()) {
+      found->second.freed = true;
+      *op = MPI_OP_NULL;
+      return MPI_SUCCESS;
+    }
+  }
+  return PMPI_Op_free(op);
+}
+
+int DropIn::free_type(MPI_Datatype* type) {
+  {
+    const std::lock_guard lock(uses_mutex_);
+    if (const auto found = type_uses_.find(*type); found != type_uses_.end()) {
+      found->second.freed = true;
+      *type = MPI_DATATYPE_NULL;
+      return MPI_SUCCESS;
+    }
+  }
+  return PMPI_Type_free(type);
+}
+
+void Patience::wait() {
+  constexpr int spins = 1000, crowded_spins = 8, yields = 64;
+  constexpr std::chrono::microseconds nap{30};
+  ++polls_;
+  if (polls_ <= (crowded_ ? crowded_spins : spins)) return;
+  if (crowded_ && polls_ > yields)
+    std::this_thread::sleep_for(nap);
+  else
+    sched_yield();
+}
+
+int code_of(const Error& error) {
+  const int kind = class_of(error);
+  int code = kind;
+  if (PMPI_Add_error_code(kind, &code) != MPI_SUCCESS) return kind;
+  const std::string text(error.what());
+  PMPI_Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
+  return code;
+}
+
+int raise(MPI_Comm comm, int code) {
+  if (code != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
+
+}  // namespace baton::pmpi

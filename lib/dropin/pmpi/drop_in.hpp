@@ -1,0 +1,137 @@
+#pragma once
+/// The drop-in between MPI_Init and MPI_Finalize.
+
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "baton/error.hpp"
+#include "datatype.hpp"
+#include "function.hpp"
+#include "group.hpp"
+#include "pending.hpp"
+#include "settings.hpp"
+#include "stats.hpp"
+
+namespace baton::pmpi {
+
+/// All that the drop-in knows of the program's MPI. There is one, since MPI is one per process; the
+/// interposed functions ask now() for it. For any thread, as far as MPI's thread level goes.
+class DropIn {
+ public:
+  /// Null before MPI_Init, after MPI_Finalize, and where the drop-in is off.
+  static DropIn* now() { return now_; }
+  /// To be called when MPI was initialised and before it is finalised. Collective over
+  /// MPI_COMM_WORLD.
+  static void open();
+  static void close();
+
+  bool takes(Function function) const {
+    return settings_.blocking[static_cast<std::size_t>(function)];
+  }
+  bool takes_nonblocking(Function function) const {
+    return settings_.nonblocking[static_cast<std::size_t>(function)];
+  }
+  /// Whether operations of ours can be under way while the program does something else.
+  bool can_be_pending() const { return settings_.nonblocking.any(); }
+
+  // --- communicators -------------------------------------------------------------------------
+
+  /// The group of a communicator of the program, as long as that exists; null where it has none.
+  const std::shared_ptr<Group>* group(MPI_Comm comm) const;
+  /// Gives a new communicator of the program a group, if there is a private communicator left. A
+  /// rank that got MPI_COMM_NULL does nothing. Collective over `comm`. `like`: the group of which
+  /// the new one is a part, if all its ranks are.
+  void attach(MPI_Comm comm, const Group* like);
+  /// The same for a communicator with the same ranks as `like`; `own` is its private communicator.
+  /// Sends nothing.
+  void attach(MPI_Comm comm, MPI_Comm own, const Group& like);
+
+  // --- operations under way ------------------------------------------------------------------
+
+  /// Whether a call that waits must advance operations meanwhile.
+  bool must_advance() const {
+    return pending_count_.load(std::memory_order_relaxed) > 0 || threads_;
+  }
+  bool pending() const { return pending_count_.load(std::memory_order_relaxed) > 0; }
+  /// Advances all operations under way; whether any came to its end.
+  bool advance();
+  /// Makes a generalized request for an operation that has been started.
+  int add(std::unique_ptr<Pending> pending, MPI_Request* request);
+  /// Advances until done() returns true.
+  template <class Done>
+  void until(const Done& done);
+
+  /// MPI_Op_free and MPI_Type_free: at once, or, of what an operation under way needs, later.
+  int free_op(MPI_Op* op);
+  int free_type(MPI_Datatype* type);
+  void keep(MPI_Op op, MPI_Datatype type);
+  void release(MPI_Op op, MPI_Datatype type);
+
+  Datatypes& datatypes() { return *datatypes_; }
+  Stats* stats() { return settings_.stats ? &stats_ : nullptr; }
+  /// Whether ranks of this host must share cores.
+  bool crowded() const { return crowded_; }
+
+ private:
+  explicit DropIn(const Settings& settings) : settings_(settings) {}
+  ~DropIn();
+  static int forget(MPI_Comm comm, int keyval, void* group, void* self);
+  void hang(MPI_Comm comm, std::shared_ptr<Group> group);
+
+  struct Uses {
+    int count = 0;
+    bool freed = false;
+  };
+
+  static DropIn* now_;
+  const Settings settings_;
+  bool threads_ = false;  // MPI_THREAD_MULTIPLE
+  bool crowded_ = false;
+  int keyval_ = MPI_KEYVAL_INVALID;
+  std::unique_ptr<Datatypes> datatypes_;
+  Stats stats_;
+  std::mutex pending_mutex_;
+  std::vector<std::unique_ptr<Pending>> pending_;
+  std::atomic<int> pending_count_{0};
+  std::mutex uses_mutex_;
+  std::unordered_map<MPI_Op, Uses> op_uses_;
+  std::unordered_map<MPI_Datatype, Uses> type_uses_;
+};
+
+/// How to wait: poll briefly, then leave the core to others, and sleep where ranks share it.
+class Patience {
+ public:
+  explicit Patience(bool crowded) : crowded_(crowded) {}
+  void reset() { polls_ = 0; }
+  void wait();
+
+ private:
+  bool crowded_;
+  int polls_ = 0;
+};
+
+template <class Done>
+void DropIn::until(const Done& done) {
+  Patience patience(crowded_);
+  while (!done()) {
+    if (advance())
+      patience.reset();
+    else
+      patience.wait();
+  }
+}
+
+/// An MPI error code of the right class, with the error's sentence.
+int code_of(const Error& error);
+/// Hands an error code to the error handler of `comm`; returns it. MPI_SUCCESS is none.
+int raise(MPI_Comm comm, int code);
+
+}  // namespace baton::pmpi

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace baton::pmpi {
+
+/// The collectives that are taken over.
+enum class Function : std::uint8_t {
+  allgather,
+  allgatherv,
+  allreduce,
+  alltoall,
+  alltoallv,
+  barrier,
+  bcast,
+  exscan,
+  gather,
+  gatherv,
+  reduce,
+  reduce_scatter,
+  reduce_scatter_block,
+  scan,
+  scatter,
+  scatterv
+};
+inline constexpr std::size_t function_count = 16;
+
+/// Names without "MPI_"; that of the nonblocking form has an "i" in front.
+inline constexpr std::array<std::string_view, function_count> function_names{"allgather",
+                                                                             "allgatherv",
+                                                                             "allreduce",
+                                                                             "alltoall",
+                                                                             "alltoallv",
+                                                                             "barrier",
+                                                                             "bcast",
+                                                                             "exscan",
+                                                                             "gather",
+                                                                             "gatherv",
+                                                                             "reduce",
+                                                                             "reduce_scatter",
+                                                                             "reduce_scatter_block",
+                                                                             "scan",
+                                                                             "scatter",
+                                                                             "scatterv"};
+
+/// A call as the program made it. What the function has no parameter for is left as it is here. Of
+/// functions with one count and type, these are the receiver's; MPI_Bcast's buffer is too.
+struct MpiCall {
+  Function function{};
+  MPI_Comm comm = MPI_COMM_NULL;
+  const void* send = nullptr;
+  int send_count = 0;
+  MPI_Datatype send_type = MPI_DATATYPE_NULL;
+  const int* send_counts = nullptr;
+  const int* send_displs = nullptr;
+  void* recv = nullptr;
+  int recv_count = 0;
+  MPI_Datatype recv_type = MPI_DATATYPE_NULL;
+  const int* recv_counts = nullptr;
+  const int* recv_displs = nullptr;
+  MPI_Op op = MPI_OP_NULL;
+  int root = 0;
+};
+
+/// Makes the call with the MPI library's own function.
+int own(const MpiCall& call);
+/// The same, with its nonblocking function.
+int own(const MpiCall& call, MPI_Request* request);
+
+}  // namespace baton::pmpi

@@ -1,0 +1,323 @@
+#include "job.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace baton::pmpi {
+namespace {
+
+constexpr const char* wrong_argument = "an argument that MPI refuses";
+constexpr const char* undefined_op = "an operation that MPI does not define on the datatype";
+
+bool reduces(Function function) {
+  switch (function) {
+    case Function::allreduce:
+    case Function::exscan:
+    case Function::reduce:
+    case Function::reduce_scatter:
+    case Function::reduce_scatter_block:
+    case Function::scan:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool rooted(Function function) {
+  switch (function) {
+    case Function::bcast:
+    case Function::gather:
+    case Function::gatherv:
+    case Function::reduce:
+    case Function::scatter:
+    case Function::scatterv:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Collective collective_of(Function function) {
+  switch (function) {
+    case Function::allgather:
+    case Function::allgatherv:
+      return Collective::all_gather;
+    case Function::allreduce:
+      return Collective::all_reduce;
+    case Function::alltoall:
+    case Function::alltoallv:
+      return Collective::all_to_all;
+    case Function::barrier:
+      return Collective::barrier;
+    case Function::bcast:
+      return Collective::broadcast;
+    case Function::exscan:
+      return Collective::exscan;
+    case Function::gather:
+    case Function::gatherv:
+      return Collective::gather;
+    case Function::reduce:
+      return Collective::reduce;
+    case Function::reduce_scatter:
+    case Function::reduce_scatter_block:
+      return Collective::reduce_scatter;
+    case Function::scan:
+      return Collective::scan;
+    case Function::scatter:
+    case Function::scatterv:
+      return Collective::scatter;
+  }
+  return Collective::barrier;
+}
+
+/// One past the last byte of any block.
+std::int64_t extent_of(const std::vector<std::int64_t>& counts,
+                       const std::vector<std::int64_t>& offsets) {
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > 0) end = std::max(end, offsets[i] + counts[i]);
+  }
+  return end;
+}
+
+}  // namespace
+
+const char* Job::set(Side& side, void* base, MPI_Datatype type, int blocks, int count) {
+  const TypeInfo* const info = datatypes_->find(type);
+  if (!info || count < 0 || base == MPI_IN_PLACE) return wrong_argument;
+  side.even(base, type, *info, blocks, count);
+  return nullptr;
+}
+
+const char* Job::set(Side& side, void* base, MPI_Datatype type, const int* counts,
+                     const int* displs) {
+  const TypeInfo* const info = datatypes_->find(type);
+  const int blocks = group_->size;
+  if (!info || !counts || base == MPI_IN_PLACE ||
+      std::any_of(counts, counts + blocks, [](int count) { return count < 0; }))
+    return wrong_argument;
+  side.uneven(base, type, *info, blocks, counts, displs);
+  return nullptr;
+}
+
+const char* Job::prepare(const MpiCall& mpi, const Group& group, Datatypes& datatypes) {
+  mpi_ = mpi;
+  group_ = &group;
+  datatypes_ = &datatypes;
+  call_ = Call();
+  call_.collective = collective_of(mpi.function);
+  bytes_ = 0;
+  has_in_ = has_out_ = in_place_ = false;
+  fold_.reset();
+  if (mpi.function == Function::barrier) return nullptr;
+  if (rooted(mpi.function)) {
+    if (mpi.root < 0 || mpi.root >= group.size) return wrong_argument;
+    call_.root = mpi.root;
+  }
+  return reduces(mpi.function) ? prepare_reduction() : prepare_move();
+}
+
+const char* Job::prepare_move() {
+  const MpiCall& m = mpi_;
+  void* const send = const_cast<void*>(m.send);
+  const int size = group_->size;
+  const char* wrong = nullptr;
+  has_in_ = has_out_ = true;
+  switch (m.function) {
+    case Function::bcast:
+      has_in_ = false;
+      wrong = set(out_, m.recv, m.recv_type, 1, m.recv_count);
+      break;
+    case Function::gather:
+    case Function::gatherv:
+      has_out_ = at_root();
+      in_place_ = at_root() && m.send == MPI_IN_PLACE;
+      if (has_out_ && m.function == Function::gather)
+        wrong = set(out_, m.recv, m.recv_type, size, m.recv_count);
+      if (has_out_ && m.function == Function::gatherv)
+        wrong = set(out_, m.recv, m.recv_type, m.recv_counts, m.recv_displs);
+      if (!wrong && !in_place_) wrong = set(in_, send, m.send_type, 1, m.send_count);
+      call_.counts_at_root = m.function == Function::gatherv;
+      break;
+    case Function::scatter:
+    case Function::scatterv:
+      has_in_ = at_root();
+      in_place_ = at_root() && m.recv == MPI_IN_PLACE;
+      if (has_in_ && m.function == Function::scatter)
+        wrong = set(in_, send, m.send_type, size, m.send_count);
+      if (has_in_ && m.function == Function::scatterv)
+        wrong = set(in_, send, m.send_type, m.send_counts, m.send_displs);
+      if (!wrong && !in_place_) wrong = set(out_, m.recv, m.recv_type, 1, m.recv_count);
+      call_.counts_at_root = m.function == Function::scatterv;
+      break;
+    case Function::allgather:
+    case Function::allgatherv:
+      in_place_ = m.send == MPI_IN_PLACE;
+      wrong = m.function == Function::allgather
+                  ? set(out_, m.recv, m.recv_type, size, m.recv_count)
+                  : set(out_, m.recv, m.recv_type, m.recv_counts, m.recv_displs);
+      if (!wrong && !in_place_) wrong = set(in_, send, m.send_type, 1, m.send_count);
+      break;
+    case Function::alltoall:
+      in_place_ = m.send == MPI_IN_PLACE;
+      wrong = set(out_, m.recv, m.recv_type, size, m.recv_count);
+      if (!wrong && !in_place_) wrong = set(in_, send, m.send_type, size, m.send_count);
+      break;
+    default:  // alltoallv
+      in_place_ = m.send == MPI_IN_PLACE;
+      wrong = set(out_, m.recv, m.recv_type, m.recv_counts, m.recv_displs);
+      if (!wrong && !in_place_) wrong = set(in_, send, m.send_type, m.send_counts, m.send_displs);
+      break;
+  }
+  if (!wrong) place_moved();
+  return wrong;
+}
+
+void Job::place_moved() {
+  if (in_place_) (mpi_.recv == MPI_IN_PLACE ? has_out_ : has_in_) = false;
+  if (has_in_) in_.place();
+  if (has_out_) out_.place();
+  const int rank = group_->rank;
+  // In place, the side that is not there is the own block of the other, or all of it.
+  const bool whole = call_.collective == Collective::all_to_all;
+  const Side& source = has_in_ ? in_ : out_;
+  const Side& target = has_out_ ? out_ : in_;
+  if (has_in_ || in_place_) {
+    const bool part = !has_in_ && !whole;
+    call_.input = {part ? source.block(rank) : source.data(),
+                   part ? source.block_bytes(rank) : source.bytes(), Datatype::u8};
+  }
+  if (has_out_ || in_place_) {
+    const bool part = !has_out_ && !whole;
+    call_.output = {part ? target.block(rank) : target.data(),
+                    part ? target.block_bytes(rank) : target.bytes(), Datatype::u8};
+  }
+  bytes_ = std::max(call_.input.count, call_.output.count);
+  const auto uneven_in = [&](const Side& side) {
+    side.layout(in_counts_, in_offsets_);
+    call_.send_counts = in_counts_;
+    call_.send_offsets = in_offsets_;
+    call_.input.count = extent_of(in_counts_, in_offsets_);
+  };
+  const auto uneven_out = [&](const Side& side) {
+    side.layout(out_counts_, out_offsets_);
+    call_.recv_counts = out_counts_;
+    call_.recv_offsets = out_offsets_;
+    call_.output.count = extent_of(out_counts_, out_offsets_);
+  };
+  if (mpi_.function == Function::gatherv && has_out_) uneven_out(out_);
+  if (mpi_.function == Function::scatterv && has_in_) uneven_in(in_);
+  if (mpi_.function == Function::allgatherv) uneven_out(out_);
+  if (mpi_.function == Function::alltoallv) {
+    uneven_in(source);
+    uneven_out(out_);
+  }
+}
+
+const char* Job::prepare_reduction() {
+  const MpiCall& m = mpi_;
+  const TypeInfo* const info = datatypes_->find(m.recv_type);
+  if (!info || m.op == MPI_OP_NULL) return wrong_argument;
+  const auto native = native_op(m.op);
+  if (native ? (info->group & native->groups) == 0
+             : one_sided(m.op) || (locates(m.op) && info->group != pair))
+    return undefined_op;
+
+  const int size = group_->size;
+  void* const send = const_cast<void*>(m.send);
+  const bool scatters =
+      m.function == Function::reduce_scatter || m.function == Function::reduce_scatter_block;
+  in_place_ = m.send == MPI_IN_PLACE && (m.function != Function::reduce || at_root());
+  has_in_ = has_out_ = true;
+  const char* wrong = nullptr;
+  if (scatters) {
+    // In place, all blocks are where the result will be.
+    void* const from = in_place_ ? m.recv : send;
+    wrong = m.function == Function::reduce_scatter
+                ? set(in_, from, m.recv_type, m.recv_counts, nullptr)
+                : set(in_, from, m.recv_type, size, m.recv_count);
+    if (!wrong)
+      wrong = set(out_, m.recv, m.recv_type, 1, static_cast<int>(in_.elements(group_->rank)));
+    has_out_ = !in_place_;
+  } else {
+    has_out_ = m.function != Function::reduce || at_root();
+    has_in_ = !in_place_;
+    if (has_out_) wrong = set(out_, m.recv, m.recv_type, 1, m.recv_count);
+    if (!wrong && has_in_) wrong = set(in_, send, m.recv_type, 1, m.recv_count);
+  }
+  if (wrong) return wrong;
+  if (native && info->native != Datatype::user)
+    call_.op = native->kind;
+  else if (info->size > 0)
+    fold_.emplace(*datatypes_, m.recv_type, *info, m.op);
+  if (fold_) call_.op = fold_->op();
+  place_reduced();
+  return nullptr;
+}
+
+void Job::place_reduced() {
+  if (has_in_) in_.place();
+  if (has_out_) out_.place();
+  const TypeInfo& info = has_in_ ? in_.info() : out_.info();
+  const Datatype type = fold_ ? Datatype::user : info.size > 0 ? info.native : Datatype::u8;
+  const auto elements = [&](std::int64_t bytes) { return info.size > 0 ? bytes / info.size : 0; };
+  const Side& source = has_in_ ? in_ : out_;
+  call_.input = {source.data(), elements(source.bytes()), type};
+  bytes_ = source.bytes();
+  if (has_out_) {
+    call_.output = {out_.data(), elements(out_.bytes()), type};
+  } else if (in_place_) {
+    call_.output = {in_.block(group_->rank), elements(in_.block_bytes(group_->rank)), type};
+  }
+  if (mpi_.function == Function::reduce_scatter) {
+    const int* const counts = mpi_.recv_counts;
+    if (info.size == 0 ||
+        std::all_of(counts, counts + group_->size, [&](int count) { return count == counts[0]; }))
+      return;  // even
+    in_counts_.assign(counts, counts + group_->size);
+    call_.send_counts = in_counts_;
+  }
+}
+
+int Job::before() {
+  const int rank = group_->rank;
+  switch (call_.collective) {
+    case Collective::barrier:
+      return MPI_SUCCESS;
+    case Collective::broadcast:
+      return at_root() ? out_.pack(*datatypes_) : MPI_SUCCESS;
+    case Collective::gather:
+    case Collective::all_gather:
+      return has_in_     ? in_.pack(*datatypes_)
+             : in_place_ ? out_.pack(*datatypes_, rank, rank + 1)
+                         : MPI_SUCCESS;
+    default:
+      return has_in_ ? in_.pack(*datatypes_) : in_place_ ? out_.pack(*datatypes_) : MPI_SUCCESS;
+  }
+}
+
+int Job::after() {
+  if (fold_ && fold_->code() != MPI_SUCCESS) return fold_->code();
+  switch (call_.collective) {
+    case Collective::barrier:
+      return MPI_SUCCESS;
+    case Collective::broadcast:
+      return at_root() ? MPI_SUCCESS : out_.unpack(*datatypes_);
+    case Collective::exscan:
+      return group_->rank == 0 ? MPI_SUCCESS : out_.unpack(*datatypes_);
+    case Collective::reduce_scatter: {
+      if (!in_place_) return out_.unpack(*datatypes_);
+      const std::byte* const result = in_.block(group_->rank);
+      const std::int64_t bytes = in_.block_bytes(group_->rank);
+      if (in_.copied())
+        return datatypes_->unpack(result, mpi_.recv, 0, in_.elements(group_->rank), in_.type(),
+                                  in_.info());
+      if (bytes > 0) std::memmove(mpi_.recv, result, static_cast<std::size_t>(bytes));
+      return MPI_SUCCESS;
+    }
+    default:
+      return has_out_ ? out_.unpack(*datatypes_) : MPI_SUCCESS;
+  }
+}
+
+}  // namespace baton::pmpi

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "datatype.hpp"
+#include "function.hpp"
+#include "group.hpp"
+#include "operation.hpp"
+#include "side.hpp"
+
+namespace baton::pmpi {
+
+/// A call of the program as a call of ours: with its buffers, or copies of them without gaps.
+class Job {
+ public:
+  /// Translates; null, or the reason why the MPI library must do it. The decision is the same on
+  /// all ranks, but for calls that are wrong, which the MPI library refuses without communication.
+  const char* prepare(const MpiCall& mpi, const Group& group, Datatypes& datatypes);
+  /// Copies what must be copied before the call is started; an MPI error code.
+  int before();
+  /// Copies results to where the program wants them, after it has ended.
+  int after();
+
+  const Call& call() const { return call_; }
+  /// Bytes of the largest buffer that every rank has.
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  const char* prepare_move();
+  const char* prepare_reduction();
+  const char* set(Side& side, void* base, MPI_Datatype type, int blocks, int count);
+  const char* set(Side& side, void* base, MPI_Datatype type, const int* counts, const int* displs);
+  void place_moved();
+  void place_reduced();
+  bool at_root() const { return mpi_.root == group_->rank; }
+
+  MpiCall mpi_;
+  const Group* group_ = nullptr;
+  Datatypes* datatypes_ = nullptr;
+  Call call_;
+  std::int64_t bytes_ = 0;
+  Side in_, out_;
+  bool has_in_ = false, has_out_ = false;
+  bool in_place_ = false;
+  std::vector<std::int64_t> in_counts_, in_offsets_, out_counts_, out_offsets_;
+  std::optional<LocalFold> fold_;
+};
+
+}  // namespace baton::pmpi

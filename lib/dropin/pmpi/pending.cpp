@@ -1,0 +1,42 @@
+#include "pending.hpp"
+
+#include "drop_in.hpp"
+
+namespace baton::pmpi {
+
+PendingCollective::~PendingCollective() {
+  DropIn* const drop_in = DropIn::now();
+  if (kept_ && drop_in) {
+    drop_in->release(mpi_.op, mpi_.recv_type);
+    drop_in->release(MPI_OP_NULL, mpi_.send_type);
+  }
+}
+
+void PendingCollective::start(const MpiCall& call) {
+  mpi_ = call;
+  DropIn& drop_in = *DropIn::now();
+  drop_in.keep(mpi_.op, mpi_.recv_type);
+  drop_in.keep(MPI_OP_NULL, mpi_.send_type);
+  kept_ = true;
+  begin_ = std::chrono::steady_clock::now();
+  const std::lock_guard lock(group_->mutex);
+  request_ = group_->communicator.start(job_.call());
+}
+
+bool PendingCollective::complete(int& code) {
+  if (!request_.done()) return false;
+  try {
+    request_.test();
+    code = job_.after();
+  } catch (const Error& error) {
+    code = code_of(error);
+  }
+  DropIn& drop_in = *DropIn::now();
+  if (Stats* const stats = drop_in.stats()) {
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin_;
+    stats->add({mpi_.function, true, group_->size, job_.bytes(), algorithm, false}, taken.count());
+  }
+  return true;
+}
+
+}  // namespace baton::pmpi

@@ -1,0 +1,57 @@
+#include "stats.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cctype>
+
+namespace baton::pmpi {
+namespace {
+
+std::string human_bytes(std::int64_t bytes) {
+  constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (bytes >= 1024 && bytes % 1024 == 0 && unit + 1 < std::size(units)) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{} {}", bytes, units[unit]);
+}
+
+/// "MPI_Allreduce", "MPI_Iallreduce"
+std::string name_of(const Stats::Key& key) {
+  std::string name(key.nonblocking ? "i" : "");
+  name += function_names[static_cast<std::size_t>(key.function)];
+  name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+  return "MPI_" + name;
+}
+
+}  // namespace
+
+void Stats::add(Key key, double seconds) {
+  if (key.bytes > 0)
+    key.bytes = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(key.bytes)));
+  const std::lock_guard lock(mutex_);
+  Sum& sum = sums_[std::move(key)];
+  ++sum.calls;
+  sum.seconds += seconds;
+}
+
+std::string Stats::text() const {
+  const std::lock_guard lock(mutex_);
+  std::string text = fmt::format(
+      "# baton: collectives of this program, rank 0\n{:<26}{:>6}{:>11}"
+      "{:>10}{:>12}{:>13}  {}\n",
+      "# function", "ranks", "up to", "calls", "total ms", "us per call", "algorithm");
+  for (const auto& [key, sum] : sums_) {
+    text += fmt::format("{:<26}{:>6}{:>11}{:>10}{:>12.3f}{:>13.2f}  {}{}\n",
+                        name_of(key),
+                        key.ranks, human_bytes(key.bytes), sum.calls, sum.seconds * 1e3,
+                        sum.seconds * 1e6 / static_cast<double>(sum.calls),
+                        key.passed_on ? "passed on: " : "", key.algorithm);
+  }
+  if (sums_.empty()) text += "# none\n";
+  return text;
+}
+
+}  // namespace baton::pmpi
