@@ -44,8 +44,7 @@ std::string Stats::text() const {
       "{:>10}{:>12}{:>13}  {}\n",
       "# function", "ranks", "up to", "calls", "total ms", "us per call", "algorithm");
   for (const auto& [key, sum] : sums_) {
-    text += fmt::format("{:<26}{:>6}{:>11}{:>10}{:>12.3f}{:>13.2f}  {}{}\n",
-                        name_of(key),
+    text += fmt::format("{:<26}{:>6}{:>11}{:>10}{:>12.3f}{:>13.2f}  {}{}\n", name_of(key),
                         key.ranks, human_bytes(key.bytes), sum.calls, sum.seconds * 1e3,
                         sum.seconds * 1e6 / static_cast<double>(sum.calls),
                         key.passed_on ? "passed on: " : "", key.algorithm);

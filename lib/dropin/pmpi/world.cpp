@@ -36,26 +36,25 @@ int making(MPI_Comm from, MPI_Comm* made, const Make& make) {
 /// Two duplications under way, of the program's communicator and of its private one.
 class PendingDuplicate final : public Pending {
  public:
-  PendingDuplicate(std::shared_ptr<Group> parent, MPI_Comm* made)
-      : parent_(std::move(parent)), made_(made) {}
+  explicit PendingDuplicate(std::shared_ptr<Group> parent) : parent_(std::move(parent)) {}
 
-  int start(MPI_Comm comm) {
-    const int code = PMPI_Comm_idup(comm, made_, &requests_[0]);
+  int start(MPI_Comm comm, MPI_Comm* made) {
+    const int code = PMPI_Comm_idup(comm, made, &requests_[0]);
     if (code != MPI_SUCCESS) return code;
+    made_ = *made;  // the handle is there at once, the communicator later
     return PMPI_Comm_idup(parent_->own, &own_, &requests_[1]);
   }
   bool complete(int& code) override {
     int over = 0;
     code = PMPI_Testall(2, requests_, &over, MPI_STATUSES_IGNORE);
     if (over == 0 && code == MPI_SUCCESS) return false;
-    if (code == MPI_SUCCESS) DropIn::now()->attach(*made_, own_, *parent_);
+    if (code == MPI_SUCCESS) DropIn::now()->attach(made_, own_, *parent_);
     return true;
   }
 
  private:
   const std::shared_ptr<Group> parent_;
-  MPI_Comm* const made_;
-  MPI_Comm own_ = MPI_COMM_NULL;
+  MPI_Comm made_ = MPI_COMM_NULL, own_ = MPI_COMM_NULL;
   MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 };
 
@@ -133,8 +132,8 @@ int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
   DropIn* const drop_in = DropIn::now();
   const auto* const parent = drop_in ? drop_in->group(comm) : nullptr;
   if (!parent) return PMPI_Comm_idup(comm, made, request);
-  auto pending = std::make_unique<PendingDuplicate>(*parent, made);
-  const int code = pending->start(comm);
+  auto pending = std::make_unique<PendingDuplicate>(*parent);
+  const int code = pending->start(comm, made);
   return code != MPI_SUCCESS ? code : drop_in->add(std::move(pending), request);
 }
 
