@@ -111,7 +111,7 @@ void DropIn::open() {
   PMPI_Query_thread(&level);
   self->threads_ = level == MPI_THREAD_MULTIPLE;
   self->crowded_ = cores_are_shared();
-  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &self->keyval_, self);
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, drop_group, &self->keyval_, self);
   try {
     self->attach(MPI_COMM_WORLD, nullptr);
     const auto* const world = self->group(MPI_COMM_WORLD);
@@ -140,6 +140,8 @@ void DropIn::close() {
 
 DropIn::~DropIn() {
   pending_.clear();
+  windows_.clear();
+  files_.clear();
   datatypes_.reset();
   PMPI_Comm_delete_attr(MPI_COMM_SELF, keyval_);
   PMPI_Comm_delete_attr(MPI_COMM_WORLD, keyval_);
@@ -148,7 +150,7 @@ DropIn::~DropIn() {
 
 // --- communicators -----------------------------------------------------------------------------
 
-int DropIn::forget(MPI_Comm, int, void* group, void*) {
+int DropIn::drop_group(MPI_Comm, int, void* group, void*) {
   delete static_cast<std::shared_ptr<Group>*>(group);
   return MPI_SUCCESS;
 }
@@ -199,6 +201,23 @@ void DropIn::attach(MPI_Comm comm, MPI_Comm own, const Group& like) {
   auto transport = mpi_transport_like(like.communicator.transport(), own);
   hang(comm,
        std::make_shared<Group>(own, Communicator(std::move(transport), like.communicator), &like));
+}
+
+void DropIn::remember(MPI_Win win, std::shared_ptr<Group> group) {
+  const std::lock_guard lock(uses_mutex_);
+  windows_[win] = std::move(group);
+}
+void DropIn::remember(MPI_File file, std::shared_ptr<Group> group) {
+  const std::lock_guard lock(uses_mutex_);
+  files_[file] = std::move(group);
+}
+void DropIn::forget(MPI_Win win) {
+  const std::lock_guard lock(uses_mutex_);
+  windows_.erase(win);
+}
+void DropIn::forget(MPI_File file) {
+  const std::lock_guard lock(uses_mutex_);
+  files_.erase(file);
 }
 
 // --- operations under way ----------------------------------------------------------------------

@@ -54,6 +54,14 @@ class DropIn {
   /// Sends nothing.
   void attach(MPI_Comm comm, MPI_Comm own, const Group& like);
 
+  /// The group of a window or a file, from where it is made to where it is freed.
+  void remember(MPI_Win win, std::shared_ptr<Group> group);
+  void remember(MPI_File file, std::shared_ptr<Group> group);
+  std::shared_ptr<Group> group_of(MPI_Win win) { return found(windows_, win); }
+  std::shared_ptr<Group> group_of(MPI_File file) { return found(files_, file); }
+  void forget(MPI_Win win);
+  void forget(MPI_File file);
+
   // --- operations under way ------------------------------------------------------------------
 
   /// Whether a call that waits must advance operations meanwhile.
@@ -83,9 +91,17 @@ class DropIn {
  private:
   explicit DropIn(const Settings& settings) : settings_(settings) {}
   ~DropIn();
-  static int forget(MPI_Comm comm, int keyval, void* group, void* self);
+  static int drop_group(MPI_Comm comm, int keyval, void* group, void* self);
   void hang(MPI_Comm comm, std::shared_ptr<Group> group);
 
+  template <class Handle>
+  using Groups = std::unordered_map<Handle, std::shared_ptr<Group>>;
+  template <class Handle>
+  std::shared_ptr<Group> found(const Groups<Handle>& groups, Handle handle) {
+    const std::lock_guard lock(uses_mutex_);
+    const auto entry = groups.find(handle);
+    return entry != groups.end() ? entry->second : nullptr;
+  }
   struct Uses {
     int count = 0;
     bool freed = false;
@@ -104,6 +120,8 @@ class DropIn {
   std::mutex uses_mutex_;
   std::unordered_map<MPI_Op, Uses> op_uses_;
   std::unordered_map<MPI_Datatype, Uses> type_uses_;
+  Groups<MPI_Win> windows_;
+  Groups<MPI_File> files_;
 };
 
 /// How to wait: poll briefly, then leave the core to others, and sleep where ranks share it.

@@ -26,6 +26,7 @@ inline int wait_for(DropIn& drop_in, MPI_Request& request, MPI_Status* status) {
 
 /// Returns when all ranks of `comm`, which may be an intercommunicator, have called it: what blocks
 /// next among them waits for nobody that waits for operations of ours.
-void gather_up(DropIn& drop_in, MPI_Comm comm);
+void meet(DropIn& drop_in, MPI_Comm comm);
+void meet(DropIn& drop_in, const Group& group);
 
 }  // namespace baton::pmpi

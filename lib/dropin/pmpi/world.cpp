@@ -27,7 +27,7 @@ template <class Make>
 int making(MPI_Comm from, MPI_Comm* made, const Make& make) {
   DropIn* const drop_in = DropIn::now();
   if (!drop_in) return make();
-  gather_up(*drop_in, from);
+  meet(*drop_in, from);
   const int code = make();
   if (code == MPI_SUCCESS && *made != MPI_COMM_NULL) drop_in->attach(*made, group_of(from));
   return code;
@@ -60,7 +60,7 @@ class PendingDuplicate final : public Pending {
 
 /// A barrier among `members` by messages on a private communicator that they share, with a tag that
 /// no collective of ours has.
-void gather_up(DropIn& drop_in, const Group& shared, MPI_Group members, int tag) {
+void meet(DropIn& drop_in, const Group& shared, MPI_Group members, int tag) {
   int rank = MPI_UNDEFINED, size = 0;
   PMPI_Group_rank(members, &rank);
   PMPI_Group_size(members, &size);
@@ -88,20 +88,23 @@ void gather_up(DropIn& drop_in, const Group& shared, MPI_Group members, int tag)
 
 namespace baton::pmpi {
 
-void gather_up(DropIn& drop_in, MPI_Comm comm) {
+void meet(DropIn& drop_in, MPI_Comm comm) {
   int inter = 0;
   if (!drop_in.can_be_pending() || comm == MPI_COMM_NULL ||
       PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS)
     return;
-  if (const Group* const group = inter == 0 ? group_of(comm) : nullptr) {
-    MPI_Group members = MPI_GROUP_NULL;
-    PMPI_Comm_group(comm, &members);
-    ::gather_up(drop_in, *group, members, 0);
-    PMPI_Group_free(&members);
-    return;
-  }
+  if (const Group* const group = inter == 0 ? group_of(comm) : nullptr)
+    return meet(drop_in, *group);
   MPI_Request request = MPI_REQUEST_NULL;
   if (PMPI_Ibarrier(comm, &request) == MPI_SUCCESS) wait_for(drop_in, request, MPI_STATUS_IGNORE);
+}
+
+void meet(DropIn& drop_in, const Group& group) {
+  if (!drop_in.can_be_pending()) return;
+  MPI_Group members = MPI_GROUP_NULL;
+  PMPI_Comm_group(group.own, &members);
+  ::meet(drop_in, group, members, 0);
+  PMPI_Group_free(&members);
 }
 
 }  // namespace baton::pmpi
@@ -115,7 +118,7 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
 }
 
 int MPI_Finalize() {
-  if (DropIn* const drop_in = DropIn::now()) gather_up(*drop_in, MPI_COMM_WORLD);
+  if (DropIn* const drop_in = DropIn::now()) meet(*drop_in, MPI_COMM_WORLD);
   DropIn::close();
   return PMPI_Finalize();
 }
@@ -152,7 +155,7 @@ int MPI_Comm_create(MPI_Comm comm, MPI_Group members, MPI_Comm* made) {
 int MPI_Comm_create_group(MPI_Comm comm, MPI_Group members, int tag, MPI_Comm* made) {
   DropIn* const drop_in = DropIn::now();
   const Group* const shared = group_of(comm);
-  if (shared && drop_in->can_be_pending()) ::gather_up(*drop_in, *shared, members, tag);
+  if (shared && drop_in->can_be_pending()) ::meet(*drop_in, *shared, members, tag);
   const int code = PMPI_Comm_create_group(comm, members, tag, made);
   if (drop_in && code == MPI_SUCCESS) drop_in->attach(*made, shared);
   return code;
@@ -199,7 +202,7 @@ int MPI_Intercomm_create(MPI_Comm comm, int leader, MPI_Comm peer_comm, int remo
   DropIn* const drop_in = DropIn::now();
   if (drop_in && drop_in->can_be_pending()) {
     // Both groups are here before any of their ranks blocks.
-    gather_up(*drop_in, comm);
+    meet(*drop_in, comm);
     int rank = 0;
     PMPI_Comm_rank(comm, &rank);
     if (rank == leader) {
@@ -208,7 +211,7 @@ int MPI_Intercomm_create(MPI_Comm comm, int leader, MPI_Comm peer_comm, int remo
       PMPI_Isend(nullptr, 0, MPI_BYTE, remote_leader, tag, peer_comm, &requests[1]);
       for (MPI_Request& request : requests) wait_for(*drop_in, request, MPI_STATUS_IGNORE);
     }
-    gather_up(*drop_in, comm);
+    meet(*drop_in, comm);
   }
   return PMPI_Intercomm_create(comm, leader, peer_comm, remote_leader, tag, made);
 }
@@ -218,7 +221,7 @@ int MPI_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm* made) {
 }
 
 int MPI_Comm_disconnect(MPI_Comm* comm) {
-  if (DropIn* const drop_in = DropIn::now()) gather_up(*drop_in, *comm);
+  if (DropIn* const drop_in = DropIn::now()) meet(*drop_in, *comm);
   return PMPI_Comm_disconnect(comm);
 }
 
