@@ -103,6 +103,8 @@ class Communicator {
   const Options& options() const;
   const Registry& registry() const;
   Transport& transport() const;
+  /// Which ranks share a host; null: all do.
+  const std::shared_ptr<const Hosts>& hosts() const;
 
   /// The communicator of the ranks that give the same color, ordered by key, then by rank. A
   /// negative color gives an empty one (`!valid()`), of which nothing may be asked. Collective.

@@ -31,8 +31,8 @@ std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator);
 /// the transport.
 std::unique_ptr<Transport> mpi_transport_over(MPI_Comm own);
 
-/// As mpi_transport_over(), for the ranks of `like`, an MPI transport, in the same order. Sends
-/// nothing.
-std::unique_ptr<Transport> mpi_transport_like(const Transport& like, MPI_Comm own);
+/// As mpi_transport_over(), where all ranks of `own` are also ranks of `whole`, an MPI transport.
+/// Sends nothing.
+std::unique_ptr<Transport> mpi_transport_within(const Transport& whole, MPI_Comm own);
 
 }  // namespace baton

@@ -18,10 +18,12 @@ struct ThreadOptions {
   /// Messages of at most this many bytes are copied at once and complete without their receiver, as
   /// long as the sender has a free buffer: it has 64.
   std::size_t eager_bytes = 4096;
+  /// Not empty: says of each rank which host it is on, as if threads were on several.
+  std::vector<int> hosts = {};
 };
 
 /// Transports of `size` ranks in one process, in rank order; each is used by its own thread. Throws
-/// Error(invalid_argument) if size is less than 1.
+/// Error(invalid_argument) if size is less than 1, or `hosts` has another number of ranks.
 std::vector<std::unique_ptr<Transport>> thread_transports(int size, const ThreadOptions& = {});
 
 /// Runs `body` on `size` threads, each with its rank's transport, and returns when all have

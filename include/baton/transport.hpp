@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace baton {
@@ -35,6 +36,9 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual Capabilities capabilities() const = 0;
+  /// The host of each rank, the same on all ranks: hosts are numbered in the order of their lowest
+  /// ranks. Empty: all ranks share one.
+  virtual std::span<const int> hosts() const { return {}; }
 
   /// Starts to send `bytes` bytes; the buffer is read until test() returns true.
   virtual void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) = 0;

@@ -14,8 +14,8 @@ namespace baton::cli {
 namespace {
 
 struct ExplainOptions {
-  std::string collective, algorithm, schedule, format, op = "sum";
-  int ranks = 4, rank = -1, root = 0;
+  std::string collective, algorithm, schedule, format, hosts, op = "sum";
+  int ranks = 0, rank = -1, root = 0;
   std::int64_t count = -1, segment = 0;
   bool in_place = false, every_step = false, json = false;
   std::vector<double> values;
@@ -28,7 +28,16 @@ struct ExplainOptions {
 Problem problem_of(const ExplainOptions& options, Collective collective) {
   Problem p;
   p.collective = collective;
-  p.size = options.ranks;
+  p.size = options.ranks > 0 ? options.ranks : 4;
+  if (!options.hosts.empty()) {
+    const Hosts hosts = parse_hosts(options.hosts);
+    if (options.ranks > 0 && hosts.size() != options.ranks) {
+      refuse(fmt::format("--hosts: expected the hosts of {} ranks, found those of {}",
+                         options.ranks, hosts.size()));
+    }
+    p.size = hosts.size();
+    p.hosts = grouped(hosts.of());
+  }
   if (options.root >= p.size) {
     refuse(fmt::format("expected a root from 0 to {}, found {}", p.size - 1, options.root));
   }
@@ -147,6 +156,9 @@ void add_explain(CLI::App& app, Command& command) {
   auto* ranks = sub->add_option("--ranks", options->ranks, "number of ranks (default 4)")
                     ->type_name("P")
                     ->check(whole_number(1, 4096));
+  sub->add_option("--hosts", options->hosts,
+                  "2x4: 2 hosts of 4 ranks each; 0,1,0,1: the host of each rank (default: one)")
+      ->type_name("HOSTS");
   sub->add_option("--rank", options->rank, "only this rank's schedule")
       ->type_name("R")
       ->check(whole_number(0, 4095));

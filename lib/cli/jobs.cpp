@@ -145,6 +145,10 @@ void add_run_options(CLI::App& sub, RunOptions& options) {
   sub.add_option("--delays", options.delays, "delay messages at random, by this seed; threads only")
       ->type_name("SEED")
       ->check(whole_number(0, INT64_MAX));
+  sub.add_option("--hosts", options.hosts,
+                 "threads as if on several hosts: 2x4 is 2 hosts of 4 ranks each, 0,1,0,1 the host\n"
+                 "of each rank")
+      ->type_name("HOSTS");
   sub.add_option("--prove", options.prove, "first prove these algorithms for 1 to N ranks")
       ->type_name("N")
       ->check(whole_number(1, 4096));
@@ -153,22 +157,40 @@ void add_run_options(CLI::App& sub, RunOptions& options) {
 }
 
 int ranks_for(const RunOptions& options, int launched) {
-  int ranks = launched > 0 ? launched : options.ranks > 0 ? options.ranks : 4;
+  int ranks = launched > 0 ? launched : options.ranks;
   if (launched > 0 && options.ranks > 0 && options.ranks != launched) {
     refuse(fmt::format("--ranks: expected the {} ranks of the launcher, found {}", launched,
                        options.ranks));
   }
-  if (launched > 0 && options.delays != 0) {
-    refuse("--delays: expected ranks that are threads, found processes of MPI");
+  if (launched > 0 && (options.delays != 0 || !options.hosts.empty())) {
+    refuse(fmt::format("--{}: expected ranks that are threads, found processes of MPI",
+                       options.delays != 0 ? "delays" : "hosts"));
   }
-  if (options.schedule.empty()) return ranks;
-  const int size = schedules_of(options).at(0).size();
-  if (launched == 0 && options.ranks == 0) return size;
-  if (ranks != size) {
-    refuse(fmt::format("{}: expected a schedule for {} ranks, found one for {}", options.schedule,
-                       ranks, size));
+  if (!options.hosts.empty()) {
+    const int size = parse_hosts(options.hosts).size();
+    if (ranks > 0 && ranks != size) {
+      refuse(fmt::format("--hosts: expected the hosts of {} ranks, found those of {}", ranks, size));
+    }
+    ranks = size;
   }
-  return ranks;
+  if (!options.schedule.empty()) {
+    const int size = schedules_of(options).at(0).size();
+    if (ranks > 0 && ranks != size) {
+      refuse(fmt::format("{}: expected a schedule for {} ranks, found one for {}", options.schedule,
+                         ranks, size));
+    }
+    ranks = size;
+  }
+  return ranks > 0 ? ranks : 4;
+}
+
+ThreadOptions thread_options(const RunOptions& options) {
+  ThreadOptions threads;
+  threads.seed = options.delays;
+  if (options.hosts.empty()) return threads;
+  const Hosts hosts = parse_hosts(options.hosts);
+  threads.hosts.assign(hosts.of().begin(), hosts.of().end());
+  return threads;
 }
 
 std::int64_t segment_of(const RunOptions& options) {

@@ -13,7 +13,7 @@ namespace baton::cli {
 /// The command line of `baton run`.
 struct RunOptions {
   std::string collective;  ///< empty: all_reduce, or each line's own of a workload
-  std::string bytes = "8:64M", type, op, segment, schedule;
+  std::string bytes = "8:64M", type, op, segment, schedule, hosts;
   std::vector<std::string> workloads;
   MeasureOptions measure;
   int ranks = 0, root = 0, prove = 0;
@@ -27,6 +27,9 @@ void add_run_options(CLI::App& sub, RunOptions& options);
 /// The number of ranks to run with; `launched` is the launcher's, or 0. Throws
 /// Error(invalid_argument) where the two differ.
 int ranks_for(const RunOptions& options, int launched);
+
+/// How threads are to behave. Throws Error(invalid_argument).
+ThreadOptions thread_options(const RunOptions& options);
 
 /// --segment in bytes; -1 if it is absent. Throws Error(invalid_argument).
 std::int64_t segment_of(const RunOptions& options);

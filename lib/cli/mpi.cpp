@@ -67,7 +67,7 @@ class MpiSession final : public Session {
     if (const auto tab = version.find('\t'); tab != std::string::npos) version[tab] = ' ';
     return version;
   }
-  void run(int, std::uint64_t, const std::function<void(World&)>& body) override {
+  void run(int, const ThreadOptions&, const std::function<void(World&)>& body) override {
     MpiWorld world;
     body(world);
   }

@@ -32,12 +32,16 @@ struct Outcome {
 class Runner {
  public:
   Runner(World& world, const RunOptions& options, const Options& library,
-         const std::vector<Job>& jobs)
+         std::vector<Job> jobs)
       : world_(world),
         options_(options),
         communicator_(world.transport(), library),
-        jobs_(jobs),
-        speaks_(world.rank() == 0) {}
+        jobs_(std::move(jobs)),
+        speaks_(world.rank() == 0) {
+    for (Job& job : jobs_) {
+      for (Exercise& exercise : job.exercises) exercise.problem.hosts = communicator_.hosts();
+    }
+  }
 
   /// `head` stands above the first row.
   Outcome run(const Table& table, std::string head) {
@@ -144,7 +148,7 @@ class Runner {
   World& world_;
   const RunOptions& options_;
   Communicator communicator_;
-  const std::vector<Job>& jobs_;
+  std::vector<Job> jobs_;
   bool speaks_;
   std::vector<std::vector<std::string>> names_;  // of each job's algorithms
   std::int64_t total_ = 0, done_ = 0;
@@ -233,10 +237,12 @@ struct Task {
       : ranks(ranks_for(options, launched)),
         jobs(jobs_for(options, ranks)),
         library(library_options(options)),
+        threads(thread_options(options)),
         table(columns_for(options, jobs, launched > 0)) {}
   int ranks;
   std::vector<Job> jobs;
   Options library;
+  ThreadOptions threads;
   Table table;
 };
 
@@ -248,7 +254,7 @@ int run(RunOptions options, Session& session) {
     task.emplace(options, session.ranks());
   };
   if (built_in) {  // processes may be on hosts that differ in files and environment
-    session.run(0, 0, [&](World& world) { world.together(prepare); });
+    session.run(0, {}, [&](World& world) { world.together(prepare); });
   } else {
     prepare();
   }
@@ -256,7 +262,7 @@ int run(RunOptions options, Session& session) {
 
   const std::string head = head_of(task->table, session, task->ranks, built_in);
   Outcome outcome;
-  session.run(task->ranks, options.delays, [&](World& world) {
+  session.run(task->ranks, task->threads, [&](World& world) {
     Outcome own = Runner(world, options, task->library, task->jobs).run(task->table, head);
     if (world.rank() == session.rank()) outcome = std::move(own);
   });

@@ -68,10 +68,9 @@ class ThreadSession final : public Session {
   int rank() const override { return 0; }
   int ranks() const override { return 0; }
   std::string transport() const override { return "threads"; }
-  void run(int ranks, std::uint64_t delays, const std::function<void(World&)>& body) override {
+  void run(int ranks, const ThreadOptions& options,
+           const std::function<void(World&)>& body) override {
     Meeting meeting(ranks);
-    ThreadOptions options;
-    options.seed = delays;
     run_threads(
         ranks,
         [&](std::unique_ptr<Transport> transport) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "baton/thread.hpp"
 #include "baton/transport.hpp"
 #include "exercise.hpp"
 
@@ -56,8 +57,9 @@ class Session {
   virtual int ranks() const = 0;
   /// "threads", "Open MPI v4.1.4"
   virtual std::string transport() const = 0;
-  /// Calls body(world) on every rank. `delays` seeds random delays; 0: none.
-  virtual void run(int ranks, std::uint64_t delays, const std::function<void(World&)>& body) = 0;
+  /// Calls body(world) on every rank. Ranks and `options` are those of threads only.
+  virtual void run(int ranks, const ThreadOptions& options,
+                   const std::function<void(World&)>& body) = 0;
 
   /// Of MPI if a launcher of MPI has started this process. Throws Error(unsupported) where that is
   /// so and this program has no MPI, or another one than the launcher.

@@ -53,6 +53,7 @@ int Communicator::size() const { return state_->size; }
 const Options& Communicator::options() const { return state_->options; }
 const Registry& Communicator::registry() const { return *state_->registry; }
 Transport& Communicator::transport() const { return *state_->transport; }
+const std::shared_ptr<const Hosts>& Communicator::hosts() const { return state_->hosts; }
 
 Communicator Communicator::split(int color, int key) {
   const InUse in_use(*state_->busy);
@@ -124,7 +125,7 @@ void Communicator::run(const Schedule& schedule, ConstData input, Data output, O
 Schedule Communicator::schedule(const Call& call) {
   const InUse in_use(*state_->busy);
   state_->arguments.bind(call, state_->rank, state_->size);
-  const Problem problem = state_->arguments.problem(state_->rank, state_->size);
+  const Problem problem = state_->problem();
   Selection selected = state_->selection(problem, call.choice);
   if (!selected.algorithm->pipelined) selected.segment = 0;
   return scheduled(selected, problem, state_->arguments.element_bytes);

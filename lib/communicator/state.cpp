@@ -16,6 +16,7 @@ Communicator::State::State(std::unique_ptr<Transport> made, Options given,
       family(std::move(shared)),
       rank(transport->rank()),
       size(transport->size()),
+      hosts(grouped(transport->hosts())),
       operation_tags((transport->capabilities().tags - user_tags) / lanes),
       busy(transport->capabilities().concurrent ? &own_busy : &family->busy),
       plans(static_cast<std::size_t>(options.plans)) {
@@ -31,6 +32,12 @@ void Communicator::State::require_usable() const {
       fmt::format("expected a usable communicator, found one that failed earlier: {}", broken));
   error.rank = rank;
   throw error;
+}
+
+Problem Communicator::State::problem() const {
+  Problem problem = arguments.problem(rank, size);
+  problem.hosts = hosts;
+  return problem;
 }
 
 Selection Communicator::State::selection(const Problem& problem, const Choice& choice) const {
@@ -62,7 +69,7 @@ CachedPlan& Communicator::State::cached_plan(const Choice& choice) {
   if (!choice.algorithm.empty()) key.add_all(choice.algorithm);
   if (choice.segment >= 0) key.add(choice.segment);
   if (CachedPlan* found = plans.find(key)) return *found;
-  const Problem problem = arguments.problem(rank, size);
+  const Problem problem = this->problem();
   const std::size_t bytes = arguments.element_bytes;
   const Selection selected = selection(problem, choice);
   auto plan = std::make_shared<const Plan>(scheduled(selected, problem, bytes), bytes,

@@ -186,6 +186,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::shared_ptr<Family> family;
   NetworkParameters network;
   int rank, size;
+  std::shared_ptr<const Hosts> hosts;  ///< never changes, so it is no part of a plan's key
   int operation_tags;  ///< operations that can be told apart by tag
   UseFlag own_busy;
   UseFlag* busy;  ///< own_busy, or the family's
@@ -222,6 +223,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   [[noreturn]] void fail(Operation& operation);
   void require_usable() const;
 
+  /// The problem of the call being made.
+  Problem problem() const;
   Selection selection(const Problem& problem, const Choice& choice) const;
   CachedPlan& cached_plan(const Choice& choice);
   CachedPlan& keep(std::unique_ptr<CachedPlan> plan);

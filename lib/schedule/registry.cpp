@@ -44,6 +44,10 @@ std::string refusal(const Algorithm& algorithm, const Problem& problem) {
   if (reducing(problem.collective) && !problem.commutative && !algorithm.ordered) {
     return "does not keep rank order, found an operation that does not commute";
   }
+  if (algorithm.hierarchical) {
+    if (!problem.hosts) return "needs ranks on several hosts, found one host";
+    if (problem.hosts->largest() == 1) return "needs ranks that share a host, found none";
+  }
   return algorithm.refuses ? algorithm.refuses(problem) : std::string();
 }
 

@@ -232,3 +232,40 @@ TEST_CASE("a schedule is a value: equal problems give equal schedules") {
     CHECK((algorithm.collective == Collective::barrier || a != algorithm.generate(p)));
   }
 }
+
+TEST_CASE("a group's collective, embedded") {
+  // Ranks 3 and 1 of 4 add up the middle of their vectors; the others have nothing to do.
+  Problem p = support::problem(Collective::all_reduce, 4, 3, 6);
+  Problem group = support::problem(Collective::all_reduce, 2, 0, 2, true);
+  group.average = p.average = true;
+  ScheduleBuilder pair(group), builder(p);
+  const Region all = pair.work();
+  pair.send(1, all);
+  pair.recv_reduce(1, all);
+  pair.end_round();
+  const Region spare = pair.scratch(2);
+  pair.copy(spare, all);
+  pair.reduced(all);
+
+  builder.scratch(5);
+  builder.end_round();
+  const int ranks[] = {3, 1};
+  const auto work = [&](std::int64_t offset) { return contiguous(Buffer::work, offset, 1); };
+  builder.embed(pair.finish(), ranks, {}, {work(4), work(2)});
+  CHECK(builder.round() == 3);
+  builder.send(0, builder.work());
+  const Schedule schedule = builder.finish("embedded");
+  CHECK(support::steps(schedule) ==
+        "send input[4:1], input[2:1] to 1\n"
+        "recv slot[0:2] from 1\n"
+        "fold output[4:1], output[2:1] = input[4:1], input[2:1] + slot[0:2]\n"
+        "copy scratch[5:2] = output[4:1], output[2:1]\n"
+        "finish output[4:1], output[2:1]\n"
+        "send input[0:2], output[2:1], input[3:1], output[4:1], input[5:1] to 0\n"
+        "copy output[0:2] = input[0:2]\n"
+        "copy output[3:1] = input[3:1]\n"
+        "copy output[5:1] = input[5:1]");
+  CHECK(schedule.steps()[0].round == 1);
+  CHECK(schedule.steps()[4].round == 2);
+  CHECK(schedule.header().scratch == 7);
+}

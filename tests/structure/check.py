@@ -20,7 +20,7 @@ from pathlib import Path
 # as written, quotes or angle brackets included. `<\w+>` is the standard library.
 STANDARD = r"<\w+>"
 INCLUDES = [
-    (r"algorithms/.*", rf'{STANDARD}|"baton/schedule\.hpp"'),
+    (r"algorithms/.*", rf'{STANDARD}|"baton/schedule\.hpp"|"\w+\.hpp"'),
     (r"include/baton/mpi\.hpp", rf'{STANDARD}|"baton/[\w/]+\.hpp"|<mpi\.h>'),
     (r"include/.*", rf'{STANDARD}|"baton/[\w/]+\.hpp"'),
 ]

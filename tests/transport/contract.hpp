@@ -360,6 +360,27 @@ inline void split(Transport& t) {
   }
 }
 
+/// Hosts are numbered by first appearance, and a part's are those of its ranks.
+inline void hosts(Transport& t) {
+  const auto hosts = t.hosts();
+  if (!hosts.empty()) REQUIRE(hosts.size() == static_cast<std::size_t>(t.size()));
+  int next = 0;
+  for (const int host : hosts) {
+    CHECK(host >= 0);
+    CHECK(host <= next);
+    next = std::max(next, host + 1);
+  }
+  const auto reverse = t.split(0, -t.rank());
+  const auto others = reverse->hosts();
+  REQUIRE(others.size() == hosts.size());
+  for (std::size_t a = 0; a < hosts.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      const std::size_t last = hosts.size() - 1;
+      CHECK((hosts[a] == hosts[b]) == (others[last - a] == others[last - b]));
+    }
+  }
+}
+
 inline void everything(Transport& t, bool exact_lengths) {
   CHECK(t.rank() >= 0);
   CHECK(t.rank() < t.size());
@@ -375,6 +396,7 @@ inline void everything(Transport& t, bool exact_lengths) {
   meet(t);
   traffic(t, 6, 1);
   split(t);
+  hosts(t);
   traffic(t, 6, 2);
 }
 

@@ -27,6 +27,12 @@ TEST_CASE("mpi transport: keeps the contract") {
   contract::traffic(*t, 40, 3);
 }
 
+TEST_CASE("mpi transport: ranks of one machine with one name share a host") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  REQUIRE(t->hosts().size() == static_cast<std::size_t>(t->size()));
+  CHECK(std::ranges::all_of(t->hosts(), [](int host) { return host == 0; }));
+}
+
 TEST_CASE("mpi transport: several on one communicator do not meet") {
   const auto a = mpi_transport(MPI_COMM_WORLD);
   const auto b = mpi_transport(MPI_COMM_WORLD);

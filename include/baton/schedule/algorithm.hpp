@@ -39,6 +39,9 @@ struct Algorithm {
   bool uneven = false;     ///< takes uneven counts
   bool ordered = false;    ///< keeps rank order, so serves operations that do not commute
   bool pipelined = false;  ///< pipelined by structure: takes problem.blocks instead of segments
+  /// Treats ranks of one host apart from others: serves ranks on several hosts, some of which share
+  /// one.
+  bool hierarchical = false;
   std::string rounds;      ///< formula, for readers
   std::string volume;      ///< elements sent per rank, formula, for readers
   std::string source;      ///< where it was published

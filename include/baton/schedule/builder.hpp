@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "baton/schedule/step.hpp"
 
@@ -98,6 +99,13 @@ class ScheduleBuilder {
   /// cheapest: before finished chunks are passed on.
   void reduced(const Region& region);
   void reduced(const Regions& regions);
+
+  /// Appends the steps of `part`, the schedule of this rank in a collective of some of the ranks:
+  /// its rank i is `ranks[i]` here, its buffers are `input` and `output` in packed order (a buffer
+  /// that it has not: none), and its scratch is new scratch. What it finishes is divided by the
+  /// number of ranks here. So schedules are put together from others.
+  void embed(const Schedule& part, std::span<const int> ranks, const Regions& input,
+             const Regions& output);
 
   /// The following steps belong to this lane (0 to 7).
   void lane(int lane);

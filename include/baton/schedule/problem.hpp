@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "baton/schedule/hosts.hpp"
+
 namespace baton {
 
 enum class Collective : std::uint8_t {
@@ -83,6 +85,9 @@ struct Problem {
   /// blocks.
   std::shared_ptr<const Blocks> input_blocks;
   std::shared_ptr<const Blocks> output_blocks;
+
+  /// Which ranks share a host, equal on all ranks. Null: all do.
+  std::shared_ptr<const Hosts> hosts;
 
   /// Whether input and output are one buffer on this rank. Then only one of the two is named in its
   /// schedule: the input for scatter and reduce_scatter, the output for the others.

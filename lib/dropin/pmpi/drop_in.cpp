@@ -189,7 +189,8 @@ void DropIn::attach(MPI_Comm comm, const Group* like) {
       return;
     }
   }
-  auto transport = mpi_transport_over(own);
+  auto transport = like ? mpi_transport_within(like->communicator.transport(), own)
+                        : mpi_transport_over(own);
   hang(comm, std::make_shared<Group>(
                  own,
                  like ? Communicator(std::move(transport), like->communicator)
@@ -198,7 +199,7 @@ void DropIn::attach(MPI_Comm comm, const Group* like) {
 }
 
 void DropIn::attach(MPI_Comm comm, MPI_Comm own, const Group& like) {
-  auto transport = mpi_transport_like(like.communicator.transport(), own);
+  auto transport = mpi_transport_within(like.communicator.transport(), own);
   hang(comm,
        std::make_shared<Group>(own, Communicator(std::move(transport), like.communicator), &like));
 }

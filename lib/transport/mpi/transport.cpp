@@ -1,16 +1,20 @@
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <limits>
+#include <numeric>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "baton/error.hpp"
 #include "baton/mpi.hpp"
+#include "baton/schedule/hosts.hpp"
 #include "check.hpp"
 #include "message.hpp"
+#include "places.hpp"
 
 namespace baton {
 namespace {
@@ -19,10 +23,15 @@ using namespace mpi;
 
 class MpiTransport final : public Transport {
  public:
-  /// Takes over `communicator`, which must be nobody else's. `crowded`: this host has more ranks
-  /// than cores.
-  MpiTransport(MPI_Comm communicator, bool crowded)
-      : communicator_(communicator), crowded_(crowded) {
+  /// Takes over `communicator`, which must be nobody else's, and finds out who is where.
+  explicit MpiTransport(MPI_Comm communicator) : MpiTransport(communicator, {}, false) {
+    const auto places = gathered_places(communicator_);
+    hosts_ = hosts_in(places);
+    crowded_ = crowded(places, rank_);
+  }
+  /// The same, known beforehand. `crowded`: this machine has more ranks than cores.
+  MpiTransport(MPI_Comm communicator, std::vector<int> hosts, bool crowded)
+      : communicator_(communicator), hosts_(std::move(hosts)), crowded_(crowded) {
     check(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(communicator_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(communicator_, &size_), "MPI_Comm_size", rank_);
@@ -35,7 +44,6 @@ class MpiTransport final : public Transport {
     if (MPI_Comm_free(&communicator_) != MPI_SUCCESS) communicator_ = MPI_COMM_NULL;
   }
 
-  bool crowded() const { return crowded_; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
@@ -51,6 +59,8 @@ class MpiTransport final : public Transport {
             .concurrent = level == MPI_THREAD_MULTIPLE,
             .cancels = false};  // of sends, MPI promises nothing
   }
+
+  std::span<const int> hosts() const override { return hosts_; }
 
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
     auto& send = *new (message.state) Pending{MPI_REQUEST_NULL, peer, false, bytes};
@@ -130,10 +140,32 @@ class MpiTransport final : public Transport {
     check(MPI_Comm_split(communicator_, color < 0 ? MPI_UNDEFINED : color, key, &part),
           "MPI_Comm_split", rank_);
     if (part == MPI_COMM_NULL) return nullptr;
-    return std::make_unique<MpiTransport>(part, crowded_);
+    return of_part(part);
+  }
+
+  /// Takes over `part`, whose ranks are some of this transport's.
+  std::unique_ptr<MpiTransport> of_part(MPI_Comm part) const {
+    return std::make_unique<MpiTransport>(part, hosts_of_part(part), crowded_);
   }
 
  private:
+  std::vector<int> hosts_of_part(MPI_Comm part) const {
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    check(MPI_Comm_group(communicator_, &all), "MPI_Comm_group", rank_);
+    check(MPI_Comm_group(part, &some), "MPI_Comm_group", rank_);
+    int size = 0;
+    check(MPI_Group_size(some, &size), "MPI_Group_size", rank_);
+    std::vector<int> ranks(static_cast<std::size_t>(size)), from(ranks.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    check(MPI_Group_translate_ranks(some, size, ranks.data(), all, from.data()),
+          "MPI_Group_translate_ranks", rank_);
+    check(MPI_Group_free(&all), "MPI_Group_free", rank_);
+    check(MPI_Group_free(&some), "MPI_Group_free", rank_);
+    for (int& rank : from) rank = hosts_[static_cast<std::size_t>(rank)];
+    const Hosts hosts(from);
+    return {hosts.of().begin(), hosts.of().end()};
+  }
+
   static std::size_t length(const MPI_Status& status) {
     MPI_Count bytes = 0;
     check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
@@ -156,31 +188,21 @@ class MpiTransport final : public Transport {
   static constexpr std::chrono::microseconds nap{30};
 
   MPI_Comm communicator_;
+  std::vector<int> hosts_;  // of each rank
   bool crowded_;
   int rank_ = 0;
   int size_ = 0;
   int idle_calls_ = 0;  // since a message was last found complete
 };
 
-/// Whether this host has more ranks of `communicator` than cores.
-bool crowded(MPI_Comm communicator) {
-  MPI_Comm host = MPI_COMM_NULL;
-  int ranks = 0;
-  check(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
-        "MPI_Comm_split_type");
-  check(MPI_Comm_size(host, &ranks), "MPI_Comm_size");
-  check(MPI_Comm_free(&host), "MPI_Comm_free");
-  return ranks > sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 }  // namespace
 
 std::unique_ptr<Transport> mpi_transport_over(MPI_Comm own) {
-  return std::make_unique<MpiTransport>(own, crowded(own));
+  return std::make_unique<MpiTransport>(own);
 }
 
-std::unique_ptr<Transport> mpi_transport_like(const Transport& like, MPI_Comm own) {
-  return std::make_unique<MpiTransport>(own, dynamic_cast<const MpiTransport&>(like).crowded());
+std::unique_ptr<Transport> mpi_transport_within(const Transport& whole, MPI_Comm own) {
+  return dynamic_cast<const MpiTransport&>(whole).of_part(own);
 }
 
 std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator) {

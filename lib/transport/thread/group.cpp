@@ -9,12 +9,15 @@
 #include <utility>
 
 #include "baton/error.hpp"
+#include "baton/schedule/hosts.hpp"
 
 namespace baton::threads {
 
 Group::Group(std::vector<std::shared_ptr<Bell>> bells, const ThreadOptions& options,
              std::chrono::microseconds spin)
     : options_(options), spin_(spin) {
+  const Hosts hosts(options.hosts);
+  options_.hosts.assign(hosts.of().begin(), hosts.of().end());
   members_.reserve(bells.size());
   for (auto& bell : bells)
     members_.push_back(std::make_unique<Member>(std::move(bell), options.eager_bytes));
@@ -82,6 +85,10 @@ void Group::seat_everyone() {
     for (int rank : ranks) bells.push_back(member(rank).bell);
     ThreadOptions options = options_;
     if (options.seed != 0) options.seed += static_cast<std::uint64_t>(color) + 1;
+    options.hosts.clear();
+    for (int rank : ranks)
+      if (!options_.hosts.empty())
+        options.hosts.push_back(options_.hosts[static_cast<std::size_t>(rank)]);
     const auto group = std::make_shared<Group>(std::move(bells), options, spin_);
     for (std::size_t i = 0; i < ranks.size(); ++i)
       member(ranks[i]).seat = {group, static_cast<int>(i)};

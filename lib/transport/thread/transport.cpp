@@ -57,6 +57,7 @@ class ThreadTransport final : public Transport {
             .concurrent = true,
             .cancels = true};
   }
+  std::span<const int> hosts() const override { return group_->options().hosts; }
 
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
     Entry& send = start(message, Side::send, rank_, peer, tag, const_cast<void*>(data), bytes);
@@ -206,6 +207,10 @@ std::vector<std::unique_ptr<Transport>> thread_transports(int size, const Thread
   if (size < 1)
     throw Error(ErrorCode::invalid_argument,
                 "a group of threads needs at least 1 rank, but size is " + std::to_string(size));
+  if (!options.hosts.empty() && options.hosts.size() != static_cast<std::size_t>(size))
+    throw Error(ErrorCode::invalid_argument,
+                "a group of " + std::to_string(size) + " threads needs as many hosts, but got " +
+                    std::to_string(options.hosts.size()));
   std::vector<std::shared_ptr<Bell>> bells;
   for (int rank = 0; rank < size; ++rank) bells.push_back(std::make_shared<Bell>());
   // Waiting for long before blocking pays only while every rank has a core.

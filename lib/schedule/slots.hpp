@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "baton/schedule/step.hpp"
+
+namespace baton {
+
+/// Elements [first, first + length) of a list's packed order, at most to its end.
+Regions slice(std::span<const Region> regions, std::int64_t first, std::int64_t length);
+
+/// The header of a schedule whose slots are handed out anew.
+Schedule::Header without_slots(Schedule::Header header);
+
+/// Whether the step fills a slot.
+bool writes_slot(const Schedule& schedule, const Step& step);
+
+/// Whether each slot is filled by one step and emptied by the next, as ScheduleWriter hands them
+/// out.
+bool slots_in_pairs(const Schedule& schedule);
+
+/// The same schedule with its slots in scratch: for schedules from elsewhere, which may use slots
+/// in their own way.
+Schedule with_slots_in_scratch(const Schedule& schedule);
+
+}  // namespace baton
