@@ -84,5 +84,35 @@ Schedule all_to_all_pairwise(const Problem& problem);
 Cost all_to_all_pairwise_cost(const Problem& problem);
 Schedule all_to_all_bruck(const Problem& problem);
 Cost all_to_all_bruck_cost(const Problem& problem);
+Schedule all_gather_hierarchical(const Problem& problem);
+Cost all_gather_hierarchical_cost(const Problem& problem);
+Schedule all_gather_leaders(const Problem& problem);
+Cost all_gather_leaders_cost(const Problem& problem);
+Schedule all_reduce_hierarchical(const Problem& problem);
+Cost all_reduce_hierarchical_cost(const Problem& problem);
+Schedule all_reduce_leaders(const Problem& problem);
+Cost all_reduce_leaders_cost(const Problem& problem);
+Schedule all_reduce_leaders_circulant(const Problem& problem);
+Cost all_reduce_leaders_circulant_cost(const Problem& problem);
+Schedule all_reduce_one_shot(const Problem& problem);
+Cost all_reduce_one_shot_cost(const Problem& problem);
+Schedule all_reduce_recursive_multiplying(const Problem& problem);
+Cost all_reduce_recursive_multiplying_cost(const Problem& problem);
+Schedule all_to_all_hierarchical(const Problem& problem);
+Cost all_to_all_hierarchical_cost(const Problem& problem);
+Schedule barrier_leaders(const Problem& problem);
+Cost barrier_leaders_cost(const Problem& problem);
+Schedule broadcast_knomial(const Problem& problem);
+Cost broadcast_knomial_cost(const Problem& problem);
+Schedule broadcast_leaders(const Problem& problem);
+Cost broadcast_leaders_cost(const Problem& problem);
+Schedule broadcast_leaders_chain(const Problem& problem);
+Cost broadcast_leaders_chain_cost(const Problem& problem);
+Schedule reduce_scatter_hierarchical(const Problem& problem);
+Cost reduce_scatter_hierarchical_cost(const Problem& problem);
+Schedule reduce_scatter_leaders(const Problem& problem);
+Cost reduce_scatter_leaders_cost(const Problem& problem);
+/// Why the hosts do not serve an algorithm that needs as many ranks on each.
+std::string uneven_hosts(const Problem& problem);
 
 }  // namespace baton

@@ -21,15 +21,36 @@ bool Order::sort(const Program& program, Findings& findings) {
     for (const std::uint32_t s : sequence_) {
       if (program.step(s).message()) rounds_ = std::max<std::int64_t>(rounds_, finish_[s] - 1);
     }
+    measure_depth(program);
     return true;
   }
-  rounds_ = -1;
+  rounds_ = depth_ = -1;
   chain_windows(program);
   if (visit_all(program)) return true;
   const std::uint32_t s = cycle_[0];
   findings.add(Flaw::deadlock, static_cast<int>(program.step(s).rank), program.step_in_rank(s),
                [&] { return describe_cycle(program); });
   return false;
+}
+
+/// The longest path by dependencies and messages alone.
+void Order::measure_depth(const Program& program) {
+  depth_ = 0;
+  for (const std::uint32_t s : sequence_) {
+    const FlatStep& step = program.step(s);
+    std::int32_t depth = 0;
+    const auto wait_for = [&](std::uint32_t side) {
+      for (const std::uint32_t d : program.dependencies(side)) {
+        const std::uint32_t wait = program.first_step(static_cast<int>(program.step(side).rank)) + d;
+        const bool recv = program.step(wait).kind == StepKind::recv;
+        depth = std::max(depth, finish_[recv ? program.step(wait).partner : wait]);
+      }
+    };
+    wait_for(s);
+    if (step.message()) wait_for(step.partner);
+    finish_[s] = depth + (step.message() ? 1 : 0);
+    depth_ = std::max<std::int64_t>(depth_, finish_[s]);
+  }
 }
 
 void Order::chain_ports(const Program& program) {

@@ -20,6 +20,8 @@ class Order {
   const std::vector<std::uint32_t>& sequence() const { return sequence_; }
   /// Longest path in the one-port model, in messages; -1 if that model has a cycle.
   std::int64_t rounds() const { return rounds_; }
+  /// Longest path in messages if any number could be sent and received at once; -1 if rounds() is.
+  std::int64_t depth() const { return depth_; }
 
  private:
   struct Frame {
@@ -29,6 +31,7 @@ class Order {
     std::int32_t time;      // when all that it waits for is finished
   };
 
+  void measure_depth(const Program& program);
   void chain_ports(const Program& program);    // one send and one receive at a time per rank
   void chain_windows(const Program& program);  // … per lane and peer
   bool visit_all(const Program& program);
@@ -38,10 +41,10 @@ class Order {
   std::vector<std::uint32_t> previous_;  // the message whose completion a message waits for
   std::vector<std::uint32_t> sequence_;
   std::vector<std::int32_t>
-      finish_;  // one-port time, 0: not visited, -1: being visited; else 1 + time
+      finish_;  // one-port time, 0: not visited, -1: being visited; else 1 + time; then depth
   std::vector<Frame> stack_;
   std::vector<std::uint32_t> cycle_;
-  std::int64_t rounds_ = 0;
+  std::int64_t rounds_ = 0, depth_ = 0;
 };
 
 }  // namespace baton::proving

@@ -27,6 +27,7 @@ std::string describe(const Algorithm& algorithm, const Problem& p, std::int64_t 
   if (p.input_rows > 1 || p.output_rows > 1) {
     text += fmt::format(", {} rows to {}", p.input_rows, p.output_rows);
   }
+  if (p.hosts) text += ", hosts " + print(*p.hosts);
   if (p.in_place) text += ", in place";
   if (!p.commutative) text += ", in rank order";
   if (p.average) text += ", average";

@@ -9,6 +9,8 @@ namespace {
 
 /// Up to this many ranks the grid is the full product of its axes.
 constexpr int full_product = 12;
+/// Up to this many, hierarchical algorithms get every grouping with every problem.
+constexpr int full_groupings = 8;
 
 /// Values without repetition, in order of first appearance.
 std::vector<std::int64_t> distinct(std::initializer_list<std::int64_t> values) {
@@ -46,6 +48,7 @@ class Grid {
     base_.collective = algorithm.collective;
     base_.size = size;
     set_axes();
+    if (algorithm.hierarchical) set_groupings();
   }
 
   std::vector<std::vector<Problem>> problems() {
@@ -86,7 +89,37 @@ class Grid {
   }
 
   void add(const Problem& p) {
+    if (!algorithm_.hierarchical) return add_set(p);
+    // Up to some ranks each problem with all groupings, then with one in turn.
+    for (std::size_t k = 0; k < groupings_.size(); ++k) {
+      if (p.size > full_groupings && k != grouping_turn_ % groupings_.size()) continue;
+      Problem q = p;
+      q.hosts = groupings_[k];
+      add_set(q);
+    }
+    ++grouping_turn_;
+  }
+  void add_set(const Problem& p) {
     if (refusal(algorithm_, p).empty()) sets_.push_back(at_all_ranks(p));
+  }
+  /// Hosts with equal numbers of ranks, in turn and interleaved, and with unequal ones.
+  void set_groupings() {
+    const int size = base_.size;
+    const auto group = [&](const std::function<int(int)>& host) {
+      Problem p = base_;
+      std::vector<int> hosts;
+      for (int r = 0; r < size; ++r) hosts.push_back(host(r));
+      p.hosts = grouped(hosts);
+      if (refusal(algorithm_, p).empty()) groupings_.push_back(p.hosts);
+    };
+    for (int each = 2; each < size; ++each) {
+      if (size % each != 0) continue;
+      group([&](int r) { return r / each; });
+      group([&](int r) { return r % (size / each); });
+    }
+    group([&](int r) { return r == 0 ? 0 : 1; });
+    group([&](int r) { return r < size / 2 ? 0 : r; });
+    group([](int r) { return (r * r + r / 3) % 4; });
   }
   Problem with(const Problem& p, std::int64_t root, bool in_place, const Variant& variant) const {
     Problem q = p;
@@ -217,7 +250,8 @@ class Grid {
   std::vector<std::int64_t> counts_, roots_;
   std::vector<bool> places_;
   std::vector<Variant> variants_;
-  std::size_t turn_ = 0;
+  std::size_t turn_ = 0, grouping_turn_ = 0;
+  std::vector<std::shared_ptr<const Hosts>> groupings_;
   std::vector<std::vector<Problem>> sets_;
 };
 

@@ -23,19 +23,20 @@ struct Verifier::Workspace {
   proving::Order order;
   proving::Values values;
   proving::Knowledge knowledge;
-  std::int64_t rounds = 0;
+  std::int64_t rounds = 0, depth = 0;
 
   /// Later questions assume that the earlier ones have good answers: each finding is a cause, not a
   /// consequence of another.
   void prove(std::span<const Schedule> schedules, std::span<const Problem> problems) {
     findings.reset(static_cast<int>(schedules.size()));
-    rounds = -1;
+    rounds = depth = -1;
     program.load(schedules, problems, findings);
     if (findings.any(Flaw::bounds)) return;
     const bool matched = program.match(findings);
     hazards.find(program, findings);
     if (!matched || !order.sort(program, findings)) return;
     rounds = order.rounds();
+    depth = order.depth();
     if (findings.any(Flaw::hazard)) return;  // values depend on the timing
     const proving::Promise promise(program, problems);
     values.check(program, promise, order.sequence(), findings);
@@ -113,17 +114,27 @@ void Verifier::Workspace::check_cost(const Algorithm& algorithm,
     }
   }
   if (segmented || findings.any(Flaw::unmatched) || findings.any(Flaw::deadlock)) return;
-  if (rounds >= 0 && (all_messages ? rounds == first_rounds : rounds <= first_rounds)) return;
-  findings.add(Flaw::rounds, 0, -1, [&] {
-    if (rounds < 0) {
+  if (rounds < 0) {
+    findings.add(Flaw::rounds, 0, -1, [&] {
       return fmt::format(
           "expected {} rounds by the formula of {}, found an order that one port per rank "
           "cannot keep",
           first_rounds, algorithm.name);
-    }
-    return fmt::format("expected {}{} rounds by the formula of {}, found {}",
-                       all_messages ? "" : "at most ", first_rounds, algorithm.name, rounds);
-  });
+    });
+    return;
+  }
+  const auto compare = [&](std::string_view what, std::int64_t expected, std::int64_t found,
+                           bool exactly) {
+    if (exactly ? found == expected : found <= expected) return;
+    findings.add(Flaw::rounds, 0, -1, [&] {
+      return fmt::format("expected {}{} {} by the formula of {}, found {}",
+                         exactly ? "" : "at most ", expected, what, algorithm.name, found);
+    });
+  };
+  compare("rounds", first_rounds, rounds, all_messages);
+  const std::int64_t first_depth = algorithm.cost(problems[0]).depth;
+  compare("messages on the longest path", first_depth > 0 ? first_depth : first_rounds, depth,
+          all_messages && first_depth > 0 && !algorithm.hierarchical);
 }
 
 Proof Verifier::verify(std::span<const Schedule> schedules, std::span<const Problem> problems) {

@@ -24,6 +24,13 @@ struct Cost {
   /// Elements of the messages along the longest path, about, for choosing among algorithms; 0: as
   /// many as the busiest rank sends or receives.
   std::int64_t path = 0;
+  /// Longest path if ranks could send and receive any number of messages at once: how often a
+  /// latency is paid. 0: as many as rounds, at most.
+  std::int64_t depth = 0;
+  /// Of a hierarchical algorithm: the rounds and the path's elements between ranks of one host, at
+  /// most. Its `path` then counts what passes one host's link in one direction, by all its ranks.
+  std::int64_t local_rounds = 0;
+  std::int64_t local_path = 0;
 };
 
 /// One row of the registry.

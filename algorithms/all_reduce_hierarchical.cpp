@@ -1,0 +1,61 @@
+#include "composition.hpp"
+
+namespace baton {
+namespace {
+
+/// What a rank has to do with: its host's ranks, those with its place on other hosts, and the share
+/// of the vector that they all reduce together.
+struct Shares {
+  explicit Shares(const Problem& p)
+      : local(p.hosts->local(p.rank)),
+        mates(mates_of(p)),
+        peers(ranks_at(*p.hosts, local)),
+        size(static_cast<int>(mates.size())) {
+    std::vector<std::int64_t> counts;
+    for (int i = 0; i < size; ++i) counts.push_back(chunk_count(p.count, size, i));
+    within = part_of(p, Collective::reduce_scatter, counts, local);
+    across = part_of(p, Collective::all_reduce, static_cast<int>(peers.size()),
+                     p.hosts->of(p.rank), within.count);
+    across.average = p.average;
+    back = part_of(p, Collective::all_gather, counts, local);
+  }
+
+  int local;
+  std::vector<int> mates, peers;
+  int size;
+  Problem within, across, back;
+};
+
+}  // namespace
+
+/// Hierarchical all-reduce: a reduce-scatter within each host leaves each of its L ranks a share of
+/// the vector, ranks with equal places on the H hosts all-reduce their share, and an all-gather
+/// within each host ends it. All three on circulant graphs.
+///
+/// Rounds   2 ceil(log2 L) within hosts, 2 ceil(log2 H) across.
+/// Sent     2n(L-1)/L within hosts and 2n(H-1)/(HL) across, about: those of the parts.
+/// Domain   hosts with equal numbers of ranks, in any order; any count; shares may be empty.
+/// Order    one tree for each chunk of a share, so ranks agree bit for bit; op must be commutative.
+/// Scratch  that of the reduce-scatter, about n/2.
+/// Source   the composition: Cho, Finkler, Kung & Hunter, "BlueConnect", SysML 2019; the parts:
+///          Träff, arXiv:2410.14234, 2024.
+Schedule all_reduce_hierarchical(const Problem& p) {
+  ScheduleBuilder all(p);
+  const Shares shares(p);
+  const Chunks share = all.chunks(shares.size);
+  all.embed(reduce_scatter_circulant(shares.within), shares.mates, {all.work()}, {});
+  all.embed(all_reduce_circulant(shares.across), shares.peers, {}, {share[shares.local]});
+  all.embed(all_gather_circulant(shares.back), shares.mates, {}, {all.work()});
+  return all.finish("hierarchical");
+}
+
+Cost all_reduce_hierarchical_cost(const Problem& p) {
+  const Shares shares(p);
+  Cost cost;
+  add_local(cost, reduce_scatter_circulant_cost(shares.within), ceil_log2(shares.size));
+  add_across(cost, all_reduce_circulant_cost(shares.across), shares.size);
+  add_local(cost, all_gather_circulant_cost(shares.back), ceil_log2(shares.size));
+  return cost;
+}
+
+}  // namespace baton

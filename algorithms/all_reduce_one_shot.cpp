@@ -1,0 +1,29 @@
+#include "algorithms.hpp"
+#include "exchange.hpp"
+
+namespace baton {
+
+/// One-shot all-reduce: every rank sends its vector to all others at once and folds all.
+///
+/// Rounds   P - 1; depth 1: the one latency that any all-reduce takes.
+/// Sent     (P - 1) n elements.
+/// Domain   any P >= 1, any count; for short vectors and few ranks.
+/// Order    rank order, the same on every rank.
+/// Scratch  (P - 1) n elements.
+/// Source   folklore.
+Schedule all_reduce_one_shot(const Problem& p) {
+  ScheduleBuilder exchange(p);
+  exchange_and_fold(exchange, p, 1, p.size);
+  exchange.reduced(exchange.work());
+  return exchange.finish("one_shot");
+}
+
+Cost all_reduce_one_shot_cost(const Problem& p) {
+  Cost cost;
+  cost.rounds = p.size - 1;
+  cost.depth = p.size > 1 ? 1 : 0;
+  cost.sent = cost.received = cost.folded = cost.scratch = cost.rounds * p.count;
+  return cost;
+}
+
+}  // namespace baton
