@@ -112,6 +112,8 @@ Schedule reduce_scatter_hierarchical(const Problem& problem);
 Cost reduce_scatter_hierarchical_cost(const Problem& problem);
 Schedule reduce_scatter_leaders(const Problem& problem);
 Cost reduce_scatter_leaders_cost(const Problem& problem);
+Schedule reduce_scatter_one_shot(const Problem& problem);
+Cost reduce_scatter_one_shot_cost(const Problem& problem);
 /// Why the hosts do not serve an algorithm that needs as many ranks on each.
 std::string uneven_hosts(const Problem& problem);
 

@@ -15,8 +15,8 @@ std::int64_t extent(const Problem& p) {
 /// Spread-out all-to-all: block i goes straight to rank i, to r + 1 first, then r + 2, and so on.
 /// Nothing waits for anything. The reference.
 ///
-/// Rounds   P - 1.  Sent by rank r: all of its blocks but its own, (P - 1) n elements if even.
-/// Domain   any P >= 1, any counts, even or not, any pair of dimensions; blocks may be empty.
+/// Rounds   P - 1; depth 1.  Sent by rank r: all of its blocks but its own, (P - 1) n elements if
+/// even. Domain   any P >= 1, any counts, even or not, any pair of dimensions; blocks may be empty.
 /// Scratch  none; in place, the input's extent (P n elements if even) where P > 1.
 /// Source   Thakur, Rabenseifner & Gropp, "Optimization of Collective Communication Operations in
 ///          MPICH", IJHPCA 19(1), 2005.
@@ -51,6 +51,7 @@ Cost all_to_all_spread_out_cost(const Problem& p) {
   };
   Cost cost;
   cost.rounds = p.size - 1;
+  cost.depth = p.size > 1 ? 1 : 0;
   cost.sent = others(p.input_blocks);
   cost.received = others(p.output_blocks);
   cost.scratch = staged(p) ? extent(p) : 0;

@@ -4,7 +4,7 @@ namespace baton {
 
 /// Linear broadcast: the root sends everything to each rank in turn.
 ///
-/// Rounds   P-1.  Sent by the root: (P-1)n elements; received by each other rank: n.
+/// Rounds   P-1; depth 1.  Sent by the root: (P-1)n elements; received by each other rank: n.
 /// Domain   any P, root and count.
 /// Scratch  none.
 /// Source   folklore; the reference.
@@ -21,6 +21,7 @@ Schedule broadcast_linear(const Problem& p) {
 Cost broadcast_linear_cost(const Problem& p) {
   Cost cost;
   cost.rounds = p.size - 1;
+  cost.depth = p.size > 1 ? 1 : 0;
   cost.sent = p.rank == p.root ? (p.size - 1) * p.count : 0;
   cost.received = p.rank == p.root ? 0 : p.count;
   return cost;

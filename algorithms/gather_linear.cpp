@@ -4,9 +4,9 @@ namespace baton {
 
 /// Linear gather: the root receives each rank's block in turn, in its place.
 ///
-/// Rounds   P-1.  Sent by each rank but the root: its block; received by the root: all other
-/// blocks. Domain   any P and root, even and uneven counts. Scratch  none. Source   folklore; the
-/// reference.
+/// Rounds   P-1; depth 1.  Sent by each rank but the root: its block; received by the root: all
+/// other blocks. Domain   any P and root, even and uneven counts. Scratch  none. Source   folklore;
+/// the reference.
 Schedule gather_linear(const Problem& p) {
   ScheduleBuilder star(p);
   const Chunks block = star.output_blocks();
@@ -23,6 +23,7 @@ Cost gather_linear_cost(const Problem& p) {
   const std::int64_t own = p.block_count(p.rank);
   Cost cost;
   cost.rounds = p.size - 1;
+  cost.depth = p.size > 1 ? 1 : 0;
   cost.sent = p.rank == p.root ? 0 : own;
   cost.received = p.rank == p.root ? p.total_count() - own : 0;
   return cost;

@@ -4,10 +4,9 @@ namespace baton {
 
 /// Linear scatter: the root sends each rank its block in turn.
 ///
-/// Rounds   P-1.  Sent by the root: all blocks but its own; received by each other rank: its block.
-/// Domain   any P and root, even and uneven counts.
-/// Scratch  none.
-/// Source   folklore; the reference.
+/// Rounds   P-1; depth 1.  Sent by the root: all blocks but its own; received by each other rank:
+/// its block. Domain   any P and root, even and uneven counts. Scratch  none. Source   folklore;
+/// the reference.
 Schedule scatter_linear(const Problem& p) {
   ScheduleBuilder star(p);
   const Chunks block = star.input_blocks();
@@ -24,6 +23,7 @@ Cost scatter_linear_cost(const Problem& p) {
   const std::int64_t own = p.block_count(p.rank);
   Cost cost;
   cost.rounds = p.size - 1;
+  cost.depth = p.size > 1 ? 1 : 0;
   cost.sent = p.rank == p.root ? p.total_count() - own : 0;
   cost.received = p.rank == p.root ? 0 : own;
   return cost;

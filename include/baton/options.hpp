@@ -15,7 +15,7 @@ namespace baton {
 
 /// Which algorithm a collective uses.
 struct Choice {
-  std::string algorithm;  ///< empty: chosen by cost
+  std::string algorithm;  ///< empty: chosen by table or cost
   std::int64_t segment =
       -1;  ///< bytes per message piece; 0: do not cut; -1: chosen with the algorithm
 
@@ -37,6 +37,10 @@ struct Options {
   int plans = 256;
   /// Choice per collective (BATON_ALL_REDUCE=ring:128K and so on). Agreed.
   std::array<Choice, collective_count> choices{};
+  /// A tuning table, a file or the name of one that comes with the library, for calls and
+  /// collectives without a choice (BATON_TABLE). Rank 0 reads it. Refused where it was made for
+  /// other ranks; see lib/select/README.md. Agreed.
+  std::string table;
   /// The algorithms to choose from; null: Registry::builtin(). Must be the same on all ranks.
   std::shared_ptr<const Registry> registry;
 

@@ -13,10 +13,11 @@ namespace baton {
 /// What a transport can do. What it cannot do is asked here first, never discovered by an
 /// exception.
 struct Capabilities {
-  std::string name;        ///< "thread", "mpi"
-  int tags = 32767;        ///< tags 0 … tags - 1 may be used
-  bool concurrent = true;  ///< different communicators may be used by different threads at once
-  bool cancels = true;     ///< cancel() ends any message; otherwise one that is under way may go on
+  std::string name;          ///< "thread", "mpi"
+  std::string library = {};  ///< "Open MPI v4.1.4"; empty: rests on none
+  int tags = 32767;          ///< tags 0 … tags - 1 may be used
+  bool concurrent = true;    ///< different communicators may be used by different threads at once
+  bool cancels = true;  ///< cancel() ends any message; otherwise one that is under way may go on
 };
 
 /// State of one message in flight, owned by the caller and used by one transport. Neither it nor

@@ -17,6 +17,7 @@ void add_list(CLI::App& app, Command& command);
 void add_run(CLI::App& app, Command& command);
 void add_verify(CLI::App& app, Command& command);
 void add_explain(CLI::App& app, Command& command);
+void add_tune(CLI::App& app, Command& command);
 
 /// A whole number from `least` to `most`, with an error that says so.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);

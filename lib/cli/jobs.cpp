@@ -23,8 +23,9 @@ std::int64_t bytes_of(const char* option, std::string_view text) {
   }
 }
 
-/// "8:64M" as 8, 16, … 64M; "4K" as itself.
-std::vector<std::int64_t> sizes(const std::string& text) {
+}  // namespace
+
+std::vector<std::int64_t> sizes_named(const std::string& text) {
   const auto colon = text.find(':');
   const std::int64_t first = bytes_of("--bytes", text.substr(0, colon));
   if (colon == std::string::npos) return {first};
@@ -37,12 +38,14 @@ std::vector<std::int64_t> sizes(const std::string& text) {
   return sizes;
 }
 
-std::vector<Collective> collectives(const std::string& text) {
+std::vector<Collective> collectives_named(const std::string& text) {
   if (text != "all") return {collective_named(text)};
   std::vector<Collective> all;
   for (int c = 0; c < collective_count; ++c) all.push_back(static_cast<Collective>(c));
   return all;
 }
+
+namespace {
 
 Datatype type_of(const RunOptions& options) {
   return options.type.empty() ? Datatype::f32 : datatype_named(options.type);
@@ -59,9 +62,9 @@ std::vector<Job> sized_jobs(const RunOptions& options, int ranks) {
   const auto type_bytes = static_cast<std::int64_t>(size_of(type_of(options)));
   std::vector<Job> jobs;
   for (const Collective c :
-       collectives(options.collective.empty() ? "all_reduce" : options.collective)) {
+       collectives_named(options.collective.empty() ? "all_reduce" : options.collective)) {
     std::int64_t last = -1;
-    for (const std::int64_t bytes : sizes(options.bytes)) {
+    for (const std::int64_t bytes : sizes_named(options.bytes)) {
       const std::int64_t elements = bytes == 0 ? 0 : std::max<std::int64_t>(1, bytes / type_bytes);
       Exercise exercise =
           flat_exercise(c, ranks, elements, type_of(options), op_of(options), options.root);
@@ -145,9 +148,10 @@ void add_run_options(CLI::App& sub, RunOptions& options) {
   sub.add_option("--delays", options.delays, "delay messages at random, by this seed; threads only")
       ->type_name("SEED")
       ->check(whole_number(0, INT64_MAX));
-  sub.add_option("--hosts", options.hosts,
-                 "threads as if on several hosts: 2x4 is 2 hosts of 4 ranks each, 0,1,0,1 the host\n"
-                 "of each rank")
+  sub.add_option(
+         "--hosts", options.hosts,
+         "threads as if on several hosts: 2x4 is 2 hosts of 4 ranks each, 0,1,0,1 the host\n"
+         "of each rank")
       ->type_name("HOSTS");
   sub.add_option("--prove", options.prove, "first prove these algorithms for 1 to N ranks")
       ->type_name("N")
@@ -169,7 +173,8 @@ int ranks_for(const RunOptions& options, int launched) {
   if (!options.hosts.empty()) {
     const int size = parse_hosts(options.hosts).size();
     if (ranks > 0 && ranks != size) {
-      refuse(fmt::format("--hosts: expected the hosts of {} ranks, found those of {}", ranks, size));
+      refuse(
+          fmt::format("--hosts: expected the hosts of {} ranks, found those of {}", ranks, size));
     }
     ranks = size;
   }
@@ -203,7 +208,7 @@ std::vector<Job> jobs_for(const RunOptions& options, int ranks) {
   }
   if (options.workloads.empty()) return sized_jobs(options, ranks);
   WorkloadOverrides overrides;
-  if (!options.collective.empty()) overrides.collectives = collectives(options.collective);
+  if (!options.collective.empty()) overrides.collectives = collectives_named(options.collective);
   overrides.has_type = !options.type.empty();
   overrides.type = type_of(options);
   overrides.has_op = !options.op.empty();

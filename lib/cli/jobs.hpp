@@ -34,6 +34,11 @@ ThreadOptions thread_options(const RunOptions& options);
 /// --segment in bytes; -1 if it is absent. Throws Error(invalid_argument).
 std::int64_t segment_of(const RunOptions& options);
 
+/// "8:64M" as 8, 16, … 64M; "4K" as itself. Throws Error(invalid_argument).
+std::vector<std::int64_t> sizes_named(const std::string& text);
+/// One, or "all". Throws Error(invalid_argument).
+std::vector<Collective> collectives_named(const std::string& text);
+
 /// What is to be run, in order. Throws Error(invalid_argument).
 std::vector<Job> jobs_for(const RunOptions& options, int ranks);
 

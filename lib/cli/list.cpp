@@ -55,10 +55,10 @@ void print_table(const Registry& registry, const std::vector<Collective>& collec
   for (const Collective collective : collectives) {
     fmt::print("\n{}\n", name(collective));
     for (const Algorithm* algorithm : registry.of(collective)) {
-      fmt::print("  {:<19}rounds {}; sent {}\n", algorithm->name, algorithm->rounds,
+      fmt::print("  {:<23}rounds {}; sent {}\n", algorithm->name, algorithm->rounds,
                  algorithm->volume);
-      fmt::print("  {:<19}domain {}\n", "", domain(*algorithm));
-      fmt::print("  {:<19}source {}\n", "", algorithm->source);
+      fmt::print("  {:<23}domain {}\n", "", domain(*algorithm));
+      fmt::print("  {:<23}source {}\n", "", algorithm->source);
     }
   }
 }

@@ -64,7 +64,7 @@ class Help final : public CLI::Formatter {
 /// What CLI11 says of an error, or better.
 std::string sentence(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (!app.get_subcommands().empty()) return fmt::format("{} (--help tells more)", error.what());
-  return fmt::format("expected a subcommand (list, run, verify, explain), found {}",
+  return fmt::format("expected a subcommand (list, run, verify, explain, tune), found {}",
                      argc > 1 ? fmt::format("\"{}\"", argv[1]) : "none (--help tells more)");
 }
 
@@ -79,6 +79,7 @@ int parse(int argc, char** argv, bool speaks, Command& command) {
   add_run(app, command);
   add_verify(app, command);
   add_explain(app, command);
+  add_tune(app, command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& answer) {

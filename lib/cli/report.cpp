@@ -93,7 +93,7 @@ std::string Table::head() const {
   };
   if (columns_.name > 0) add("workload", "", columns_.name, true);
   add("collective", "", 14, true);
-  add("algorithm", "", 18, true);
+  add("algorithm", "", 22, true);
   add("segment", "(B)", 8, false);
   add("size", "(B)", 12, false);
   add("count", "(elements)", 11, false);
@@ -116,7 +116,7 @@ std::string Table::head() const {
 std::string Table::line(const Row& row) const {
   std::string text = "  ";
   if (columns_.name > 0) text += fmt::format("{:<{}} ", row.name, columns_.name);
-  text += fmt::format("{:<14} {:<18} {:>8} {:>12} {:>11} {:>5} {:>6} ", name(row.collective),
+  text += fmt::format("{:<14} {:<22} {:>8} {:>12} {:>11} {:>5} {:>6} ", name(row.collective),
                       row.algorithm, segment_text(row.segment), row.bytes, row.count,
                       name(row.type), reducing(row.collective) ? name(row.op) : "none");
   if (columns_.root) {

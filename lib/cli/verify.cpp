@@ -83,7 +83,7 @@ int verify_algorithms(const VerifyOptions& options) {
   SweepResult sum;
   std::vector<Json> rows;
   if (!options.json) {
-    fmt::print("# {:<14} {:<18} {:>8} {:>9} {:>12} {:>12} {:>8}\n", "collective", "algorithm",
+    fmt::print("# {:<14} {:<22} {:>8} {:>9} {:>12} {:>12} {:>8}\n", "collective", "algorithm",
                "ranks", "proofs", "steps", "messages", "failures");
   }
   for (const auto& [algorithm, result] : all) {
@@ -97,7 +97,7 @@ int verify_algorithms(const VerifyOptions& options) {
                                    {"findings", json(result.findings)}}));
       continue;
     }
-    fmt::print("  {:<14} {:<18} {:>8} {:>9} {:>12} {:>12} {:>8}\n", name(algorithm->collective),
+    fmt::print("  {:<14} {:<22} {:>8} {:>9} {:>12} {:>12} {:>8}\n", name(algorithm->collective),
                algorithm->name, ranks, result.proofs, result.steps, result.messages,
                result.findings.size());
     for (std::size_t i = 0; i < std::min(result.findings.size(), shown_findings); ++i) {

@@ -41,8 +41,7 @@ Communicator::Communicator(std::unique_ptr<Transport> transport, Options options
   state_->agree_options();
 }
 Communicator::Communicator(std::unique_ptr<Transport> transport, const Communicator& like)
-    : state_(std::make_shared<State>(std::move(transport), like.state_->options,
-                                     like.state_->family)) {}
+    : state_(std::make_shared<State>(std::move(transport), *like.state_)) {}
 Communicator::Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
@@ -60,8 +59,7 @@ Communicator Communicator::split(int color, int key) {
   state_->require_usable();
   std::unique_ptr<Transport> transport = state_->transport->split(color, key);
   if (!transport) return Communicator(std::shared_ptr<State>());
-  return Communicator(
-      std::make_shared<State>(std::move(transport), state_->options, state_->family));
+  return Communicator(std::make_shared<State>(std::move(transport), *state_));
 }
 
 void Communicator::run(const Call& call) { state_->run(call, call.choice); }

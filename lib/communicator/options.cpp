@@ -92,6 +92,7 @@ std::vector<OptionInfo> option_table() {
       {"BATON_EXPLAIN", "0|1", "rank 0 says on standard error which algorithm was chosen and why"},
       {"BATON_TIMEOUT", "SECONDS", "give up after this long without progress; 0: never"},
       {"BATON_WINDOW", "N", "messages in flight per lane, peer and direction"},
+      {"BATON_TABLE", "FILE", "tuning table (baton tune), or the name of a shipped one"},
       {"BATON_PLANS", "N", "plans that are kept for calls to come"},
   };
   for (int c = 0; c < collective_count; ++c) {
@@ -112,6 +113,7 @@ Options Options::from_environment() {
   with("BATON_EXPLAIN", [&](auto v, auto t) { options.explain = parse_switch(v, t); });
   with("BATON_TIMEOUT", [&](auto v, auto t) { options.timeout = parse_seconds(v, t); });
   with("BATON_WINDOW", [&](auto v, auto t) { options.window = parse_count(v, t, 1); });
+  with("BATON_TABLE", [&](auto, auto t) { options.table = t; });
   with("BATON_PLANS", [&](auto v, auto t) { options.plans = parse_count(v, t, 1); });
   for (int c = 0; c < collective_count; ++c) {
     with(choice_variable(static_cast<Collective>(c)), [&](auto v, auto t) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <cstring>
 
 namespace baton {
 
@@ -21,6 +20,12 @@ Communicator::State::State(std::unique_ptr<Transport> made, Options given,
       busy(transport->capabilities().concurrent ? &own_busy : &family->busy),
       plans(static_cast<std::size_t>(options.plans)) {
   options.registry = registry;
+}
+
+Communicator::State::State(std::unique_ptr<Transport> made, const State& like)
+    : State(std::move(made), like.options, like.family) {
+  table = like.table;
+  if (table) section = table->find(scope_of(*transport, hosts.get()));
 }
 
 Communicator::State::~State() = default;
@@ -47,7 +52,7 @@ Selection Communicator::State::selection(const Problem& problem, const Choice& c
           ? Selection{registry->of(problem.collective).front(), 0,
                       "the root alone knows the counts"}
           : select(*registry, problem, arguments.element_bytes, choice,
-                   options.choices[static_cast<std::size_t>(problem.collective)], network);
+                   options.choices[static_cast<std::size_t>(problem.collective)], section, network);
   if (options.explain && rank == 0) {
     std::fputs(fmt::format("baton: {} of {} {} on {} ranks: {}, segment {} B ({})\n",
                            name(problem.collective), problem.count, name(arguments.type), size,
@@ -356,39 +361,6 @@ void Communicator::State::fail(Operation& operation) {
     broken = "an operation was interrupted by an exception";
     operation.abandon();
     throw;
-  }
-}
-
-void Communicator::State::agree_options() {
-  constexpr std::size_t bytes = 2048;
-  std::vector<std::byte> record(bytes);
-  if (rank == 0) {
-    std::string text = options.check ? "1" : "0";
-    for (const Choice& choice : options.choices)
-      text += fmt::format("\n{}\n{}", choice.algorithm, choice.segment);
-    if (text.size() >= bytes) {
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("expected choices of less than {} characters, found {}", bytes, text.size()));
-    }
-    std::memcpy(record.data(), text.data(), text.size());
-  }
-  std::byte* const bases[] = {nullptr, record.data()};
-  blocking.execution() = internal(Collective::broadcast, "binomial", bytes, bases);
-  const int tag = next_tag();
-  blocking.begin("agreement on options", sequence, tag);
-  run_blocking();
-  const std::string text(reinterpret_cast<const char*>(record.data()));
-  options.check = text[0] == '1';
-  std::size_t at = 1;
-  const auto line = [&] {
-    const std::size_t begin = at + 1;
-    at = std::min(text.find('\n', begin), text.size());
-    return text.substr(begin, at - begin);
-  };
-  for (Choice& choice : options.choices) {
-    choice.algorithm = line();
-    choice.segment = std::stoll(line());
   }
 }
 

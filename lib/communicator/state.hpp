@@ -2,6 +2,7 @@
 
 #include <array>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -175,6 +176,8 @@ class Operation final : public Advancing {
 
 struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   State(std::unique_ptr<Transport> transport, Options options, std::shared_ptr<Family> family);
+  /// With the options, the table and the family of another.
+  State(std::unique_ptr<Transport> transport, const State& like);
   ~State();
 
   static constexpr int user_tags = 1024;
@@ -185,9 +188,11 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::shared_ptr<const Registry> registry;
   std::shared_ptr<Family> family;
   NetworkParameters network;
+  std::shared_ptr<const Table> table;     ///< of the communicator that this one was split from, too
+  const TableSection* section = nullptr;  ///< of the table, for this communicator
   int rank, size;
   std::shared_ptr<const Hosts> hosts;  ///< never changes, so it is no part of a plan's key
-  int operation_tags;  ///< operations that can be told apart by tag
+  int operation_tags;                  ///< operations that can be told apart by tag
   UseFlag own_busy;
   UseFlag* busy;  ///< own_busy, or the family's
   std::uint64_t sequence = 0;
@@ -251,8 +256,11 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
     tag_turn = tag_turn + 1 == operation_tags ? 0 : tag_turn + 1;
     return user_tags + lanes * tag_turn;
   }
-  /// Makes rank 0's agreed options everybody's.
+  /// Makes rank 0's agreed options, and its table, everybody's.
   void agree_options();
+  /// Rank 0's text on all ranks; throws on all what `write` throws there.
+  std::string agreed(const std::function<std::string()>& write);
+  void broadcast_internal(std::span<std::byte> bytes);
   /// Runs a built-in algorithm on bytes, for the library's own use.
   Execution internal(Collective collective, const char* algorithm, std::int64_t count,
                      std::span<std::byte* const> bases);

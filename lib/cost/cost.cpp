@@ -3,28 +3,72 @@
 #include <algorithm>
 
 namespace baton {
+namespace {
+
+/// What one kind of link has to do: messages, and bytes.
+struct Load {
+  double rounds = 0, depth = 0;
+  double path = 0;     ///< of the longest path
+  double volume = 0;   ///< of the busiest rank, or of the link that ranks share
+  bool fills = false;  ///< whether the pipeline fills for a piece each round, whatever the path
+};
+
+bool cut(const Load& load, double piece) { return piece > 0 && load.volume > piece; }
+
+double time_of(const Load& load, double piece, const LinkParameters& link) {
+  const double messages = load.depth * link.latency + load.rounds * link.overhead;
+  if (!cut(load, piece)) return messages + std::max(load.path, load.volume) * link.per_byte;
+  const double fill = load.rounds * piece;
+  const double ahead = load.fills ? fill : std::min(fill, std::max(0.0, load.path - load.volume));
+  return messages + (ahead + load.volume) * link.per_byte + load.volume / piece * link.per_piece;
+}
+
+/// How many ranks of a host use its link at once.
+double sharing(const Algorithm& algorithm, const Hosts& hosts) {
+  const bool one = algorithm.neighbours && std::is_sorted(hosts.of().begin(), hosts.of().end());
+  return one ? 1 : hosts.largest();
+}
+
+double time_of(const Algorithm& algorithm, const Problem& problem, double element_bytes,
+               double piece, const NetworkParameters& network) {
+  const Cost cost = algorithm.cost(problem);
+  const double volume = static_cast<double>(std::max(cost.sent, cost.received)) * element_bytes;
+  const double path = static_cast<double>(cost.path) * element_bytes;
+  Load load{.rounds = static_cast<double>(cost.rounds),
+            .depth = static_cast<double>(cost.depth > 0 ? cost.depth : cost.rounds),
+            .path = path,
+            .volume = volume,
+            .fills = algorithm.pipelined};
+  const LinkParameters& link = problem.hosts ? network.across : network.within;
+  double time = 0;
+  if (algorithm.hierarchical) {
+    const auto local_rounds = static_cast<double>(cost.local_rounds);
+    const double local_path = static_cast<double>(cost.local_path) * element_bytes;
+    load.rounds -= local_rounds;
+    load.depth -= local_rounds;
+    load.volume = path;
+    const Load local{local_rounds, local_rounds, local_path, local_path, true};
+    time = time_of(local, piece, network.within);
+  } else if (problem.hosts) {
+    const double ranks = sharing(algorithm, *problem.hosts);
+    load.path *= ranks;
+    load.volume *= ranks;
+  }
+  const double hidden = cut(load, piece) ? link.hidden_folds : 0;
+  const double folded = static_cast<double>(cost.folded) * element_bytes;
+  return time + time_of(load, piece, link) + (1 - hidden) * folded * link.fold_per_byte;
+}
+
+}  // namespace
 
 double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t element_bytes,
                 std::int64_t segment, const NetworkParameters& network) {
-  const auto bytes = static_cast<double>(element_bytes);
   double worst = 0;
   for (const int rank : {0, problem.root, problem.size / 2, problem.size - 1}) {
     Problem sample = problem.at(rank);
     sample.in_place = false;  // may differ between ranks, and must not decide
-    const Cost cost = algorithm.cost(sample);
-    const auto rounds = static_cast<double>(cost.rounds);
-    const double volume = static_cast<double>(std::max(cost.sent, cost.received)) * bytes;
-    const double folded = static_cast<double>(cost.folded) * bytes;
-    const double path = std::max(volume, static_cast<double>(cost.path) * bytes);
-    double time = rounds * network.latency;
-    if (segment > 0 && volume > static_cast<double>(segment)) {
-      const auto piece = static_cast<double>(segment);
-      time += (rounds * piece + volume) * network.per_byte + volume / piece * network.per_piece +
-              (1 - network.hidden_folds) * folded * network.fold_per_byte;
-    } else {
-      time += path * network.per_byte + folded * network.fold_per_byte;
-    }
-    worst = std::max(worst, time);
+    worst = std::max(worst, time_of(algorithm, sample, static_cast<double>(element_bytes),
+                                    static_cast<double>(segment), network));
   }
   return worst;
 }

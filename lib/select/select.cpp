@@ -12,7 +12,8 @@ namespace baton {
 namespace {
 
 /// Pieces that are tried where the caller leaves the choice, in bytes.
-constexpr std::int64_t segments[] = {0, 32 << 10, 128 << 10, 512 << 10, 2 << 20};
+constexpr std::int64_t segments[] = {0,         16 << 10,  32 << 10, 64 << 10,
+                                     128 << 10, 512 << 10, 2 << 20};
 
 std::int64_t elements_of(std::int64_t bytes, std::size_t element_bytes) {
   return bytes <= 0 ? 0
@@ -32,7 +33,8 @@ Selection named(const Registry& registry, const Problem& problem, const Choice& 
 }  // namespace
 
 Selection select(const Registry& registry, const Problem& problem, std::size_t element_bytes,
-                 const Choice& call, const Choice& option, const NetworkParameters& network) {
+                 const Choice& call, const Choice& option, const TableSection* table,
+                 const NetworkParameters& network) {
   Selection chosen;
   const Choice& choice = !call.algorithm.empty() ? call : option;
   if (!choice.algorithm.empty()) {
@@ -43,6 +45,15 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
   const std::int64_t forced = call.segment >= 0 ? call.segment : option.segment;
   // Each rank of an uneven all_to_all sees other counts, so counts must not decide.
   const bool by_cost = !(problem.collective == Collective::all_to_all && problem.uneven());
+  if (table && by_cost && !chosen.algorithm) {
+    const TableRow* row = table->find(problem.collective, table_bytes(problem, element_bytes));
+    const Algorithm* algorithm =
+        row ? &registry.find(problem.collective, row->choice.algorithm) : nullptr;
+    if (algorithm && refusal(*algorithm, problem).empty()) {
+      return {algorithm, forced >= 0 ? forced : row->choice.segment,
+              fmt::format("by the table, from {} B", row->from)};
+    }
+  }
   double least = std::numeric_limits<double>::infinity();
   Selection best;
   for (const Algorithm* algorithm : registry.of(problem.collective)) {

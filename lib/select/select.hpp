@@ -5,6 +5,7 @@
 
 #include "../cost/cost.hpp"
 #include "baton/options.hpp"
+#include "table.hpp"
 
 namespace baton {
 
@@ -15,11 +16,13 @@ struct Selection {
   std::string reason;
 };
 
-/// Chooses by the caller's choice, else the option's, else the least estimate. Depends only on what
+/// Chooses by the caller's choice, else the option's, else the table's, if one is given and serves,
+/// else the least estimate. Depends only on what
 /// is equal on all ranks. Throws Error(invalid_argument) for an unknown algorithm, listing those
 /// that exist, and for one that does not serve the problem.
 Selection select(const Registry& registry, const Problem& problem, std::size_t element_bytes,
-                 const Choice& call, const Choice& option, const NetworkParameters& network = {});
+                 const Choice& call, const Choice& option, const TableSection* table = nullptr,
+                 const NetworkParameters& network = {});
 
 /// The schedule of a selection, cut as it says.
 Schedule scheduled(const Selection& selection, const Problem& problem, std::size_t element_bytes);

@@ -91,8 +91,9 @@ class Grid {
   void add(const Problem& p) {
     if (!algorithm_.hierarchical) return add_set(p);
     // Up to some ranks each problem with all groupings, then with one in turn.
+    const bool all = p.size <= full_groupings || p.collective == Collective::barrier;
     for (std::size_t k = 0; k < groupings_.size(); ++k) {
-      if (p.size > full_groupings && k != grouping_turn_ % groupings_.size()) continue;
+      if (!all && k != grouping_turn_ % groupings_.size()) continue;
       Problem q = p;
       q.hosts = groupings_[k];
       add_set(q);
@@ -112,14 +113,14 @@ class Grid {
       p.hosts = grouped(hosts);
       if (refusal(algorithm_, p).empty()) groupings_.push_back(p.hosts);
     };
+    group([&](int r) { return r == 0 ? 0 : 1; });
+    group([&](int r) { return r < size / 2 ? 0 : r; });
+    group([](int r) { return (r * r + r / 3) % 4; });
     for (int each = 2; each < size; ++each) {
       if (size % each != 0) continue;
       group([&](int r) { return r / each; });
       group([&](int r) { return r % (size / each); });
     }
-    group([&](int r) { return r == 0 ? 0 : 1; });
-    group([&](int r) { return r < size / 2 ? 0 : r; });
-    group([](int r) { return (r * r + r / 3) % 4; });
   }
   Problem with(const Problem& p, std::int64_t root, bool in_place, const Variant& variant) const {
     Problem q = p;

@@ -63,7 +63,7 @@ class Cli(CommandTest):
 
     def test_run_every_algorithm(self):
         algorithms = {(row["collective"], row["algorithm"]) for row in self.json("list")}
-        result = self.json("run", "all", "--algorithm", "all", "--ranks", "6", "--bytes", "1000",
+        result = self.json("run", "all", "--algorithm", "all", "--hosts", "3x2", "--bytes", "1000",
                            "--iters", "2")
         self.check_rows(result, 6)
         ran = {(row["collective"], row["algorithm"]) for row in result["rows"]}
@@ -262,7 +262,7 @@ class Cli(CommandTest):
 
     def test_errors_are_one_sentence(self):
         for sentence, *arguments in [
-                ("expected a subcommand (list, run, verify, explain), found none",),
+                ("expected a subcommand (list, run, verify, explain, tune), found none",),
                 ('found "lost"', "lost"),
                 ("--lost", "run", "--lost"),
                 ("expected a collective (broadcast, reduce, all_reduce, gather,", "run", "bcast"),

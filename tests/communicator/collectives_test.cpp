@@ -105,3 +105,27 @@ TEST_CASE("delays, and sends that wait for their receives") {
         test_options(), delayed);
   }
 }
+
+TEST_CASE("ranks on several hosts, in any order") {
+  for (const char* text : {"2x2", "0,1,0,1,0,1", "0,1,1,0,2", "0,0,0,1"}) {
+    const Hosts hosts = parse_hosts(text);
+    ThreadOptions threads;
+    threads.hosts.assign(hosts.of().begin(), hosts.of().end());
+    on_ranks(
+        hosts.size(),
+        [&](Communicator& c) {
+          REQUIRE(c.hosts());
+          CHECK(*c.hosts() == hosts);
+          conformance::rooted(c, brief(c.size()));
+          conformance::reductions(c, brief(c.size()));
+          conformance::exchanges(c, brief(c.size()));
+          conformance::barriers(c);
+          const Communicator host = c.split(hosts.of(c.rank()));
+          CHECK(!host.hosts());
+          const Communicator reverse = c.split(0, -c.rank());
+          CHECK(reverse.hosts()->of(0) == 0);
+          CHECK(reverse.hosts()->count() == hosts.count());
+        },
+        test_options(), threads);
+  }
+}

@@ -89,15 +89,23 @@ TEST_CASE("wild floats: the same bits from run to run, whatever the delays") {
   const Registry registry = Registry::builtin();
   for (const Algorithm& algorithm : registry.all()) {
     if (algorithm.collective != Collective::all_reduce) continue;
-    for (const int size : {3, 6}) {
+    for (const int size : {3, 4, 6}) {
+      if (algorithm.hierarchical && size == 3) continue;
+      ThreadOptions threads;
+      if (algorithm.hierarchical) {
+        for (int r = 0; r < size; ++r) threads.hosts.push_back(r % 2);
+      }
       const Choice choice{algorithm.name, 512};
       for (const Datatype type : {Datatype::f32, Datatype::bf16}) {
         const auto quiet = all_reduced(
-            size, type, [](int) { return sum; }, choice);
+            size, type, [](int) { return sum; }, choice, threads);
         check_equal(quiet, quiet[0], algorithm.name);
         for (const std::uint64_t seed : {11, 12, 13}) {
-          check_equal(all_reduced(size, type, [](int) { return sum; }, choice,
-                                  {.seed = seed, .eager_bytes = 256}),
+          ThreadOptions delayed = threads;
+          delayed.seed = seed;
+          delayed.eager_bytes = 256;
+          check_equal(all_reduced(
+                          size, type, [](int) { return sum; }, choice, delayed),
                       quiet[0], algorithm.name + ", delayed");
         }
       }

@@ -3,6 +3,8 @@
 #include <baton/explain.hpp>
 #include <baton/schedule/text.hpp>
 
+#include "support/schedules.hpp"
+
 using namespace baton;
 
 namespace {
@@ -151,6 +153,7 @@ TEST_CASE("every algorithm can be walked through, in place and in pieces too") {
         p.in_place = in_place;
         p.root = rooted(p.collective) ? size / 2 : 0;
         if (p.collective == Collective::barrier) p.count = 1;
+        p.hosts = support::hosts_for(algorithm, p.size);
         if (!refusal(algorithm, p).empty()) continue;
         CAPTURE(algorithm.name);
         const auto schedules = schedules_of(algorithm.name, p);

@@ -133,6 +133,7 @@ TEST_CASE("the schedules of all algorithms: every conflict is ordered, and nothi
     for (const int size : {2, 5, 8}) {
       for (const bool in_place : {false, true}) {
         Problem p = support::problem(algorithm.collective, size, size / 2, 7, in_place);
+        p.hosts = support::hosts_for(algorithm, p.size);
         if (!refusal(algorithm, p).empty()) continue;
         CAPTURE(algorithm.name);
         check_exact(algorithm.generate(p));

@@ -22,6 +22,7 @@ void for_each_algorithm(const Body& body) {
           p.root = size / 2;
           if (algorithm.collective == Collective::barrier) p.count = 1;
           if (algorithm.collective == Collective::all_to_all) p.output_rows = p.input_rows = count;
+          p.hosts = support::hosts_for(algorithm, p.size);
           if (!refusal(algorithm, p).empty()) continue;
           CAPTURE(algorithm.name);
           CAPTURE(std::string(name(algorithm.collective)));
@@ -92,6 +93,7 @@ TEST_CASE("uneven counts, segmented") {
     if (!algorithm.uneven || algorithm.collective == Collective::all_to_all) continue;
     Problem p = problem(algorithm.collective, 4, 0, 5);
     p.input_blocks = p.output_blocks = Blocks::packed(counts);
+    p.hosts = support::hosts_for(algorithm, p.size);
     CAPTURE(algorithm.name);
     const auto problems = support::problems(p);
     CHECK(support::flaws(segmented_all(support::schedules(algorithm, problems), 2), problems) ==

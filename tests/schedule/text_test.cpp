@@ -7,6 +7,7 @@
 #include <string>
 
 #include "baton/schedule.hpp"
+#include "support/schedules.hpp"
 
 using namespace baton;
 
@@ -176,6 +177,7 @@ TEST_CASE("every algorithm's schedules are read back") {
       p.count = p.collective == Collective::barrier ? 1 : 7;
       for (const bool in_place : {false, true}) {
         p.in_place = in_place;
+        p.hosts = support::hosts_for(algorithm, p.size);
         if (!refusal(algorithm, p).empty()) continue;
         for (p.rank = 0; p.rank < size; ++p.rank) {
           CAPTURE(algorithm.name);

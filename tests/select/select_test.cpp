@@ -140,3 +140,54 @@ TEST_CASE("scheduled: segments are bytes; what is pipelined by structure gets bl
   for (const Step& step : blocks.steps()) CHECK(blocks.length(step) <= 10);
   CHECK(scheduled(chosen(p, {"chain", 0}), p, 4) == chosen(p, {"chain", 0}).algorithm->generate(p));
 }
+
+TEST_CASE("between hosts, latency counts once for messages that are under way together") {
+  const std::vector<int> apart{0, 1, 2, 3, 4, 5, 6, 7};
+  const auto on_hosts = [&](Collective collective, int size, std::int64_t count) {
+    Problem p = problem(collective, size, 0, count);
+    p.hosts = grouped(std::span(apart).first(static_cast<std::size_t>(size)));
+    return p;
+  };
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather,
+                                      Collective::reduce_scatter, Collective::all_to_all}) {
+    for (const int size : {3, 5, 8}) {
+      const Problem p = on_hosts(collective, size, 1);
+      CAPTURE(name(collective));
+      CHECK(chosen(p).algorithm->cost(p).depth <= 1 + (size == 8));
+    }
+  }
+  // Of much data, all that the links can carry, in pieces that make a pipeline of a chain.
+  const Problem large = on_hosts(Collective::broadcast, 8, 4 << 20);
+  const Selection s = chosen(large);
+  CHECK(s.segment > 0);
+  CHECK(estimate(*s.algorithm, large, 4, s.segment, {}) < 1.1 * (16 << 20) * gigabit_tcp.per_byte);
+  const Problem sum = on_hosts(Collective::all_reduce, 8, 4 << 20);
+  CHECK(chosen(sum).algorithm->cost(sum).sent <= 2 * (4 << 20) * 7 / 8 + 8);
+}
+
+TEST_CASE("where ranks share hosts, what crosses between hosts decides") {
+  const auto on = [&](Collective collective, const char* hosts, std::int64_t count) {
+    const Hosts grouping = parse_hosts(hosts);
+    Problem p = problem(collective, grouping.size(), 0, count);
+    p.hosts = grouped(grouping.of());
+    return p;
+  };
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather}) {
+    for (const char* hosts : {"4x4", "0,1,2,3,0,1,2,3", "0,0,0,1,1,2"}) {
+      const Problem p = on(collective, hosts, 1'000'000);
+      CAPTURE(name(collective));
+      CAPTURE(std::string(hosts));
+      CHECK((chosen(p).algorithm->hierarchical || chosen(p).algorithm->neighbours));
+    }
+    CHECK(chosen(on(collective, "4x4", 1)).algorithm->hierarchical);
+  }
+  CHECK(chosen(on(Collective::barrier, "8x4", 1)).algorithm->hierarchical);
+  CHECK(chosen(on(Collective::all_to_all, "4x4", 1)).algorithm->hierarchical);
+  // The ring of ranks in the order of their hosts uses each link once, in either order of
+  // magnitude.
+  const Problem ring = on(Collective::all_reduce, "4x4", 1'000'000);
+  const Problem mixed = on(Collective::all_reduce, "0,1,2,3,0,1,2,3", 1'000'000);
+  const Algorithm& algorithm = registry().find(Collective::all_reduce, "ring");
+  CHECK(estimate(algorithm, ring, 4, 0, {}) < 0.7 * estimate(algorithm, mixed, 4, 0, {}));
+}

@@ -45,6 +45,7 @@ baton::Problem problem_of(const baton::Communicator& c, baton::Collective collec
   problem.size = c.size();
   problem.rank = c.rank();
   problem.count = 1;
+  problem.hosts = c.hosts();
   return problem;
 }
 
@@ -60,6 +61,7 @@ void barriers(baton::Communicator& c) {
     return static_cast<std::int64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   };
   for (const baton::Algorithm* algorithm : c.registry().of(baton::Collective::barrier)) {
+    if (!refusal(*algorithm, problem_of(c, baton::Collective::barrier)).empty()) continue;
     for (int late = 0; late < c.size(); ++late) {
       if (c.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(3));
       const std::vector<std::int64_t> came{now()};

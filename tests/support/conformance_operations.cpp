@@ -53,6 +53,8 @@ Bytes small_numbers(OpKind op, Datatype type, int rank, std::int64_t count) {
       case Datatype::f64:
         put(static_cast<double>(v));
         break;
+      case Datatype::user:
+        break;
     }
   }
   return bytes;

@@ -23,6 +23,14 @@ inline baton::Problem problem(baton::Collective collective, int size, int rank, 
   return p;
 }
 
+/// Hosts of two ranks each for algorithms that group ranks by host, none for others.
+inline std::shared_ptr<const baton::Hosts> hosts_for(const baton::Algorithm& algorithm, int size) {
+  if (!algorithm.hierarchical) return nullptr;
+  std::vector<int> hosts;
+  for (int r = 0; r < size; ++r) hosts.push_back(r / 2);
+  return baton::grouped(hosts);
+}
+
 /// The problem of every rank.
 inline std::vector<baton::Problem> problems(const baton::Problem& p) {
   std::vector<baton::Problem> all;

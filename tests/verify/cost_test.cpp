@@ -32,6 +32,9 @@ TEST_CASE("bytes and rounds: the algorithm's formulas are the schedule's") {
   CHECK(with_cost([](Cost& c, const Problem&) { ++c.rounds; }) == "rounds 0");
   CHECK(with_cost([](Cost& c, const Problem&) { --c.rounds; }) == "rounds 0");
   CHECK(with_cost([](Cost& c, const Problem& p) { c.rounds += p.rank == 3; }) == "rounds 3");
+  CHECK(with_cost([](Cost& c, const Problem&) { c.depth = 6; }) == "");
+  CHECK(with_cost([](Cost& c, const Problem&) { c.depth = 5; }) == "rounds 0");
+  CHECK(with_cost([](Cost& c, const Problem&) { c.depth = 7; }) == "rounds 0");
   ask(2);  // some messages are empty: an upper bound
   CHECK(with_cost([](Cost& c, const Problem&) { ++c.rounds; }) == "");
   CHECK(with_cost([](Cost& c, const Problem&) { c.rounds = 1; }) == "rounds 0");
@@ -48,6 +51,28 @@ TEST_CASE("bytes and rounds: the algorithm's formulas are the schedule's") {
     return c;
   };
   CHECK(summary(verify(ring, problems, 1)) == "bytes 0, bytes 1, bytes 2, bytes 3");
+
+  // Messages that need not wait for each other are one deep, however many rounds they take.
+  ring.cost = cost;
+  Algorithm linear = registry.find(Collective::all_gather, "linear");
+  const auto plain = linear.cost;
+  problems.clear();
+  for (int r = 0; r < 4; ++r) {
+    Problem p;
+    p.collective = Collective::all_gather;
+    p.size = 4;
+    p.rank = r;
+    p.count = 2;
+    problems.push_back(p);
+  }
+  for (const std::int64_t depth : {0, 1, 2}) {
+    linear.cost = [&](const Problem& p) {
+      Cost c = plain(p);
+      c.depth = depth;
+      return c;
+    };
+    CHECK(summary(verify(linear, problems)) == (depth == 2 ? "rounds 0" : ""));
+  }
 
   // Messages that one port cannot send in program order: no number of rounds is right, not even
   // where the formula is an upper bound.

@@ -44,6 +44,13 @@ std::vector<Original> originals() {
           for (int r = 0; r < size; ++r) counts[static_cast<std::size_t>(r)] = (r + 1) % 3;
           p.input_blocks = p.output_blocks = Blocks::packed(counts);
         }
+        if (algorithm.hierarchical) {
+          std::vector<int> hosts;
+          for (int r = 0; r < size; ++r) {
+            hosts.push_back(variant % 3 == 0 ? r / 2 : variant % 3 == 1 ? r % 2 : r * r % 3);
+          }
+          p.hosts = grouped(hosts);
+        }
         if (!refusal(algorithm, p).empty()) continue;
         Original original{fmt::format("{} {}, {} ranks, variant {}", name(algorithm.collective),
                                       algorithm.name, size, variant),

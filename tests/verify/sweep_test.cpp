@@ -69,6 +69,49 @@ TEST_CASE("the grid has every kind of problem, for few ranks and for many") {
   }
 }
 
+TEST_CASE("hierarchical algorithms are proved on every kind of hosts") {
+  const Registry registry = Registry::builtin();
+  for (const Algorithm& algorithm : registry.all()) {
+    CAPTURE(algorithm.name);
+    for (const int size : {6, 24}) {
+      std::set<std::string> even, uneven;
+      bool in_turn = false, interleaved = false;
+      for (const auto& set : sweep_problems(algorithm, size)) {
+        CHECK((set[0].hosts != nullptr) == algorithm.hierarchical);
+        if (!set[0].hosts) continue;
+        const auto of = set[0].hosts->of();
+        (std::ranges::is_sorted(of) ? in_turn : interleaved) = true;
+        (set[0].hosts->even() ? even : uneven).insert(print(*set[0].hosts));
+      }
+      if (!algorithm.hierarchical) continue;
+      CHECK(in_turn);
+      CHECK(interleaved);
+      CHECK(even.size() >= 4);
+      const auto takes_uneven = [&] {
+        Problem p;
+        p.collective = algorithm.collective;
+        p.size = size;
+        p.hosts = grouped(std::vector{0, 0, 0, 0, 0, 1});
+        return refusal(algorithm, p).empty();
+      };
+      CHECK(uneven.size() >= (takes_uneven() ? 2u : 0u));
+    }
+  }
+}
+
+TEST_CASE("a hierarchical algorithm is refused where there is no hierarchy") {
+  const Registry registry = Registry::builtin();
+  const Algorithm& shares = registry.find(Collective::all_reduce, "hierarchical");
+  Problem p;
+  p.size = 4;
+  CHECK(refusal(shares, p) == "needs ranks on several hosts, found one host");
+  p.hosts = grouped(std::vector{0, 1, 2, 3});
+  CHECK(refusal(shares, p) == "needs ranks that share a host, found none");
+  p.hosts = grouped(std::vector{0, 0, 0, 3});
+  CHECK(refusal(shares, p) == "needs as many ranks on each host, found 0,0,0,1");
+  CHECK(refusal(registry.find(Collective::all_reduce, "leaders"), p).empty());
+}
+
 TEST_CASE("a sweep names the problem that shows a flaw") {
   const Registry registry = Registry::builtin();
   Algorithm wrong = registry.find(Collective::all_reduce, "ring");
@@ -89,7 +132,8 @@ TEST_CASE("a sweep names the problem that shows a flaw") {
     flaws.insert(std::string(f.flaw));
     CHECK(f.problem.starts_with("all_reduce ring, 3 ranks, count 3, in place"));
   }
-  CHECK(flaws == std::set<std::string>{"bytes", "contribution"});  // too few folds, so too few terms
+  CHECK(flaws ==
+        std::set<std::string>{"bytes", "contribution"});  // too few folds, so too few terms
   wrong.generate = [](const Problem&) -> Schedule { throw std::runtime_error("out of ideas"); };
   const SweepResult thrown = sweep(wrong, 2);
   REQUIRE(!thrown.holds());

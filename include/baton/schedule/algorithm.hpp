@@ -49,9 +49,10 @@ struct Algorithm {
   /// Treats ranks of one host apart from others: serves ranks on several hosts, some of which share
   /// one.
   bool hierarchical = false;
-  std::string rounds;      ///< formula, for readers
-  std::string volume;      ///< elements sent per rank, formula, for readers
-  std::string source;      ///< where it was published
+  bool neighbours = false;  ///< messages go to the next and previous ranks only
+  std::string rounds;       ///< formula, for readers
+  std::string volume;       ///< elements sent per rank, formula, for readers
+  std::string source;       ///< where it was published
 };
 
 /// The algorithms that a program has. A value: copy the built-in ones, add your own, and hand the

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <limits>
 #include <numeric>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -55,6 +57,7 @@ class MpiTransport final : public Transport {
     const int promised = 32767;
     const int last = found != 0 ? *most : promised;
     return {.name = "mpi",
+            .library = library(),
             .tags = std::min(last, std::numeric_limits<int>::max() - 1) + 1,
             .concurrent = level == MPI_THREAD_MULTIPLE,
             .cancels = false};  // of sends, MPI promises nothing
@@ -164,6 +167,16 @@ class MpiTransport final : public Transport {
     for (int& rank : from) rank = hosts_[static_cast<std::size_t>(rank)];
     const Hosts hosts(from);
     return {hosts.of().begin(), hosts.of().end()};
+  }
+
+  /// The library's name and version.
+  std::string library() const {
+    std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+    int length = 0;
+    check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version", rank_);
+    text.resize(text.find_first_of(std::string_view(",\n\0", 3)));
+    std::replace(text.begin(), text.end(), '\t', ' ');
+    return text;
   }
 
   static std::size_t length(const MPI_Status& status) {

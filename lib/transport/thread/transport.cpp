@@ -53,6 +53,7 @@ class ThreadTransport final : public Transport {
 
   Capabilities capabilities() const override {
     return {.name = "thread",
+            .library = {},
             .tags = std::numeric_limits<int>::max(),
             .concurrent = true,
             .cancels = true};
@@ -208,9 +209,9 @@ std::vector<std::unique_ptr<Transport>> thread_transports(int size, const Thread
     throw Error(ErrorCode::invalid_argument,
                 "a group of threads needs at least 1 rank, but size is " + std::to_string(size));
   if (!options.hosts.empty() && options.hosts.size() != static_cast<std::size_t>(size))
-    throw Error(ErrorCode::invalid_argument,
-                "a group of " + std::to_string(size) + " threads needs as many hosts, but got " +
-                    std::to_string(options.hosts.size()));
+    throw Error(ErrorCode::invalid_argument, "a group of " + std::to_string(size) +
+                                                 " threads needs as many hosts, but got " +
+                                                 std::to_string(options.hosts.size()));
   std::vector<std::shared_ptr<Bell>> bells;
   for (int rank = 0; rank < size; ++rank) bells.push_back(std::make_shared<Bell>());
   // Waiting for long before blocking pays only while every rank has a core.
