@@ -12,7 +12,7 @@ enum Flags : unsigned {
   ordered = 2,
   pipelined = 4,
   hierarchical = 8,
-  neighbours = 16
+  neighbors = 16
 };
 
 struct Row {
@@ -31,7 +31,7 @@ constexpr Row rows[] = {
      "(P-1)n by the root", "folklore"},
     {broadcast, "binomial", broadcast_binomial, broadcast_binomial_cost, plain, "ceil(log2 P)",
      "n ceil(log2 P) by the root", "Johnsson & Ho, IEEE Transactions on Computers 38(9), 1989"},
-    {broadcast, "chain", broadcast_chain, broadcast_chain_cost, neighbours, "P-1", "n", "folklore"},
+    {broadcast, "chain", broadcast_chain, broadcast_chain_cost, neighbors, "P-1", "n", "folklore"},
     {broadcast, "scatter_ring", broadcast_scatter_ring, broadcast_scatter_ring_cost, plain,
      "ceil(log2 P) + P-1", "2n(P-1)/P by the root",
      "Zhou, Marjanovic, Niethammer & Gracia, arXiv:1603.06809, 2016"},
@@ -52,7 +52,7 @@ constexpr Row rows[] = {
     {reduce, "linear", reduce_linear, reduce_linear_cost, ordered, "P-1", "n", "folklore"},
     {reduce, "binomial", reduce_binomial, reduce_binomial_cost, ordered,
      "ceil(log2 P), +1 if forwarded", "n", "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"},
-    {reduce, "chain", reduce_chain, reduce_chain_cost, ordered | neighbours, "P-1, +1 if forwarded",
+    {reduce, "chain", reduce_chain, reduce_chain_cost, ordered | neighbors, "P-1, +1 if forwarded",
      "n", "folklore"},
     {reduce, "circulant", reduce_circulant, reduce_circulant_cost, plain, "2 ceil(log2 P)",
      "n to 3n/2", "Rabenseifner, ICCS 2004; Träff, arXiv:2410.14234, 2024"},
@@ -79,7 +79,7 @@ constexpr Row rows[] = {
      all_reduce_recursive_doubling_cost, ordered,
      "log2 Q, +2 where Q < P (Q: largest power of two in P)", "n log2 Q, +n for pairs",
      "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"},
-    {all_reduce, "ring", all_reduce_ring, all_reduce_ring_cost, neighbours, "2(P-1)", "2n(P-1)/P",
+    {all_reduce, "ring", all_reduce_ring, all_reduce_ring_cost, neighbors, "2(P-1)", "2n(P-1)/P",
      "Patarasuk & Yuan, JPDC 69(2), 2009"},
     {all_reduce, "tree", all_reduce_tree, all_reduce_tree_cost, ordered, "2 ceil(log2 P)",
      "n ceil(log2 P) by rank 0", "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"},
@@ -114,7 +114,7 @@ constexpr Row rows[] = {
      "Husbands & Hoe, SC 1998; Träff, arXiv:2410.14234, 2024"},
     {reduce_scatter, "linear", reduce_scatter_linear, reduce_scatter_linear_cost, uneven | ordered,
      "P-1", "n(P-1)", "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"},
-    {reduce_scatter, "ring", reduce_scatter_ring, reduce_scatter_ring_cost, uneven | neighbours,
+    {reduce_scatter, "ring", reduce_scatter_ring, reduce_scatter_ring_cost, uneven | neighbors,
      "P-1", "n(P-1)", "Patarasuk & Yuan, JPDC 69(2), 2009"},
     {reduce_scatter, "recursive_halving", reduce_scatter_recursive_halving,
      reduce_scatter_recursive_halving_cost, uneven,
@@ -133,7 +133,7 @@ constexpr Row rows[] = {
      "Husbands & Hoe, SC 1998; Träff, arXiv:2410.14234, 2024"},
     {all_gather, "linear", all_gather_linear, all_gather_linear_cost, uneven, "P-1", "(P-1)n",
      "folklore"},
-    {all_gather, "ring", all_gather_ring, all_gather_ring_cost, uneven | neighbours, "P-1",
+    {all_gather, "ring", all_gather_ring, all_gather_ring_cost, uneven | neighbors, "P-1",
      "(P-1)n", "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"},
     {all_gather, "recursive_doubling", all_gather_recursive_doubling,
      all_gather_recursive_doubling_cost, uneven,
@@ -142,7 +142,7 @@ constexpr Row rows[] = {
     {all_gather, "bruck", all_gather_bruck, all_gather_bruck_cost, uneven, "ceil(log2 P)", "(P-1)n",
      "Bruck et al., IEEE TPDS 8(11), 1997"},
     {all_gather, "neighbor_exchange", all_gather_neighbor_exchange,
-     all_gather_neighbor_exchange_cost, uneven | neighbours, "P/2", "(P-1)n",
+     all_gather_neighbor_exchange_cost, uneven | neighbors, "P/2", "(P-1)n",
      "Chen, Zhang, Zhang & Yuan, HPC Asia 2005", all_gather_neighbor_exchange_refuses},
     {all_gather, "circulant", all_gather_circulant, all_gather_circulant_cost, uneven,
      "ceil(log2 P)", "(P-1)n", "Träff, arXiv:2410.14234, 2024"},
@@ -180,7 +180,7 @@ Registry Registry::builtin() {
                .ordered = (row.flags & ordered) != 0,
                .pipelined = (row.flags & pipelined) != 0,
                .hierarchical = (row.flags & hierarchical) != 0,
-               .neighbours = (row.flags & neighbours) != 0,
+               .neighbors = (row.flags & neighbors) != 0,
                .rounds = row.rounds,
                .volume = row.volume,
                .source = row.source});

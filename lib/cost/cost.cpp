@@ -25,7 +25,7 @@ double time_of(const Load& load, double piece, const LinkParameters& link) {
 
 /// How many ranks of a host use its link at once.
 double sharing(const Algorithm& algorithm, const Hosts& hosts) {
-  const bool one = algorithm.neighbours && std::is_sorted(hosts.of().begin(), hosts.of().end());
+  const bool one = algorithm.neighbors && std::is_sorted(hosts.of().begin(), hosts.of().end());
   return one ? 1 : hosts.largest();
 }
 

@@ -25,7 +25,7 @@ class Cli(CommandTest):
 
     def test_help_teaches(self):
         self.assertIn("Examples:", self.output("--help"))
-        for subcommand in ["list", "run", "verify", "explain"]:
+        for subcommand in ["list", "run", "verify", "explain", "tune"]:
             self.assertIn("Example", self.output(subcommand, "--help"))
         run = self.output("run", "--help")
         for variable in ["BATON_TIMEOUT", "BATON_ALL_REDUCE", "BATON_CHECK"]:
@@ -49,6 +49,25 @@ class Cli(CommandTest):
             self.assertRegex(text, rf"\n  {row['algorithm']} +rounds {re.escape(row['rounds'])};")
         self.assertRegex(text, r"neighbor_exchange .*\n +domain needs an even number of ranks")
         self.assertEqual({row["collective"] for row in self.json("list", "scan")}, {"scan"})
+
+    # --- tune ---------------------------------------------------------------------------------
+
+    def test_tune(self):
+        table = self.file("")
+        self.assertEqual(self.output("tune", "all_reduce", "--ranks", "2", "--bytes", "8:1K",
+                                     "--repeats", "1", "--output", table), "")
+        text = Path(table).read_text()
+        self.assertRegex(text, r"^baton-table 1\ntransport thread\nmachine .+\nhosts 1x2\n"
+                               r"all_reduce +0 +\w+ +\d+")
+        run = ["run", "all_reduce", "--ranks", "2", "--bytes", "8", "--iters", "1"]
+        first = text.split("hosts 1x2\n")[1].split()[2]
+        self.assertEqual(self.json(*run, BATON_TABLE=table)["rows"][0]["algorithm"], first)
+        printed = self.output("tune", "barrier", "--hosts", "2x2", "--repeats", "1")
+        self.assertRegex(printed, r"hosts 2x2\nbarrier +0 +\w+ +0\n$")
+        self.refused("expected a table for hosts 1x3 over thread, found one for hosts 1x2 over "
+                     "thread", "run", "all_reduce", "--ranks", "3", BATON_TABLE=table)
+        self.refused("expected a file that can be written", "tune", "barrier", "--repeats", "1",
+                     "--output", "/no/such/folder/table")
 
     # --- run ----------------------------------------------------------------------------------
 

@@ -178,7 +178,7 @@ TEST_CASE("where ranks share hosts, what crosses between hosts decides") {
       const Problem p = on(collective, hosts, 1'000'000);
       CAPTURE(name(collective));
       CAPTURE(std::string(hosts));
-      CHECK((chosen(p).algorithm->hierarchical || chosen(p).algorithm->neighbours));
+      CHECK((chosen(p).algorithm->hierarchical || chosen(p).algorithm->neighbors));
     }
     CHECK(chosen(on(collective, "4x4", 1)).algorithm->hierarchical);
   }

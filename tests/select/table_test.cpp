@@ -1,0 +1,178 @@
+#include "select/table.hpp"
+
+#include <doctest/doctest.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "baton/error.hpp"
+#include "select/select.hpp"
+#include "select/shipped_tables.hpp"
+#include "support/ranks.hpp"
+#include "support/schedules.hpp"
+
+using namespace baton;
+using support::error_of;
+using support::holds;
+
+namespace {
+
+const Registry& registry() {
+  static const Registry builtin = Registry::builtin();
+  return builtin;
+}
+
+Table read(std::string_view text) { return parse_table(text, "pair.txt", registry()); }
+
+constexpr const char* pair =
+    "baton-table 1\n"
+    "transport thread\n"
+    "machine one, 2 cores  # of those\n"
+    "hosts 1x2\n"
+    "all_reduce 0 recursive_doubling 0\n"
+    "all_reduce 64K ring 16K\n"
+    "all_reduce 1M circulant 0\n"
+    "broadcast 0 binomial 0\n";
+
+/// A file that is there for the length of a scope.
+class File {
+ public:
+  explicit File(const std::string& text)
+      : name_(std::filesystem::temp_directory_path() / "baton-table-XXXXXX") {
+    close(mkstemp(name_.data()));
+    std::ofstream(name_) << text;
+  }
+  ~File() { std::filesystem::remove(name_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+};
+
+Choice all_reduce_choice(Communicator& c, std::int64_t elements) {
+  std::vector<float> data(static_cast<std::size_t>(elements));
+  Call call{.collective = Collective::all_reduce};
+  const Data whole(data.data(), elements, Datatype::f32);
+  call.outputs = {&whole, 1};
+  return c.chosen(call);
+}
+
+baton::Options with_table(const std::string& table) {
+  baton::Options options = support::test_options();
+  options.table = table;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a table is read, and written as it was") {
+  const Table table = read(pair);
+  REQUIRE(table.sections.size() == 1);
+  const TableSection& section = table.sections[0];
+  CHECK(section.scope == TableScope{"thread", "", "1x2"});
+  CHECK(section.machine == "one, 2 cores");
+  REQUIRE(section.rows.size() == 4);
+  const auto row = [&](std::int64_t bytes) {
+    return section.find(Collective::all_reduce, bytes)->choice;
+  };
+  CHECK(row(0) == Choice{"recursive_doubling", 0});
+  CHECK(row((64 << 10) - 1) == Choice{"recursive_doubling", 0});
+  CHECK(row(64 << 10) == Choice{"ring", 16 << 10});
+  CHECK(row(1LL << 40) == Choice{"circulant", 0});
+  CHECK(section.find(Collective::scan, 8) == nullptr);
+  CHECK(read(print(section)).sections == table.sections);
+
+  // Joined end to end: each text has a transport of its own, and may hold for several hosts.
+  const Table joined = read(std::string(pair) + "hosts 2x1\nscan 0 recursive_doubling 0\n" +
+                            "baton-table 1\ntransport mpi\nlibrary Open MPI v4\nhosts 1x2\n");
+  REQUIRE(joined.sections.size() == 3);
+  CHECK(joined.sections[1].scope == TableScope{"thread", "", "2x1"});
+  CHECK(joined.sections[1].machine == "one, 2 cores");
+  CHECK(joined.find({"mpi", "Open MPI v4", "1x2"}) == &joined.sections[2]);
+  CHECK(joined.find({"mpi", "Open MPI v5", "1x2"}) == nullptr);
+  CHECK(joined.find({"thread", "any", "2x1"}) == &joined.sections[1]);
+}
+
+TEST_CASE("what is no table is refused with its line") {
+  const auto refuses = [](const std::string& text, const std::vector<std::string>& parts) {
+    const Error error = error_of([&] { read(text); });
+    CHECK(error.code == ErrorCode::invalid_argument);
+    CHECK_MESSAGE(holds(error.what(), parts), std::string(error.what()));
+  };
+  const std::string head = "baton-table 1\ntransport thread\nhosts 1x2\n";
+  refuses("", {"pair.txt:1", "expected \"baton-table 1\"", "end of the text"});
+  refuses("all_reduce 0 ring 0\n", {":1:", "expected \"baton-table 1\"", "all_reduce"});
+  refuses("baton-table 2\n", {":1:", "expected version 1", "found \"2\""});
+  refuses("baton-table 1\n", {":2:", "expected \"hosts\""});
+  refuses("baton-table 1\nhosts 1x2\n", {":2:", "\"transport\" before \"hosts\""});
+  refuses("baton-table 1\ntransport mpi\nscan 0 linear 0\n", {":3:", "\"hosts\" before the rows"});
+  refuses(head + "hosts 1x2\n", {":4:", "no section above"});
+  refuses(head + "hosts 0x2\n", {":4:", "expected"});
+  refuses(head + "reduce_all 0 ring 0\n", {":4:", "reduce_all"});
+  refuses(head + "all_reduce 0 rings 0\n", {":4:", "ring", "rings"});
+  refuses(head + "all_reduce 8 ring 0\n", {":4:", "first row to begin at 0", "8"});
+  refuses(head + "all_reduce 0 ring 0\nall_reduce 0 tree 0\n", {":5:", "more than 0 bytes"});
+  refuses(head + "all_reduce 0 ring 1 2\n", {":4:", "end of the line", "2"});
+  refuses(head + "all_reduce 0 ring many\n", {":4:", "expected bytes", "many"});
+}
+
+TEST_CASE("a communicator goes by its table, and by cost where the table has nothing for it") {
+  // Longer than what the agreement takes in one message.
+  const File file(std::string(4000, '#') + "\n" + pair);
+  support::on_ranks(
+      2,
+      [&](Communicator& c) {
+        CHECK(all_reduce_choice(c, 8).algorithm == "recursive_doubling");
+        CHECK(all_reduce_choice(c, 32 << 10) == Choice{"ring", 16 << 10});
+        CHECK(all_reduce_choice(c, 1 << 20).algorithm == "circulant");
+        std::vector<float> data(32 << 10, 1);
+        c.all_reduce(Data(data.data(), 32 << 10, Datatype::f32), OpKind::sum);
+        CHECK(data[17] == 2);
+        Communicator same = c.split(0, 0);
+        CHECK(all_reduce_choice(same, 32 << 10) == Choice{"ring", 16 << 10});
+        Communicator alone = c.split(c.rank(), 0);
+        CHECK(!all_reduce_choice(alone, 8).algorithm.empty());
+      },
+      with_table(file.name()));
+}
+
+TEST_CASE("a foreign table is refused on all ranks") {
+  const auto refuses = [](const std::string& table, const std::vector<std::string>& parts) {
+    for (const int size : {3, 5}) {
+      run_threads(size, [&](std::unique_ptr<Transport> transport) {
+        const Error error =
+            error_of([&] { Communicator(std::move(transport), with_table(table)); });
+        CHECK(error.code == ErrorCode::invalid_argument);
+        CHECK_MESSAGE(holds(error.what(), parts), std::string(error.what()));
+      });
+    }
+  };
+  const File file(pair);
+  refuses(file.name(),
+          {"expected a table for hosts 1x", "over thread", "found one for hosts 1x2 over thread"});
+  refuses("no such table", {"expected a tuning table, a file or one of", "\"no such table\""});
+  const File broken("baton-table 7\n");
+  refuses(broken.name(), {"expected version 1"});
+}
+
+TEST_CASE("a table's algorithm that does not serve a call is not used") {
+  const TableSection section =
+      read("baton-table 1\ntransport thread\nhosts 1x4\nall_reduce 0 ring 0\n").sections[0];
+  Problem p = support::problem(Collective::all_reduce, 4, 0, 1000);
+  CHECK(select(registry(), p, 4, {}, {}, &section).reason == "by the table, from 0 B");
+  CHECK(select(registry(), p, 4, {"tree", 0}, {}, &section).algorithm->name == "tree");
+  p.commutative = false;
+  CHECK(select(registry(), p, 4, {}, {}, &section).algorithm->ordered);
+}
+
+TEST_CASE("the tables that come with the library can be read") {
+  for (const ShippedTable& table : shipped_tables()) {
+    const Table read = parse_table(table.text, std::string(table.name), registry());
+    CHECK(!read.sections.empty());
+  }
+}
