@@ -56,7 +56,8 @@ class File {
 
 Choice all_reduce_choice(Communicator& c, std::int64_t elements) {
   std::vector<float> data(static_cast<std::size_t>(elements));
-  Call call{.collective = Collective::all_reduce};
+  Call call;
+  call.collective = Collective::all_reduce;
   const Data whole(data.data(), elements, Datatype::f32);
   call.outputs = {&whole, 1};
   return c.chosen(call);
