@@ -151,7 +151,11 @@ void Communicator::State::run_again(RepeatedCalls::Entry& entry, std::byte* inpu
     const auto bases = entry.run->bases();
     bases[first_tensor_base] = input;
     bases[first_tensor_base + 1] = output;
-    entry.run->start(*transport, entry.kernels, tag);
+    if (entry.run->scripted()) {
+      if (entry.run->start_scripted(*transport, entry.kernels, tag, attempts)) return;
+    } else {
+      entry.run->start(*transport, entry.kernels, tag);
+    }
     for (int i = 0; i < attempts; ++i) {
       if (entry.run->drive()) return;
     }

@@ -159,6 +159,13 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
       dependents_[items_[d].first_dependent + items_[d].dependent_count++] = i;
     }
   }
+  script_ = script_of(schedule);
+}
+
+std::uint32_t Plan::longest_stream() const {
+  std::uint32_t longest = 0;
+  for (const Stream& stream : streams_) longest = std::max(longest, stream.last - stream.first);
+  return longest;
 }
 
 void Plan::append_pieces(const Schedule& schedule, const Step& step,

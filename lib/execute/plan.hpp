@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "baton/schedule/step.hpp"
+#include "script.hpp"
 
 namespace baton {
 
@@ -38,13 +39,15 @@ class Plan {
     StepKind kind;
     std::uint8_t lane;
     std::int32_t peer;
-    std::uint32_t stream;           ///< of a message
-    std::uint32_t waits;            ///< steps that must be complete first
-    std::uint32_t first_dependent;  ///< in dependents()
+    std::uint32_t stream;  ///< of a message
+    std::uint32_t waits;   ///< steps that must be complete first
+    std::uint32_t first_dependent;
     std::uint32_t dependent_count;
     std::uint32_t first_piece;  ///< in pieces(); a message has one, of one row
     std::uint32_t piece_count;
     std::int64_t bytes;  ///< of a message
+
+    bool local() const { return kind != StepKind::send && kind != StepKind::recv; }
   };
   struct Stream {
     std::uint32_t first;  ///< in messages()
@@ -69,11 +72,18 @@ class Plan {
 
   std::span<const Item> items() const { return items_; }
   std::span<const Piece> pieces() const { return pieces_; }
-  std::span<const std::uint32_t> dependents() const { return dependents_; }
+  std::span<const std::uint32_t> dependents_of(std::uint32_t step) const {
+    return std::span(dependents_)
+        .subspan(items_[step].first_dependent, items_[step].dependent_count);
+  }
   std::span<const Stream> streams() const { return streams_; }
   std::span<const std::uint32_t> messages() const { return messages_; }
   /// Steps that are not messages and wait for nothing.
   std::span<const std::uint32_t> initial() const { return initial_; }
+  /// The way through a small plan; empty for others.
+  std::span<const ScriptLine> script() const { return script_; }
+  /// Messages of the stream that has most.
+  std::uint32_t longest_stream() const;
 
  private:
   void append_pieces(const Schedule& schedule, const Step& step,
@@ -91,6 +101,7 @@ class Plan {
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> messages_;
   std::vector<std::uint32_t> initial_;
+  std::vector<ScriptLine> script_;
 };
 
 }  // namespace baton

@@ -24,6 +24,7 @@ std::string describe(const Plan::Item& item) {
 Run::Run(std::shared_ptr<const Plan> plan, int window)
     : plan_(std::move(plan)),
       window_(std::clamp<std::uint32_t>(static_cast<std::uint32_t>(window), 1, largest_window)),
+      scripted_(!plan_->script().empty() && plan_->longest_stream() <= window_),
       bases_(plan_->bases()) {
   initial_waits_.reserve(plan_->items().size());
   for (const Plan::Item& item : plan_->items()) initial_waits_.push_back(item.waits);
@@ -41,22 +42,91 @@ Run::Run(std::shared_ptr<const Plan> plan, int window)
   }
 }
 
-void Run::start(Transport& transport, const Kernels& kernels, int tag) {
+void Run::begin(Transport& transport, const Kernels& kernels, int tag) {
   transport_ = &transport;
   kernels_ = kernels;
   tag_ = tag;
   completed_ = 0;
-  local_head_ = local_tail_ = 0;
   active_.clear();
+}
+
+void Run::start(Transport& transport, const Kernels& kernels, int tag) {
+  begin(transport, kernels, tag);
+  leave_script(0, 0);
+}
+
+void Run::note_flights(std::uint64_t steps) {
+  for (const ScriptLine& line : plan_->script()) {
+    if (line.act != ScriptLine::Act::post || (steps >> line.step & 1) == 0) continue;
+    active_.push_back(plan_->items()[line.step].stream * window_ + line.turn);
+  }
+}
+
+bool Run::leave_script(std::uint64_t posted, std::uint64_t complete) {
+  local_head_ = local_tail_ = 0;
   std::copy(initial_waits_.begin(), initial_waits_.end(), waits_.begin());
   const std::uint32_t all_free =
       window_ == largest_window ? ~std::uint32_t{0} : (std::uint32_t{1} << window_) - 1;
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     streams_[s] = {plan_->streams()[s].first, 0, all_free};
   }
+  const auto in_order = [](std::uint64_t steps, const auto& visit) {
+    for (; steps != 0; steps &= steps - 1)
+      visit(static_cast<std::uint32_t>(std::countr_zero(steps)));
+  };
+  in_order(posted, [&](std::uint32_t step) { ++streams_[plan_->items()[step].stream].next; });
+  note_flights(posted & ~complete);
+  for (const std::uint32_t flight : active_) {
+    StreamState& stream = streams_[flight / window_];
+    ++stream.in_flight;
+    stream.free &= ~(std::uint32_t{1} << (flight % window_));
+  }
+  in_order(complete, [&](std::uint32_t step) {
+    ++completed_;
+    for (const std::uint32_t next : plan_->dependents_of(step)) --waits_[next];
+  });
   for (std::uint32_t s = 0; s < streams_.size(); ++s) post_ready(s);
-  for (const std::uint32_t step : plan_->initial()) local_[local_tail_++] = step;
+  if (complete == 0) {
+    for (const std::uint32_t step : plan_->initial()) local_[local_tail_++] = step;
+  } else {
+    for (std::uint32_t step = 0; step < waits_.size(); ++step) {
+      const bool waiting = plan_->items()[step].local() && (complete >> step & 1) == 0;
+      if (waiting && waits_[step] == 0) local_[local_tail_++] = step;
+    }
+  }
   drain_local();
+  return done();
+}
+
+bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, int attempts) {
+  begin(transport, kernels, tag);
+  std::uint64_t posted = 0, complete = 0;  // step i as bit i
+  const auto flight = [&](const ScriptLine& line) {
+    return plan_->items()[line.step].stream * window_ + line.turn;
+  };
+  for (const ScriptLine& line : plan_->script()) {
+    const std::uint64_t step = std::uint64_t{1} << line.step;
+    try {
+      if (line.act == ScriptLine::Act::post) {
+        send_off(flight(line), line.step);
+        posted |= step;
+        continue;
+      }
+      if (line.act == ScriptLine::Act::local) {
+        run_local(line.step);
+      } else {
+        while (!landed(flight(line))) {
+          if (--attempts <= 0) return leave_script(posted, complete);
+        }
+      }
+      complete |= step;
+    } catch (...) {
+      note_flights(posted & ~complete & ~step);
+      throw;
+    }
+  }
+  completed_ = plan_->items().size();
+  return true;
 }
 
 bool Run::drive() {
@@ -69,16 +139,12 @@ bool Run::drive() {
     }
     active_[i] = active_.back();
     active_.pop_back();
-    const std::uint32_t step = flights_[flight].step;
     const std::uint32_t stream = flight / window_;
     streams_[stream].free |= std::uint32_t{1} << (flight % window_);
     --streams_[stream].in_flight;
-    const Plan::Item& item = plan_->items()[step];
-    if (item.kind == StepKind::recv && bytes != static_cast<std::size_t>(item.bytes)) {
-      fail_length(step, bytes);
-    }
+    check_length(flights_[flight].step, bytes);
     post_ready(stream);
-    complete(step);
+    complete(flights_[flight].step);
     drain_local();
   }
   return done();
@@ -102,6 +168,11 @@ void Run::post(std::uint32_t stream, std::uint32_t step) {
   state.free &= ~(std::uint32_t{1} << k);
   ++state.in_flight;
   const std::uint32_t index = stream * window_ + k;
+  send_off(index, step);
+  active_.push_back(index);
+}
+
+void Run::send_off(std::uint32_t index, std::uint32_t step) {
   Flight& flight = flights_[index];
   flight.step = step;
   const Plan::Item& item = plan_->items()[step];
@@ -112,21 +183,24 @@ void Run::post(std::uint32_t stream, std::uint32_t step) {
   } else {
     transport_->irecv(item.peer, tag_ + item.lane, data, bytes, flight.message);
   }
-  active_.push_back(index);
+}
+
+bool Run::landed(std::uint32_t index) {
+  std::size_t bytes = 0;
+  if (!transport_->test(flights_[index].message, bytes)) return false;
+  check_length(flights_[index].step, bytes);
+  return true;
 }
 
 void Run::complete(std::uint32_t step) {
   ++completed_;
-  const Plan::Item& item = plan_->items()[step];
-  const std::uint32_t* dependent = plan_->dependents().data() + item.first_dependent;
-  for (std::uint32_t i = 0; i < item.dependent_count; ++i) {
-    const std::uint32_t next = dependent[i];
+  for (const std::uint32_t next : plan_->dependents_of(step)) {
     if (--waits_[next] != 0) continue;
     const Plan::Item& ready = plan_->items()[next];
-    if (ready.kind == StepKind::send || ready.kind == StepKind::recv) {
-      post_ready(ready.stream);
-    } else {
+    if (ready.local()) {
       local_[local_tail_++] = next;
+    } else {
+      post_ready(ready.stream);
     }
   }
 }
@@ -211,8 +285,9 @@ std::pair<int, int> Run::blocker() const {
   return {plan_->items()[step].peer, static_cast<int>(step)};
 }
 
-void Run::fail_length(std::uint32_t step, std::size_t bytes) const {
+void Run::check_length(std::uint32_t step, std::size_t bytes) const {
   const Plan::Item& item = plan_->items()[step];
+  if (item.kind != StepKind::recv || bytes == static_cast<std::size_t>(item.bytes)) return;
   Error error(ErrorCode::truncated,
               fmt::format("rank {}, step {}: expected a message of {} bytes from rank {}, found {}",
                           plan_->header().rank, step, item.bytes, item.peer, bytes));

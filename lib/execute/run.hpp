@@ -25,6 +25,9 @@ struct Kernels {
 /// One execution of a plan at a time: request state, nothing else. All memory is taken when it is
 /// made, so starting and driving it allocates nothing.
 ///
+/// Steps go in the order in which messages arrive (start, drive), or, where all is near, in that of
+/// the plan's script, which costs less for each.
+///
 /// Invariants: a step is started once, when all it waits for is complete; messages of a stream are
 /// posted in program order, at most `window` of them in flight.
 class Run {
@@ -39,6 +42,12 @@ class Run {
 
   /// Posts what can be posted. Messages carry tags `tag` + lane.
   void start(Transport& transport, const Kernels& kernels, int tag);
+  /// As start(), and on to the end where all messages are near: goes through the plan's script,
+  /// testing one message at a time, at most `attempts` times. Returns whether all steps are
+  /// complete; if not, the run goes on by drive(). Throws as that does.
+  bool start_scripted(Transport& transport, const Kernels& kernels, int tag, int attempts);
+  /// Whether there is a script, and room for its messages.
+  bool scripted() const { return scripted_; }
   /// Advances what can be advanced without waiting; whether all steps are complete. Throws Error
   /// (transport, truncated) after which the run must be abandoned.
   bool drive();
@@ -64,15 +73,26 @@ class Run {
   };
 
   std::byte* address(const Place& place) const { return bases_[place.base] + place.offset; }
+  void begin(Transport& transport, const Kernels& kernels, int tag);
   void post_ready(std::uint32_t stream);
+  /// Posts a message as flight `index`.
+  void send_off(std::uint32_t index, std::uint32_t step);
+  /// Whether the flight has landed; if so, with all that was expected.
+  bool landed(std::uint32_t index);
+  /// Takes up the order of arrival where the script was left: step i is posted, or complete, where
+  /// bit i is set. Whether all are complete.
+  bool leave_script(std::uint64_t posted, std::uint64_t complete);
+  /// Makes these steps' flights the active ones.
+  void note_flights(std::uint64_t steps);
   void post(std::uint32_t stream, std::uint32_t step);
   void complete(std::uint32_t step);
   void run_local(std::uint32_t step);
   void drain_local();
-  [[noreturn]] void fail_length(std::uint32_t step, std::size_t bytes) const;
+  void check_length(std::uint32_t step, std::size_t bytes) const;
 
   std::shared_ptr<const Plan> plan_;
   std::uint32_t window_;
+  bool scripted_;
   Transport* transport_ = nullptr;
   Kernels kernels_;
   int tag_ = 0;

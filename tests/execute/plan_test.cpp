@@ -59,11 +59,9 @@ TEST_CASE("dependents are dependencies the other way round") {
   CHECK(p.items()[1].waits == 1);
   CHECK(p.items()[2].waits == 2);
   std::vector<std::vector<std::uint32_t>> found(3);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const auto& item = p.items()[i];
-    for (std::uint32_t k = 0; k < item.dependent_count; ++k) {
-      found[i].push_back(p.dependents()[item.first_dependent + k]);
-    }
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const auto dependents = p.dependents_of(i);
+    found[i].assign(dependents.begin(), dependents.end());
   }
   CHECK(found == std::vector<std::vector<std::uint32_t>>{{1, 2}, {2}, {}});
   CHECK(p.initial().empty());

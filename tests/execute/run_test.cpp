@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "baton/error.hpp"
+#include "support/ranks.hpp"
 #include "support/schedules.hpp"
 
 using namespace baton;
@@ -31,11 +32,14 @@ class Puppet final : public Transport {
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
     posted.push_back(
         {true, peer, tag, static_cast<std::byte*>(const_cast<void*>(data)), bytes, &message});
+    if (near) complete(posted.size() - 1, bytes - lost);
   }
   void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
     posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, &message});
+    if (near) complete(posted.size() - 1, bytes - lost);
   }
   bool test(Message& message, std::size_t& bytes) override {
+    ++tests;
     Posted& p = of(message);
     bytes = p.found;
     if (p.complete) p.message = nullptr;
@@ -49,6 +53,10 @@ class Puppet final : public Transport {
   void progress() override {}
   void idle(std::chrono::microseconds) override {}
   std::unique_ptr<Transport> split(int, int) override { return nullptr; }
+
+  bool near = false;     ///< every message is complete when it is posted
+  std::size_t lost = 0;  ///< bytes of it that are missing
+  int tests = 0;
 
   void complete(std::size_t i) { complete(i, posted[i].bytes); }
   void complete(std::size_t i, std::size_t found) {
@@ -97,15 +105,25 @@ struct Stage {
         std::make_unique<Run>(std::make_shared<const Plan>(schedules[0], 1, sizes, sizes), window);
   }
   void start(int tag = 100) {
+    set_bases();
+    run->start(transport, kernels(), tag);
+  }
+  bool start_scripted(int attempts) {
+    set_bases();
+    return run->start_scripted(transport, kernels(), 100, attempts);
+  }
+
+ private:
+  static Kernels kernels() {
+    return {host::fold(OpKind::sum, Datatype::i8), nullptr, nullptr, host::finish(Datatype::i8)};
+  }
+  void set_bases() {
     if (!run->has_scratch()) {
       run->bases()[scratch_base] = scratch.data();
       run->bases()[slot_base] = slots.data();
     }
     run->bases()[first_tensor_base] = input.data();
     run->bases()[first_tensor_base + 1] = output.data();
-    run->start(
-        transport,
-        {host::fold(OpKind::sum, Datatype::i8), nullptr, nullptr, host::finish(Datatype::i8)}, tag);
   }
 };
 
@@ -241,4 +259,87 @@ TEST_CASE("an empty schedule is done at once") {
   s.start();
   CHECK(s.run->done());
   CHECK(s.run->drive());
+}
+
+namespace {
+
+// Of each kind of step some that wait and some that do not.
+const std::string mixed =
+    "copy output[0:4] = input[0:4]\n"                 // 0
+    "send 1 output[0:4]\n"                            // 1
+    "recv 1 scratch[0:4]\n"                           // 2
+    "fold output[4:4] = input[4:4] + scratch[0:4]\n"  // 3
+    "send 2 output[4:4]\n"                            // 4
+    "send 2 input[8:2]\n"                             // 5: ready, but behind 4
+    "recv 2 output[8:4]\n"                            // 6
+    "send 1 input[12:3]";                             // 7: ready, but behind 1
+
+}  // namespace
+
+TEST_CASE("a script posts what waits for nothing, and is gone through where all is near") {
+  Stage s(mixed, 4);
+  REQUIRE(s.run->scripted());
+  s.transport.near = true;
+  CHECK(s.start_scripted(1));
+  CHECK(s.transport.fresh() == Texts{"recv 1 of 4", "recv 2 of 4", "send 1 of 4", "send 2 of 4",
+                                     "send 2 of 2", "send 1 of 3"});
+  CHECK(s.run->done());
+  CHECK(s.run->completed() == 8);
+  CHECK(s.transport.tests == 6);
+  CHECK(s.run->waiting() == "waits for no message");
+}
+
+TEST_CASE("a script that is left anywhere goes on in the order of arrival") {
+  // The message of each order that arrives last holds the script up; the rest must go on.
+  for (const int attempts : {1, 2, 5}) {
+    std::vector<std::size_t> order{0, 1, 2, 3, 4, 5};
+    do {
+      Stage s(mixed, 4);
+      for (int i = 0; i < 16; ++i) s.input[static_cast<std::size_t>(i)] = std::byte(i + 1);
+      bool done = s.start_scripted(attempts);
+      std::vector<bool> complete(6);
+      while (!done) {
+        const auto next = std::find_if(order.begin(), order.end(), [&](std::size_t i) {
+          return i < s.transport.posted.size() && !complete[i];
+        });
+        REQUIRE(next != order.end());
+        complete[*next] = true;
+        if (!s.transport.posted[*next].send) {
+          std::fill_n(s.transport.posted[*next].data, 4, std::byte{7});
+        }
+        s.transport.complete(*next);
+        done = s.run->drive();
+      }
+      CHECK(s.run->completed() == 8);
+      CHECK(s.transport.posted.size() == 6);
+      CHECK(s.output[0] == std::byte{1});
+      CHECK(s.output[4] == std::byte{5 + 7});
+      CHECK(s.output[11] == std::byte{7});
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+}
+
+TEST_CASE("a scripted run that fails can be abandoned") {
+  Stage s(mixed, 4);
+  s.transport.near = true;
+  s.transport.lost = 1;
+  const Error error = support::error_of([&] { s.start_scripted(10); });
+  CHECK(error.code == ErrorCode::truncated);
+  CHECK(error.step == 2);
+  s.run->abandon();
+  // The first receive came to its end, and the send that its fold was for was not posted.
+  CHECK(s.transport.fresh() == Texts{"recv 1 of 4", "recv 2 of 4", "send 1 of 4"});
+  for (std::size_t i = 0; i < s.transport.posted.size(); ++i) {
+    CHECK(s.transport.posted[i].cancelled == (i != 0));
+  }
+  Stage late(mixed, 4);
+  CHECK(!late.start_scripted(3));
+  CHECK(late.run->waiting().find("rank 1 (step 2: recv 4 B, lane 0)") != std::string::npos);
+}
+
+TEST_CASE("no script where a stream has more messages than the window") {
+  CHECK(!Stage(mixed, 1).run->scripted());
+  std::string long_one = "copy output[0:1] = input[0:1]";
+  for (int i = 1; i < 49; ++i) long_one += "\ncopy output[0:1] = input[1:1]";
+  CHECK(!Stage(long_one, 4).run->scripted());
 }

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "baton/schedule.hpp"
+
+namespace baton {
+
+/// One thing to do, on the way of a small schedule from its start to its end.
+struct ScriptLine {
+  enum class Act : std::uint8_t { post, await, local };
+  Act act;
+  std::uint8_t step;
+  std::uint8_t turn;  ///< of a message: how many of its stream came before it
+};
+
+/// The steps of a schedule in an order in which each may be carried out when it is met, with all
+/// that wait for nothing posted first: receives, then sends. Empty where the schedule has more than
+/// a few steps, whose order had better be that in which messages arrive.
+std::vector<ScriptLine> script_of(const Schedule& schedule);
+
+}  // namespace baton
