@@ -1,0 +1,135 @@
+#include <numeric>
+
+#include "conformance.hpp"
+
+// Reduce, all-reduce, both reduce-scatters and both scans, as a sum of 32-bit integers that wraps
+// around. Every operation and datatype is tried in conformance_datatypes.cpp.
+
+namespace dropin {
+
+namespace {
+
+using Element = std::uint32_t;
+
+constexpr int unused_count = -7;
+
+Element element(int rank, int i) { return static_cast<Element>(mixed(rank, i)); }
+
+/// The sum of elements [at, at + count) over the ranks before `end`.
+void fill_sum(Buffer<Element>& buffer, int at, int count, int end) {
+  for (int i = 0; i < count; ++i) {
+    buffer[i] = 0;
+    for (int rank = 0; rank < end; ++rank) buffer[i] += element(rank, at + i);
+  }
+}
+
+Buffer<Element> input(int rank, int count) {
+  Buffer<Element> buffer(count);
+  for (int i = 0; i < count; ++i) buffer[i] = element(rank, i);
+  return buffer;
+}
+
+void reduces(Results& results, const Call& call, int rank, int size) {
+  const auto [form, count, root, in_place] = call;
+  const auto what = call.text();
+  const bool at_root = rank == root;
+  Buffer<Element> in = input(rank, count), out(at_root ? count : 0), expected(out);
+  if (at_root) fill_sum(expected, 0, count, size);
+  const bool here = in_place && at_root;
+  results.succeeds(reduce(form, here ? MPI_IN_PLACE : in.data(),
+                          here      ? in.data()
+                          : at_root ? out.data()
+                                    : nullptr,
+                          count, MPI_UINT32_T, MPI_SUM, root, MPI_COMM_WORLD),
+                   what);
+  results.expect(here ? in : out, expected, what);
+}
+
+void all_reduces(Results& results, const Call& call, int rank, int size) {
+  const auto [form, count, root, in_place] = call;
+  const auto what = call.text();
+  Buffer<Element> in = input(rank, count), out(count), expected(count);
+  fill_sum(expected, 0, count, size);
+  results.succeeds(
+      allreduce(form, in_place ? MPI_IN_PLACE : in.data(), in_place ? in.data() : out.data(), count,
+                MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD),
+      what);
+  results.expect(in_place ? in : out, expected, what);
+  if (!in_place) results.expect(in, input(rank, count), what + ", input");
+}
+
+void reduce_scatters(Results& results, const Call& call, int rank, int size) {
+  const auto [form, count, root, in_place] = call;
+  const auto what = call.text();
+  std::vector<int> counts(size);
+  for (int peer = 0; peer < size; ++peer) counts[peer] = mixed(peer, count) % (count + 1);
+  if (count > 0) counts[count % size] = 0;
+  const int total = std::accumulate(counts.begin(), counts.end(), 0);
+  const int at = std::accumulate(counts.begin(), counts.begin() + rank, 0);
+  Buffer<Element> in = input(rank, total), out(counts[rank]), expected(out);
+  fill_sum(expected, at, counts[rank], size);
+  results.succeeds(
+      reduce_scatter(form, in_place ? MPI_IN_PLACE : in.data(), in_place ? in.data() : out.data(),
+                     counts.data(), MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD),
+      what);
+  // In place, what is left behind the result is undefined.
+  for (int i = 0; in_place && i < counts[rank]; ++i) out[i] = in[i];
+  results.expect(out, expected, what);
+}
+
+void even_reduce_scatters(Results& results, const Call& call, int rank, int size) {
+  const auto [form, count, root, in_place] = call;
+  const auto what = call.text();
+  Buffer<Element> in = input(rank, count * size), out(count), expected(out);
+  fill_sum(expected, rank * count, count, size);
+  results.succeeds(reduce_scatter_block(form, in_place ? MPI_IN_PLACE : in.data(),
+                                        in_place ? in.data() : out.data(), count, MPI_UINT32_T,
+                                        MPI_SUM, MPI_COMM_WORLD),
+                   what);
+  for (int i = 0; in_place && i < count; ++i) out[i] = in[i];
+  results.expect(out, expected, what);
+}
+
+template <bool exclusive>
+void scans(Results& results, const Call& call, int rank, int) {
+  const auto [form, count, root, in_place] = call;
+  const auto what = call.text();
+  Buffer<Element> in = input(rank, count), out(count), expected(count);
+  if (exclusive && rank == 0) {
+    if (in_place) expected = in;
+  } else {
+    fill_sum(expected, 0, count, exclusive ? rank : rank + 1);
+  }
+  const auto& collective = exclusive ? exscan : scan;
+  results.succeeds(
+      collective(form, in_place ? MPI_IN_PLACE : in.data(), in_place ? in.data() : out.data(),
+                 count, MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD),
+      what);
+  // The first rank's result of an exclusive scan is undefined.
+  if (!(exclusive && rank == 0)) results.expect(in_place ? in : out, expected, what);
+}
+
+}  // namespace
+
+void reductions(Suite& suite) {
+  constexpr Check checks[] = {
+      // MPICH 4.0 reads from MPI_IN_PLACE where many elements are reduced to another rank than 0.
+      {"reduce", true, reduces,
+       [](const Call& call) {
+         return mpi_library == MpiLibrary::mpich && call.form == Form::blocking && call.in_place &&
+                call.root != 0 && call.count > 500;
+       }},
+      {"allreduce", false, all_reduces},
+      // MPICH 4.0 ends the program when it copies many elements within the buffer.
+      {"reduce_scatter", false, reduce_scatters,
+       [](const Call& call) {
+         return mpi_library == MpiLibrary::mpich && call.in_place && call.count > 10000;
+       }},
+      {"reduce_scatter_block", false, even_reduce_scatters},
+      {"scan", false, scans<false>},
+      {"exscan", false, scans<true>},
+  };
+  for (const Check& check : checks) run_calls(suite, "reductions", check);
+}
+
+}  // namespace dropin

@@ -1,0 +1,117 @@
+#include "suite.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace dropin {
+
+namespace {
+
+constexpr int digest_tag = 31000;
+
+// What the signal handler may read.
+char running[256];
+std::size_t running_length = 0;
+
+void end_hang(int) {
+  // Nothing else is allowed here; the launcher ends the other ranks.
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, running, running_length);
+  _exit(1);
+}
+
+}  // namespace
+
+int rank_in(MPI_Comm communicator) {
+  int rank = -1;
+  MPI_Comm_rank(communicator, &rank);
+  return rank;
+}
+
+int size_of(MPI_Comm communicator) {
+  int size = -1;
+  MPI_Comm_size(communicator, &size);
+  return size;
+}
+
+std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  std::uint64_t x = a * 0x9E3779B97F4A7C15u ^ b * 0xC2B2AE3D27D4EB4Fu ^ c * 0x165667B19E3779F9u;
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+  return x ^ x >> 31;
+}
+
+std::string_view name_of(Form form) { return form == Form::blocking ? "blocking" : "nonblocking"; }
+
+void Results::add(const void* data, std::size_t bytes) {
+  const auto* byte = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < bytes; ++i) digest_ = (digest_ ^ byte[i]) * 1099511628211u;
+}
+
+void Results::fail(const std::string& failure) {
+  if (failure_.empty()) failure_ = failure;
+}
+
+void Results::expect(std::int64_t found, std::int64_t expected, const std::string& what) {
+  add(found);
+  if (found != expected)
+    fail(what + ": expected " + std::to_string(expected) + ", found " + std::to_string(found));
+}
+
+void Results::expect(std::span<const std::byte> found, std::span<const std::byte> expected,
+                     const std::string& what) {
+  add(found.data(), found.size());
+  if (found.size() != expected.size())
+    return fail(what + ": expected " + std::to_string(expected.size()) + " bytes, found " +
+                std::to_string(found.size()));
+  const auto [wrong, right] = std::ranges::mismatch(found, expected);
+  if (wrong == found.end()) return;
+  char text[96];
+  std::snprintf(text, sizeof text, ": byte %td of %zu: expected %02x, found %02x",
+                wrong - found.begin(), found.size(), std::to_integer<unsigned>(*right),
+                std::to_integer<unsigned>(*wrong));
+  fail(what + text);
+}
+
+Suite::Suite(bool under_drop_in, unsigned seconds)
+    : under_drop_in_(under_drop_in),
+      seconds_(seconds),
+      rank_(rank_in(MPI_COMM_WORLD)),
+      size_(size_of(MPI_COMM_WORLD)) {
+  signal(SIGALRM, end_hang);
+}
+
+void Suite::run(const std::string& name, const std::function<void(Results&)>& body) {
+  const auto length =
+      std::snprintf(running, sizeof running, "FAILED %s on rank %d of %d: no end after %u s\n",
+                    name.c_str(), rank_, size_, seconds_);
+  running_length = std::min<std::size_t>(length, sizeof running - 1);
+  alarm(seconds_);
+
+  Results results;
+  body(results);
+
+  std::uint64_t report[2] = {results.digest(), !results.failure().empty()};
+  if (report[1]) {
+    failed_ = true;
+    std::fprintf(stderr, "FAILED %s on rank %d of %d: %s\n", name.c_str(), rank_, size_,
+                 results.failure().c_str());
+  }
+  if (rank_ != 0) {
+    MPI_Send(report, 2, MPI_UINT64_T, 0, digest_tag, MPI_COMM_WORLD);
+  } else {
+    std::uint64_t all = report[0];
+    for (int peer = 1; peer < size_; ++peer) {
+      MPI_Recv(report, 2, MPI_UINT64_T, peer, digest_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      all = mixed(all, report[0], peer);
+      failed_ |= report[1] != 0;
+    }
+    std::printf("%s %016llx\n", name.c_str(), static_cast<unsigned long long>(all));
+    std::fflush(stdout);
+  }
+  alarm(0);
+}
+
+}  // namespace dropin
