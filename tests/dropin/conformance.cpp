@@ -23,6 +23,8 @@ constexpr Group groups[] = {
     {"movement", movement},
     {"reductions", reductions},
     {"datatypes", datatypes},
+    {"user_operations", user_operations},
+    {"derived_datatypes", derived_datatypes},
 };
 
 /// All roots for few counts, the first and the last for all; a third of it, another for each size,

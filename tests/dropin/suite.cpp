@@ -75,6 +75,22 @@ void Results::expect(std::span<const std::byte> found, std::span<const std::byte
   fail(what + text);
 }
 
+MPI_Request* Pending::add(std::function<void()> check) {
+  checks_.push_back(std::move(check));
+  return &requests_.emplace_back(MPI_REQUEST_NULL);
+}
+
+void Pending::complete(Results& results) {
+  std::vector<MPI_Request> all(requests_.begin(), requests_.end());
+  results.succeeds(MPI_Waitall(static_cast<int>(all.size()), all.data(), MPI_STATUSES_IGNORE),
+                   "Waitall");
+  for (MPI_Request request : all)
+    results.expect(request == MPI_REQUEST_NULL, true, "a completed request is null");
+  for (const auto& check : checks_) check();
+  requests_.clear();
+  checks_.clear();
+}
+
 Suite::Suite(bool under_drop_in, unsigned seconds)
     : under_drop_in_(under_drop_in),
       seconds_(seconds),

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <span>
 #include <string>
@@ -108,6 +109,18 @@ inline constexpr Collective reduce_scatter_block{MPI_Reduce_scatter_block,
                                                  MPI_Ireduce_scatter_block};
 inline constexpr Collective scan{MPI_Scan, MPI_Iscan};
 inline constexpr Collective exscan{MPI_Exscan, MPI_Iexscan};
+
+/// Nonblocking calls under way, and what is to be checked when all have ended.
+class Pending {
+ public:
+  /// Where the call puts its request; `check` keeps the call's buffers alive.
+  MPI_Request* add(std::function<void()> check);
+  void complete(Results& results);
+
+ private:
+  std::deque<MPI_Request> requests_;
+  std::vector<std::function<void()>> checks_;
+};
 
 /// Elements between guards that no call may touch.
 template <class T>

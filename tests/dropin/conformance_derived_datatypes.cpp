@@ -1,0 +1,204 @@
+#include <algorithm>
+#include <memory>
+
+#include "conformance.hpp"
+#include "shapes.hpp"
+
+// Derived datatypes in data movement. Ranks describe the same data differently, as elements of
+// different datatypes and in different numbers.
+
+namespace dropin {
+
+namespace {
+
+enum class Move {
+  bcast,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  allgather,
+  allgatherv,
+  alltoall,
+  alltoallv
+};
+constexpr std::pair<Move, const char*> moves[] = {
+    {Move::bcast, "bcast"},           {Move::gather, "gather"},     {Move::gatherv, "gatherv"},
+    {Move::scatter, "scatter"},       {Move::scatterv, "scatterv"}, {Move::allgather, "allgather"},
+    {Move::allgatherv, "allgatherv"}, {Move::alltoall, "alltoall"}, {Move::alltoallv, "alltoallv"}};
+
+/// Where the blocks of all ranks are: one behind the other, or from the last to the first with
+/// gaps.
+struct Blocks {
+  Blocks(const Shape& shape, int size, int count, bool with_displacements)
+      : counts(size, count * shape.per_element), at(size), displacements(size) {
+    for (int rank = 0; rank < size; ++rank) {
+      at[rank] = with_displacements ? (size - 1 - rank) * (count + 1) : rank * count;
+      displacements[rank] = at[rank] * shape.per_element;
+    }
+  }
+  std::vector<int> counts, at, displacements;
+};
+
+/// What one call reads and writes.
+struct Operands {
+  Image in, out, expected;
+  Blocks from, to;
+};
+
+class Mover {
+ public:
+  Mover(Results& results, int rank, int size) : results_(results), rank_(rank), size_(size) {}
+
+  /// `one` describes a rank's single block, `many` the blocks of all ranks.
+  void run(std::pair<Move, const char*> named, const Shape& one, const Shape& many, int count,
+           int root, Pending* pending) {
+    const auto [move, name] = named;
+    const bool displaced = std::string_view(name).ends_with('v');
+    const bool at_root = rank_ == root;
+    const bool all_in = move == Move::alltoall || move == Move::alltoallv ||
+                        (at_root && (move == Move::scatter || move == Move::scatterv));
+    const bool all_out = move == Move::allgather || move == Move::allgatherv ||
+                         move == Move::alltoall || move == Move::alltoallv ||
+                         (at_root && (move == Move::gather || move == Move::gatherv));
+    const int room = size_ * (count + 1);
+    const auto operands = std::make_shared<Operands>(
+        Image(all_in ? many : one, all_in ? room : count),
+        Image(all_out ? many : one, all_out ? room : count),
+        Image(all_out ? many : one, all_out ? room : count), Blocks(many, size_, count, displaced),
+        Blocks(many, size_, count, displaced));
+    auto& [in, out, expected, from, to] = *operands;
+
+    switch (move) {
+      case Move::bcast:
+        if (at_root) out.store(0, count, root, 0);
+        expected.store(0, count, root, 0);
+        break;
+      case Move::gather:
+      case Move::gatherv:
+      case Move::allgather:
+      case Move::allgatherv:
+        in.store(0, count, rank_, 0);
+        for (int peer = 0; all_out && peer < size_; ++peer)
+          expected.store(to.at[peer], count, peer, 0);
+        break;
+      case Move::scatter:
+      case Move::scatterv:
+        for (int peer = 0; at_root && peer < size_; ++peer)
+          in.store(from.at[peer], count, root, peer);
+        expected.store(0, count, root, rank_);
+        break;
+      case Move::alltoall:
+      case Move::alltoallv:
+        for (int peer = 0; peer < size_; ++peer) {
+          in.store(from.at[peer], count, rank_, peer);
+          expected.store(to.at[peer], count, peer, rank_);
+        }
+    }
+    const std::string what = std::string(name) + ' ' + std::to_string(count) + " of " + one.name +
+                             " and " + many.name + (pending ? " nonblocking" : " blocking");
+    const auto check = [operands, what, this] {
+      results_.expect(operands->out, operands->expected, what);
+    };
+    MPI_Request* request = pending ? pending->add(check) : nullptr;
+    results_.succeeds(call(move, one, many, count, root, *operands, request), what);
+    if (!pending) check();
+  }
+
+ private:
+  /// Calls the one form if there is a request, the other if there is none.
+  template <class Blocking, class Nonblocking, class... Arguments>
+  static int either(const Collective<Blocking, Nonblocking>& collective, MPI_Request* request,
+                    Arguments... arguments) {
+    return request ? collective.nonblocking(arguments..., request)
+                   : collective.blocking(arguments...);
+  }
+
+  static int call(Move move, const Shape& one, const Shape& many, int count, int root,
+                  Operands& operands, MPI_Request* request) {
+    const MPI_Comm world = MPI_COMM_WORLD;
+    void *const in = operands.in.data(), *const out = operands.out.data();
+    const auto& [counts, at, displacements] = operands.to;
+    const MPI_Datatype t = one.type, u = many.type;
+    const int n = count * one.per_element, m = count * many.per_element;
+    switch (move) {
+      case Move::bcast:
+        return either(bcast, request, out, n, t, root, world);
+      case Move::gather:
+        return either(gather, request, in, n, t, out, m, u, root, world);
+      case Move::gatherv:
+        return either(gatherv, request, in, n, t, out, counts.data(), displacements.data(), u, root,
+                      world);
+      case Move::scatter:
+        return either(scatter, request, in, m, u, out, n, t, root, world);
+      case Move::scatterv:
+        return either(scatterv, request, in, counts.data(), displacements.data(), u, out, n, t,
+                      root, world);
+      case Move::allgather:
+        return either(allgather, request, in, n, t, out, m, u, world);
+      case Move::allgatherv:
+        return either(allgatherv, request, in, n, t, out, counts.data(), displacements.data(), u,
+                      world);
+      case Move::alltoall:
+        return either(alltoall, request, in, m, u, out, m, u, world);
+      case Move::alltoallv:
+        return either(alltoallv, request, in, counts.data(), displacements.data(), u, out,
+                      counts.data(), displacements.data(), u, world);
+    }
+    return MPI_ERR_OTHER;
+  }
+
+  Results& results_;
+  int rank_, size_;
+};
+
+/// More data than any buffer inside the MPI library, with a gap after every second int.
+void large(Results& results, int rank, int size) {
+  constexpr int blocks = 60000;
+  MPI_Datatype gapped;
+  MPI_Type_vector(blocks, 2, 3, MPI_INT, &gapped);
+  MPI_Type_commit(&gapped);
+  for (int root : {0, size - 1})
+    for (bool as_ints : {false, true}) {
+      // The root sends one element, the others receive it as one or as many ints.
+      const bool ints = as_ints && rank != root;
+      Buffer<int> data(3 * blocks), expected(3 * blocks);
+      for (int i = 0; i < 2 * blocks; ++i) {
+        const auto value = static_cast<int>(mixed(root, i));
+        if (rank == root) data[i / 2 * 3 + i % 2] = value;
+        expected[ints ? i : i / 2 * 3 + i % 2] = value;
+      }
+      results.succeeds(MPI_Bcast(data.data(), ints ? 2 * blocks : 1, ints ? MPI_INT : gapped, root,
+                                 MPI_COMM_WORLD),
+                       "large bcast");
+      results.expect(data, expected, "large bcast");
+    }
+  MPI_Type_free(&gapped);
+}
+
+}  // namespace
+
+void derived_datatypes(Suite& suite) {
+  const Shapes shapes;
+  const int rank = suite.rank(), size = suite.size();
+  const int kinds = static_cast<int>(shapes.all().size());
+  for (int first = 0; first < kinds; ++first)
+    suite.run(std::string("derived_datatypes/") + shapes.all()[first].name, [&](Results& results) {
+      // Rank 0 and who has the blocks of all use this shape, the others another each.
+      const Shape& many = shapes.all()[first];
+      const Shape& one = shapes.all()[(first + rank * 5) % kinds];
+      Mover mover(results, rank, size);
+      Pending pending;
+      for (const auto& move : moves)
+        for (int count : {0, 1, 3})
+          for (int root : {0, size - 1})
+            mover.run(move, one, root == 0 ? many : one, count, root, &pending);
+      pending.complete(results);
+      for (const auto& move : moves)
+        if (size <= 4 || mixed(first, static_cast<int>(move.first)) % 3 == 0)
+          mover.run(move, one, many, 2, first % size, nullptr);
+    });
+  suite.run("derived_datatypes/large", [&](Results& results) { large(results, rank, size); });
+}
+
+}  // namespace dropin
