@@ -200,13 +200,14 @@ class Reductions {
 /// Whether the MPI library alone is known to fail.
 bool library_fails(const Layout& layout, Reduction reduction, const Call& call) {
   // Both spoil their heap where an element is longer than from its first to its last byte: Open MPI
-  // 4.1 with one that begins below its address, MPICH 4.0 in MPI_Ireduce_scatter.
+  // 4.1 with one that begins below its address, MPICH 4.0 in reduce-scatters.
   if (layout.begin < 0) return true;
   if (mpi_library == MpiLibrary::openmpi) return false;
-  if (call.form == Form::nonblocking)
-    return reduction == Reduction::reduce_scatter && layout.extent > 2;
+  if (reduction == Reduction::reduce_scatter || reduction == Reduction::reduce_scatter_block)
+    return layout.extent > 2;
   // It reads from MPI_IN_PLACE.
-  return reduction == Reduction::reduce && call.in_place && call.root != 0;
+  return call.form == Form::blocking && reduction == Reduction::reduce && call.in_place &&
+         call.root != 0;
 }
 
 /// Nonblocking ones of many counts, blocking ones of two; those at which the library fails, or the
