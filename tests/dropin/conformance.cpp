@@ -25,6 +25,8 @@ constexpr Group groups[] = {
     {"datatypes", datatypes},
     {"user_operations", user_operations},
     {"derived_datatypes", derived_datatypes},
+    {"communicators", communicators},
+    {"attributes", attributes},
 };
 
 /// All roots for few counts, the first and the last for all; a third of it, another for each size,
