@@ -14,6 +14,7 @@ void communicators(Suite& suite);      ///< however made, many of them
 void attributes(Suite& suite);         ///< copied and deleted as often as the program says
 void in_flight(Suite& suite);          ///< many nonblocking collectives, all ways to complete
 void messages(Suite& suite);           ///< the program's own, beside collectives
+void errors(Suite& suite);             ///< calls that are wrong on all ranks
 void passed_on(Suite& suite);          ///< intercommunicators, neighbourhoods, Alltoallw
 
 enum class MpiLibrary { openmpi, mpich };

@@ -194,14 +194,21 @@ constexpr Maker makers[] = {
     {"intercomm_merge", [](int rank, int) { return merged(rank); }},
 };
 
+/// By dup, or by a split that orders ranks by `key`.
+MPI_Comm duplicate(MPI_Comm of, bool by_dup, int key) {
+  const Unprofiled making;
+  MPI_Comm made = MPI_COMM_NULL;
+  if (by_dup)
+    MPI_Comm_dup(of, &made);
+  else
+    MPI_Comm_split(of, 0, key, &made);
+  return made;
+}
+
 /// More in sequence than MPI libraries have contexts for at once.
 void in_sequence(Results& results, MPI_Comm of, int number) {
   for (int i = 0; i < number; ++i) {
-    MPI_Comm made;
-    if (i % 2 == 0)
-      MPI_Comm_dup(of, &made);
-    else
-      MPI_Comm_split(of, 0, rank_in(of), &made);
+    MPI_Comm made = duplicate(of, i % 2 == 0, rank_in(of));
     all_reduce(results, made, "communicator " + std::to_string(i));
     MPI_Comm_free(&made);
     results.expect(made == MPI_COMM_NULL, true, "a freed communicator is null");
@@ -210,7 +217,7 @@ void in_sequence(Results& results, MPI_Comm of, int number) {
 
 void at_once(Results& results, MPI_Comm of, int number) {
   std::vector<MPI_Comm> alive(number);
-  for (auto& made : alive) MPI_Comm_dup(of, &made);
+  for (auto& made : alive) made = duplicate(of, true, 0);
   for (int i = 0; i < number; i += 7)
     all_reduce(results, alive[i], "communicator " + std::to_string(i));
   exercise(results, alive.back(), "last communicator");
@@ -221,11 +228,7 @@ void at_once(Results& results, MPI_Comm of, int number) {
 void of_each_other(Results& results, int rank) {
   MPI_Comm parent = MPI_COMM_WORLD;
   for (int depth = 0; depth < 5; ++depth) {
-    MPI_Comm made;
-    if (depth % 2 == 0)
-      MPI_Comm_dup(parent, &made);
-    else
-      MPI_Comm_split(parent, 0, -rank, &made);
+    const MPI_Comm made = duplicate(parent, depth % 2 == 0, -rank);
     if (depth > 0) MPI_Comm_free(&parent);
     exercise(results, made, "depth " + std::to_string(depth));
     parent = made;
@@ -241,7 +244,11 @@ void communicators(Suite& suite) {
   suite.run("communicators/self", [](Results& r) { exercise(r, MPI_COMM_SELF, "self"); });
   for (const auto& [name, make] : makers)
     suite.run(std::string("communicators/") + name, [&, make = make, name = name](Results& r) {
-      MPI_Comm made = make(rank, size);
+      MPI_Comm made = MPI_COMM_NULL;
+      {
+        const Unprofiled making;
+        made = make(rank, size);
+      }
       r.add(made == MPI_COMM_NULL);
       if (made == MPI_COMM_NULL) return;
       exercise(r, made, name);
@@ -249,14 +256,14 @@ void communicators(Suite& suite) {
     });
   suite.run("communicators/of_each_other", [&](Results& r) { of_each_other(r, rank); });
   // Making one takes all its ranks, so where they share processors few must do.
-  const bool pair = size <= 2;
+  const bool few = size <= 2;
   suite.run("communicators/in_sequence", [&](Results& r) {
     in_sequence(r, MPI_COMM_SELF, 3300);
-    in_sequence(r, MPI_COMM_WORLD, pair ? 3300 : 30);
+    in_sequence(r, MPI_COMM_WORLD, few ? 3300 : size <= 4 ? 30 : 10);
   });
   suite.run("communicators/at_once", [&](Results& r) {
     at_once(r, MPI_COMM_SELF, 500);
-    at_once(r, MPI_COMM_WORLD, pair ? 500 : 15);
+    at_once(r, MPI_COMM_WORLD, few ? 500 : size <= 4 ? 15 : 5);
   });
 }
 

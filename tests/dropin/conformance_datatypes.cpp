@@ -208,13 +208,12 @@ void datatypes(Suite& suite) {
       for (const Operation& op : operations)
         if (op.kinds & type.kind && (size <= 4 || op.handle == MPI_SUM)) reductions.all_reduce(op);
     });
-  if (suite.under_drop_in())
-    suite.run("datatypes/wrap_around", [&](Results& results) {
-      wrap_around<std::int8_t>(results, MPI_INT8_T, rank, size, "INT8_T");
-      wrap_around<std::uint8_t>(results, MPI_UINT8_T, rank, size, "UINT8_T");
-      wrap_around<std::int16_t>(results, MPI_INT16_T, rank, size, "INT16_T");
-      wrap_around<std::uint16_t>(results, MPI_UINT16_T, rank, size, "UINT16_T");
-    });
+  suite.run_beyond_library("datatypes/wrap_around", [&](Results& results) {
+    wrap_around<std::int8_t>(results, MPI_INT8_T, rank, size, "INT8_T");
+    wrap_around<std::uint8_t>(results, MPI_UINT8_T, rank, size, "UINT8_T");
+    wrap_around<std::int16_t>(results, MPI_INT16_T, rank, size, "INT16_T");
+    wrap_around<std::uint16_t>(results, MPI_UINT16_T, rank, size, "UINT16_T");
+  });
 }
 
 }  // namespace dropin

@@ -245,12 +245,9 @@ void user_operations(Suite& suite) {
                     // Said to be ordered, so that it is folded like one, though it is not.
                     {"ordered_sum", operation<added>, added, false}};
   for (const auto& [name, function, fold, commutative] : operations)
-    for (const Layout& layout : layouts)
-      for (const bool fails : {false, true}) {
-        const auto chosen = calls(layout, suite.size(), fails);
-        if (chosen.empty() || (fails && !suite.under_drop_in())) continue;
-        const auto test = std::string("user_operations/") + name + '/' + layout.name;
-        suite.run(test + (fails ? "/beyond_library" : ""), [&](Results& results) {
+    for (const Layout& layout : layouts) {
+      const auto all = [&](const std::vector<std::pair<Reduction, Call>>& chosen) {
+        return [&](Results& results) {
           MPI_Op op;
           MPI_Op_create(function, commutative, &op);
           Reductions reductions(results, layout, op, fold, suite.rank(), suite.size());
@@ -263,8 +260,14 @@ void user_operations(Suite& suite) {
           MPI_Op_free(&op);
           results.expect(foreign_datatype, false,
                          "an operation is given a datatype not the call's");
-        });
-      }
+        };
+      };
+      const auto test = std::string("user_operations/") + name + '/' + layout.name;
+      const auto kept = calls(layout, suite.size(), false);
+      const auto failing = calls(layout, suite.size(), true);
+      if (!kept.empty()) suite.run(test, all(kept));
+      if (!failing.empty()) suite.run_beyond_library(test, all(failing));
+    }
   for (Layout& layout : layouts) MPI_Type_free(&layout.type);
   layouts.clear();
 }

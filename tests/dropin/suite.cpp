@@ -50,6 +50,11 @@ void Results::add(const void* data, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) digest_ = (digest_ ^ byte[i]) * 1099511628211u;
 }
 
+void Results::add(const Results& other) {
+  add(static_cast<std::int64_t>(other.digest_));
+  if (!other.failure_.empty()) fail(other.failure_);
+}
+
 void Results::fail(const std::string& failure) {
   if (failure_.empty()) failure_ = failure;
 }
@@ -91,9 +96,9 @@ void Pending::complete(Results& results) {
   checks_.clear();
 }
 
-Suite::Suite(bool under_drop_in, unsigned seconds)
-    : under_drop_in_(under_drop_in),
-      seconds_(seconds),
+Suite::Suite(unsigned seconds, bool under_drop_in)
+    : seconds_(seconds),
+      under_drop_in_(under_drop_in),
       rank_(rank_in(MPI_COMM_WORLD)),
       size_(size_of(MPI_COMM_WORLD)) {
   signal(SIGALRM, end_hang);
@@ -107,7 +112,9 @@ void Suite::run(const std::string& name, const std::function<void(Results&)>& bo
   alarm(seconds_);
 
   Results results;
+  MPI_Pcontrol(1);
   body(results);
+  MPI_Pcontrol(0);
 
   std::uint64_t report[2] = {results.digest(), !results.failure().empty()};
   if (report[1]) {
@@ -128,6 +135,11 @@ void Suite::run(const std::string& name, const std::function<void(Results&)>& bo
     std::fflush(stdout);
   }
   alarm(0);
+}
+
+void Suite::run_beyond_library(const std::string& name,
+                               const std::function<void(Results&)>& body) {
+  if (under_drop_in_) run("beyond the library: " + name, body);
 }
 
 }  // namespace dropin

@@ -39,6 +39,9 @@ class Results {
   /// The call returned MPI_SUCCESS.
   void succeeds(int code, const std::string& what) { expect(code, MPI_SUCCESS, what); }
 
+  /// Adds what another thread saw.
+  void add(const Results& other);
+
   std::uint64_t digest() const { return digest_; }
   const std::string& failure() const { return failure_; }  ///< the first one; empty if none
 
@@ -52,23 +55,32 @@ class Results {
 class Suite {
  public:
   /// `seconds`: a case that takes longer ends the program and is named.
-  Suite(bool under_drop_in, unsigned seconds);
+  explicit Suite(unsigned seconds, bool under_drop_in = false);
 
   /// Prints `name` and a digest of what all ranks saw, carried to rank 0 point to point; failures
-  /// are printed by the rank that saw them.
+  /// are printed by the rank that saw them. Profiling is on meanwhile (MPI_Pcontrol).
   void run(const std::string& name, const std::function<void(Results&)>& body);
+  /// The same for what MPI promises but not every MPI library keeps: under a drop-in only, and the
+  /// line says so.
+  void run_beyond_library(const std::string& name, const std::function<void(Results&)>& body);
 
-  /// Whether what MPI promises, but not every MPI library keeps, is tested too.
-  bool under_drop_in() const { return under_drop_in_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
   int exit_code() const { return failed_ ? 1 : 0; }
 
  private:
-  bool under_drop_in_;
   unsigned seconds_;
+  bool under_drop_in_;
   int rank_, size_;
   bool failed_ = false;
+};
+
+/// Profiling is off while it lives: for calls that are not collectives of the program.
+struct Unprofiled {
+  Unprofiled() { MPI_Pcontrol(0); }
+  ~Unprofiled() { MPI_Pcontrol(1); }
+  Unprofiled(const Unprofiled&) = delete;
+  Unprofiled& operator=(const Unprofiled&) = delete;
 };
 
 enum class Form { blocking, nonblocking };

@@ -1,0 +1,415 @@
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "conformance.hpp"
+
+// Nonblocking collectives, completed in all of MPI's ways among the program's own requests, and
+// advancing while the program waits for something else.
+
+namespace dropin {
+
+namespace {
+
+constexpr int tag = 31, late_tag = 32;
+constexpr int large = 60000;  // ints that no library sends before their receiver is there
+
+int next_of(int rank, int size) { return (rank + 1) % size; }
+int previous_of(int rank, int size) { return (rank + size - 1) % size; }
+
+/// An all-reduce that has data enough to need its ranks' help until the end.
+struct LargeSum {
+  std::vector<int> in, out;
+  MPI_Request request = MPI_REQUEST_NULL;
+
+  void start(Results& results, int rank) {
+    in.assign(large, rank + 1);
+    out.assign(large, 0);
+    results.succeeds(MPI_Iallreduce(in.data(), out.data(), large, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                                    &request),
+                     "Iallreduce");
+  }
+  void finish(Results& results, int size) {
+    results.succeeds(MPI_Wait(&request, MPI_STATUS_IGNORE), "Wait");
+    const int sum = size * (size + 1) / 2;
+    results.expect(std::ranges::count(out, sum), large, "Iallreduce under way");
+  }
+};
+
+/// Rank 0 starts a collective and blocks in `wait`, which ends when the others have completed that
+/// collective and done `release`.
+struct Blocked {
+  const char* name;
+  void (*wait)(Results& results, int size, MPI_Comm other);
+  void (*release)(Results& results, int rank, MPI_Comm other);
+};
+
+void send_late(Results& results, int rank, MPI_Comm) {
+  results.succeeds(MPI_Send(&rank, 1, MPI_INT, 0, late_tag, MPI_COMM_WORLD), "Send");
+}
+
+/// Makes `wait` for a message of each of the others.
+template <class Wait>
+void for_each_peer(int size, const Wait& wait) {
+  for (int peer = 1; peer < size; ++peer) wait(peer);
+}
+
+void receive(Results& results, int peer) {
+  int word = -1;
+  results.succeeds(MPI_Recv(&word, 1, MPI_INT, peer, late_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                   "Recv");
+  results.expect(word, peer, "received");
+}
+
+constexpr Blocked blocked[] = {
+    {"recv",
+     [](Results& results, int size, MPI_Comm) {
+       for_each_peer(size, [&](int peer) { receive(results, peer); });
+     },
+     send_late},
+    {"probe",
+     [](Results& results, int size, MPI_Comm) {
+       for_each_peer(size, [&](int peer) {
+         MPI_Status status;
+         MPI_Probe(peer, late_tag, MPI_COMM_WORLD, &status);
+         results.expect(status.MPI_SOURCE, peer, "probed source");
+         receive(results, peer);
+       });
+     },
+     send_late},
+    {"mprobe",
+     [](Results& results, int size, MPI_Comm) {
+       for_each_peer(size, [&](int peer) {
+         MPI_Message message;
+         MPI_Mprobe(peer, late_tag, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+         int word = -1;
+         MPI_Mrecv(&word, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+         results.expect(word, peer, "received");
+       });
+     },
+     send_late},
+    {"iprobe",
+     [](Results& results, int size, MPI_Comm) {
+       for_each_peer(size, [&](int peer) {
+         for (int found = 0; !found;)
+           MPI_Iprobe(peer, late_tag, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+         receive(results, peer);
+       });
+     },
+     send_late},
+    {"waits",
+     [](Results& results, int size, MPI_Comm) {
+       std::vector<int> words(size, -1);
+       std::vector<MPI_Request> requests(size, MPI_REQUEST_NULL);
+       for_each_peer(size, [&](int peer) {
+         MPI_Irecv(&words[peer], 1, MPI_INT, peer, late_tag, MPI_COMM_WORLD, &requests[peer]);
+       });
+       int index;
+       MPI_Waitany(size, requests.data(), &index, MPI_STATUS_IGNORE);
+       results.expect(words[index], index, "received");
+       MPI_Waitall(size, requests.data(), MPI_STATUSES_IGNORE);
+       for_each_peer(size, [&](int peer) { results.expect(words[peer], peer, "received"); });
+     },
+     [](Results& results, int rank, MPI_Comm) { send_late(results, rank, MPI_COMM_WORLD); }},
+    {"ssend",
+     [](Results& results, int size, MPI_Comm) {
+       for_each_peer(size, [&](int peer) {
+         results.succeeds(MPI_Ssend(&peer, 1, MPI_INT, peer, late_tag, MPI_COMM_WORLD), "Ssend");
+       });
+     },
+     [](Results& results, int rank, MPI_Comm) {
+       int word = -1;
+       MPI_Recv(&word, 1, MPI_INT, 0, late_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+       results.expect(word, rank, "received");
+     }},
+    {"sendrecv",
+     [](Results& results, int size, MPI_Comm) {
+       for_each_peer(size, [&](int peer) {
+         int word = -1;
+         MPI_Sendrecv(&peer, 1, MPI_INT, peer, late_tag, &word, 1, MPI_INT, peer, late_tag,
+                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+         results.expect(word, 10 * peer, "received");
+         MPI_Sendrecv_replace(&word, 1, MPI_INT, peer, late_tag, peer, late_tag, MPI_COMM_WORLD,
+                              MPI_STATUS_IGNORE);
+         results.expect(word, 10 * peer + 1, "replaced");
+       });
+     },
+     [](Results& results, int rank, MPI_Comm) {
+       int sent = 10 * rank, word = -1;
+       MPI_Sendrecv(&sent, 1, MPI_INT, 0, late_tag, &word, 1, MPI_INT, 0, late_tag, MPI_COMM_WORLD,
+                    MPI_STATUS_IGNORE);
+       results.expect(word, rank, "received");
+       word = 10 * rank + 1;
+       MPI_Sendrecv_replace(&word, 1, MPI_INT, 0, late_tag, 0, late_tag, MPI_COMM_WORLD,
+                            MPI_STATUS_IGNORE);
+       results.expect(word, 10 * rank, "replaced");
+     }},
+    {"collective",
+     [](Results& results, int, MPI_Comm other) { results.succeeds(MPI_Barrier(other), "Barrier"); },
+     [](Results& results, int, MPI_Comm other) { results.succeeds(MPI_Barrier(other), "Barrier"); }},
+    {"comm_dup",
+     [](Results&, int, MPI_Comm other) {
+       const Unprofiled making;
+       MPI_Comm made;
+       MPI_Comm_dup(other, &made);
+       MPI_Comm_free(&made);
+     },
+     [](Results&, int, MPI_Comm other) {
+       const Unprofiled making;
+       MPI_Comm made;
+       MPI_Comm_dup(other, &made);
+       MPI_Comm_free(&made);
+     }},
+};
+
+void advance_while_blocked(Results& results, const Blocked& how, int rank, int size,
+                           MPI_Comm other) {
+  LargeSum sum;
+  MPI_Request barrier;
+  results.succeeds(MPI_Ibarrier(MPI_COMM_WORLD, &barrier), "Ibarrier");
+  sum.start(results, rank);
+  if (rank == 0) how.wait(results, size, other);
+  results.succeeds(MPI_Wait(&barrier, MPI_STATUS_IGNORE), "Wait");
+  sum.finish(results, size);
+  if (rank != 0) how.release(results, rank, other);
+}
+
+/// Completes all of `requests`; false if one was reported twice or one that was null.
+struct Completion {
+  const char* name;
+  bool (*complete)(std::vector<MPI_Request>& requests, MPI_Status& of_receive, int receive);
+};
+
+bool once(std::vector<bool>& done, int index) {
+  if (index < 0 || index >= static_cast<int>(done.size()) || done[index]) return false;
+  return done[index] = true;
+}
+
+/// Notes those that MPI_Waitsome or Testsome reported.
+bool note(std::vector<bool>& done, const std::vector<int>& indices,
+          const std::vector<MPI_Status>& statuses, int count, MPI_Status& of_receive, int receive) {
+  for (int i = 0; i < count; ++i) {
+    if (!once(done, indices[i])) return false;
+    if (indices[i] == receive) of_receive = statuses[i];
+  }
+  return true;
+}
+
+using Statuses = std::vector<MPI_Status>;
+constexpr Completion completions[] = {
+    {"wait",
+     [](std::vector<MPI_Request>& requests, MPI_Status& of_receive, int receive) {
+       MPI_Status status;
+       for (int i = static_cast<int>(requests.size()) - 1; i >= 0; --i)
+         MPI_Wait(&requests[i], i == receive ? &of_receive : &status);
+       return true;
+     }},
+    {"waitall",
+     [](std::vector<MPI_Request>& requests, MPI_Status& of_receive, int receive) {
+       Statuses statuses(requests.size());
+       MPI_Waitall(static_cast<int>(requests.size()), requests.data(), statuses.data());
+       of_receive = statuses[receive];
+       return true;
+     }},
+    {"waitany",
+     [](std::vector<MPI_Request>& requests, MPI_Status& of_receive, int receive) {
+       std::vector<bool> done(requests.size());
+       for (;;) {
+         int index;
+         MPI_Status status;
+         MPI_Waitany(static_cast<int>(requests.size()), requests.data(), &index, &status);
+         if (index == MPI_UNDEFINED) return true;
+         if (!once(done, index)) return false;
+         if (index == receive) of_receive = status;
+       }
+     }},
+    {"waitsome",
+     [](std::vector<MPI_Request>& requests, MPI_Status& of_receive, int receive) {
+       std::vector<bool> done(requests.size());
+       std::vector<int> indices(requests.size());
+       Statuses statuses(requests.size());
+       for (;;) {
+         int count;
+         MPI_Waitsome(static_cast<int>(requests.size()), requests.data(), &count, indices.data(),
+                      statuses.data());
+         if (count == MPI_UNDEFINED) return true;
+         if (count < 1 || !note(done, indices, statuses, count, of_receive, receive)) return false;
+       }
+     }},
+    {"test",
+     [](std::vector<MPI_Request>& requests, MPI_Status& of_receive, int receive) {
+       for (bool all = false; !all;) {
+         all = true;
+         for (int i = 0; i < static_cast<int>(requests.size()); ++i) {
+           MPI_Status status;
+           int flag = 0;
+           const bool active = requests[i] != MPI_REQUEST_NULL;
+           MPI_Test(&requests[i], &flag, &status);
+           if (flag && active && i == receive) of_receive = status;
+           all = all && flag;
+         }
+       }
+       return true;
+     }},
+    {"testall",
+     [](std::vector<MPI_Request>& requests, MPI_Status& of_receive, int receive) {
+       Statuses statuses(requests.size());
+       for (int flag = 0; !flag;)
+         MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, statuses.data());
+       of_receive = statuses[receive];
+       return true;
+     }},
+    {"testany",
+     [](std::vector<MPI_Request>& requests, MPI_Status& of_receive, int receive) {
+       std::vector<bool> done(requests.size());
+       for (;;) {
+         int index, flag;
+         MPI_Status status;
+         MPI_Testany(static_cast<int>(requests.size()), requests.data(), &index, &flag, &status);
+         if (!flag) continue;
+         if (index == MPI_UNDEFINED) return true;
+         if (!once(done, index)) return false;
+         if (index == receive) of_receive = status;
+       }
+     }},
+    {"testsome",
+     [](std::vector<MPI_Request>& requests, MPI_Status& of_receive, int receive) {
+       std::vector<bool> done(requests.size());
+       std::vector<int> indices(requests.size());
+       Statuses statuses(requests.size());
+       for (;;) {
+         int count;
+         MPI_Testsome(static_cast<int>(requests.size()), requests.data(), &count, indices.data(),
+                      statuses.data());
+         if (count == MPI_UNDEFINED) return true;
+         if (!note(done, indices, statuses, count, of_receive, receive)) return false;
+       }
+     }},
+    {"get_status",
+     [](std::vector<MPI_Request>& requests, MPI_Status& of_receive, int receive) {
+       for (MPI_Request& request : requests) {
+         MPI_Status status;
+         for (int flag = 0; !flag;) MPI_Request_get_status(request, &flag, &status);
+         if (&request == &requests[receive]) of_receive = status;
+         MPI_Wait(&request, MPI_STATUS_IGNORE);
+       }
+       return true;
+     }},
+};
+
+/// Collectives, messages, a persistent receive and null requests, in one array.
+void mixed_requests(Results& results, const Completion& how, int rank, int size) {
+  constexpr int receive = 2, persistent = 4;
+  const int next = next_of(rank, size), previous = previous_of(rank, size);
+  int word = rank == 0 ? 77 : -1, mine = rank + 1, sum = -1, prefix = -1;
+  int received[] = {-1, -1}, again = -1;
+  const int sent[] = {rank, 10 * rank};
+  std::vector<int> gathered(size, -1);
+  std::vector<MPI_Request> requests(9, MPI_REQUEST_NULL);
+  MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
+  MPI_Irecv(received, 2, MPI_INT, previous, tag, MPI_COMM_WORLD, &requests[receive]);
+  MPI_Ibcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD, &requests[3]);
+  MPI_Recv_init(&again, 1, MPI_INT, previous, tag + 10, MPI_COMM_WORLD, &requests[persistent]);
+  MPI_Start(&requests[persistent]);
+  MPI_Request to_free = requests[persistent];
+  MPI_Isend(sent, 2, MPI_INT, next, tag, MPI_COMM_WORLD, &requests[5]);
+  MPI_Iallgather(&mine, 1, MPI_INT, gathered.data(), 1, MPI_INT, MPI_COMM_WORLD, &requests[6]);
+  MPI_Isend(&rank, 1, MPI_INT, next, tag + 10, MPI_COMM_WORLD, &requests[7]);
+  MPI_Iscan(&mine, &prefix, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[8]);
+
+  MPI_Status status;
+  results.expect(how.complete(requests, status, receive), true, "each completed once");
+  for (int i = 0; i < static_cast<int>(requests.size()); ++i)
+    results.expect(requests[i] == (i == persistent ? to_free : MPI_REQUEST_NULL), true,
+                   "request " + std::to_string(i) + " is null unless persistent");
+  MPI_Request_free(&to_free);
+  int count = -1;
+  MPI_Get_count(&status, MPI_INT, &count);
+  results.expect(count, 2, "count of the receive's status");
+  results.expect(status.MPI_SOURCE, previous, "source of the receive's status");
+  results.expect(status.MPI_TAG, tag, "tag of the receive's status");
+  results.expect(sum, size * (size + 1) / 2, "Iallreduce");
+  results.expect(word, 77, "Ibcast");
+  results.expect(received[1], 10 * previous, "Irecv");
+  results.expect(again, previous, "persistent receive");
+  results.expect(prefix, (rank + 1) * (rank + 2) / 2, "Iscan");
+  for (int peer = 0; peer < size; ++peer) results.expect(gathered[peer], peer + 1, "Iallgather");
+}
+
+/// More than there are slots of anything, waited for in another order on each rank, blocking ones
+/// between them.
+void many(Results& results, int rank, int size, MPI_Comm other) {
+  constexpr int number = 64;
+  const MPI_Comm comms[] = {MPI_COMM_WORLD, other, MPI_COMM_SELF};
+  std::vector<int> in(number), out(number, -1);
+  std::vector<MPI_Request> requests(number);
+  for (int i = 0; i < number; ++i) {
+    in[i] = rank + i;
+    MPI_Iallreduce(&in[i], &out[i], 1, MPI_INT, MPI_SUM, comms[i % 3], &requests[i]);
+    if (i % 16 == 5) {
+      int sum = -1;
+      MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comms[i % 2]);
+      results.expect(sum, size * (size - 1) / 2, "Allreduce among nonblocking ones");
+    }
+  }
+  std::vector<int> order(number);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](int i) { return mixed(i, rank); });
+  for (int i : order) {
+    MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    const bool alone = comms[i % 3] == MPI_COMM_SELF;
+    results.expect(out[i], alone ? rank + i : size * (size - 1) / 2 + size * i,
+                   "sum " + std::to_string(i));
+  }
+}
+
+void sum_of_two(void* in, void* inout, int* count, MPI_Datatype*) {
+  for (int i = 0; i < 2 * *count; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
+}
+
+/// Handles may be freed while an operation that uses them is under way.
+void freed(Results& results, int rank, int size) {
+  MPI_Comm comm;
+  {
+    const Unprofiled making;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  }
+  MPI_Datatype pair;
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  MPI_Type_commit(&pair);
+  MPI_Op op;
+  MPI_Op_create(sum_of_two, 1, &op);
+  const int in[] = {rank, rank + 1};
+  int out[] = {-1, -1}, word[] = {rank == 0 ? 5 : -1, rank == 0 ? 6 : -1};
+  MPI_Request requests[2];
+  MPI_Iallreduce(in, out, 1, pair, op, comm, &requests[0]);
+  MPI_Ibcast(word, 1, pair, 0, comm, &requests[1]);
+  MPI_Op_free(&op);
+  MPI_Type_free(&pair);
+  results.expect(op == MPI_OP_NULL && pair == MPI_DATATYPE_NULL, true, "handles are null");
+  MPI_Comm_free(&comm);
+  results.expect(comm == MPI_COMM_NULL, true, "the communicator is null");
+  results.succeeds(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "Waitall");
+  results.expect(out[0], size * (size - 1) / 2, "sum");
+  results.expect(out[1], size * (size + 1) / 2, "sum");
+  results.expect(word[0] * 10 + word[1], 56, "bcast");
+}
+
+}  // namespace
+
+void in_flight(Suite& suite) {
+  const int rank = suite.rank(), size = suite.size();
+  MPI_Comm other;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &other);
+  for (const Blocked& how : blocked)
+    suite.run(std::string("in_flight/while_in_") + how.name,
+              [&](Results& results) { advance_while_blocked(results, how, rank, size, other); });
+  for (const Completion& how : completions)
+    suite.run(std::string("in_flight/") + how.name,
+              [&](Results& results) { mixed_requests(results, how, rank, size); });
+  suite.run("in_flight/many", [&](Results& results) { many(results, rank, size, other); });
+  suite.run("in_flight/freed", [&](Results& results) { freed(results, rank, size); });
+  MPI_Comm_free(&other);
+}
+
+}  // namespace dropin
