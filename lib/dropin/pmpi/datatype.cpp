@@ -179,12 +179,50 @@ const TypeInfo* Datatypes::find(MPI_Datatype type) {
   return kept.release();
 }
 
+namespace {
+
+/// A datatype of absolute addresses, and a base that is not MPI_BOTTOM from which it describes the
+/// same data: MPICH takes MPI_BOTTOM for a missing buffer where it packs.
+class Based {
+ public:
+  Based(void* base, MPI_Datatype type) : base(base), type(type) {
+    if (base != MPI_BOTTOM) return;
+    this->base = this;
+    const MPI_Aint shift = -reinterpret_cast<MPI_Aint>(this);
+    MPI_Datatype moved = MPI_DATATYPE_NULL;
+    MPI_Aint lowest = 0, extent = 0;
+    code = PMPI_Type_get_extent(type, &lowest, &extent);
+    if (code == MPI_SUCCESS) code = PMPI_Type_create_hindexed_block(1, 1, &shift, type, &moved);
+    if (code != MPI_SUCCESS) return;
+    code = PMPI_Type_create_resized(moved, lowest + shift, extent, &this->type);
+    PMPI_Type_free(&moved);
+    own_ = code == MPI_SUCCESS;
+    if (own_) code = PMPI_Type_commit(&this->type);
+  }
+  ~Based() {
+    if (own_) PMPI_Type_free(&type);
+  }
+  Based(const Based&) = delete;
+  Based& operator=(const Based&) = delete;
+
+  void* base;
+  MPI_Datatype type;
+  int code = MPI_SUCCESS;
+
+ private:
+  bool own_ = false;
+};
+
+}  // namespace
+
 int Datatypes::pack(const void* base, std::int64_t first, std::int64_t count, MPI_Datatype type,
                     const TypeInfo& info, std::byte* to) const {
   return in_pieces(first, count, info.size, [&](std::int64_t index, int n) {
     int position = 0;
     const int room = static_cast<int>(n * info.size);
-    const int code = PMPI_Pack(element(base, index, info), n, type, to, room, &position, quiet_);
+    const Based from(element(base, index, info), type);
+    if (from.code != MPI_SUCCESS) return from.code;
+    const int code = PMPI_Pack(from.base, n, from.type, to, room, &position, quiet_);
     to += room;
     return code != MPI_SUCCESS ? code : position == room ? MPI_SUCCESS : MPI_ERR_INTERN;
   });
@@ -195,8 +233,9 @@ int Datatypes::unpack(const std::byte* from, void* base, std::int64_t first, std
   return in_pieces(first, count, info.size, [&](std::int64_t index, int n) {
     int position = 0;
     const int room = static_cast<int>(n * info.size);
-    const int code =
-        PMPI_Unpack(from, room, &position, element(base, index, info), n, type, quiet_);
+    const Based to(element(base, index, info), type);
+    if (to.code != MPI_SUCCESS) return to.code;
+    const int code = PMPI_Unpack(from, room, &position, to.base, n, to.type, quiet_);
     from += room;
     return code;
   });

@@ -8,6 +8,17 @@ namespace {
 
 constexpr std::int64_t block_bytes = 16 << 10;  // stays in the first-level cache
 
+/// Wraps around.
+void add_16_bits(std::byte* into, const std::byte* left, const std::byte* right, int count) {
+  for (int i = 0; i < count; ++i) {
+    std::uint16_t a = 0, b = 0;
+    std::memcpy(&a, left + 2 * std::ptrdiff_t{i}, 2);
+    std::memcpy(&b, right + 2 * std::ptrdiff_t{i}, 2);
+    a = static_cast<std::uint16_t>(a + b);
+    std::memcpy(into + 2 * std::ptrdiff_t{i}, &a, 2);
+  }
+}
+
 }  // namespace
 
 std::optional<NativeOp> native_op(MPI_Op op) {
@@ -33,6 +44,8 @@ LocalFold::LocalFold(const Datatypes& datatypes, MPI_Datatype type, const TypeIn
     : datatypes_(datatypes), type_(type), info_(info), op_(op) {
   int commutes = 0;
   commutes_ = PMPI_Op_commutative(op, &commutes) == MPI_SUCCESS && commutes != 0;
+  constexpr std::uint8_t integers = c_integer | fortran_integer | multi_language;
+  wraps_ = op == MPI_SUM && (info.group & integers) != 0 && info.size == 2;
   if (info_.dense) {
     block_ = std::max<std::int64_t>(1, block_bytes / std::max<std::int64_t>(info_.size, 1));
     right_.resize(static_cast<std::size_t>(block_ * info_.size));
@@ -79,6 +92,7 @@ void LocalFold::fold(void* into, const void* left, const void* right, std::size_
 
 void LocalFold::fold_dense(std::byte* into, const std::byte* left, const std::byte* right,
                            int count) {
+  if (wraps_) return add_16_bits(into, left, right, count);
   const auto bytes = static_cast<std::size_t>(count * info_.size);
   // MPI: inout = in (+) inout, so the right operand is where the result will be.
   std::byte* const inout = into == left ? right_.data() : into;

@@ -50,6 +50,7 @@ class LocalFold {
   TypeInfo info_;
   MPI_Op op_;
   bool commutes_ = false;
+  bool wraps_ = false;  // a sum of 16-bit integers, which Open MPI saturates on some processors
   int code_ = MPI_SUCCESS;
   std::int64_t block_ = 1;  // elements
   std::vector<std::byte> left_, right_;
