@@ -90,8 +90,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   Suite suite(120, under_drop_in);
   for (const Group& group : groups)
-    if (chosen.empty() || std::ranges::count(chosen, group.name) > 0)
-      group.run(suite);
+    if (chosen.empty() || std::ranges::count(chosen, group.name) > 0) group.run(suite);
   MPI_Finalize();
   return suite.exit_code();
 }

@@ -27,76 +27,81 @@ struct Wrong {
 MPI_Request unused;
 
 constexpr Wrong wrong[] = {
-    {"bcast root", [](MPI_Comm c, int size, int*, int* out) {
-       return MPI_Bcast(out, count, MPI_INT, size, c);
-     }},
-    {"bcast negative root", [](MPI_Comm c, int, int*, int* out) {
-       return MPI_Bcast(out, count, MPI_INT, -5, c);
-     }},
-    {"bcast count", [](MPI_Comm c, int, int*, int* out) {
-       return MPI_Bcast(out, -1, MPI_INT, 0, c);
-     }},
-    {"bcast datatype", [](MPI_Comm c, int, int*, int* out) {
-       return MPI_Bcast(out, count, MPI_DATATYPE_NULL, 0, c);
-     }},
-    {"bcast communicator", [](MPI_Comm, int, int*, int* out) {
+    {"bcast root",
+     [](MPI_Comm c, int size, int*, int* out) { return MPI_Bcast(out, count, MPI_INT, size, c); }},
+    {"bcast negative root",
+     [](MPI_Comm c, int, int*, int* out) { return MPI_Bcast(out, count, MPI_INT, -5, c); }},
+    {"bcast count",
+     [](MPI_Comm c, int, int*, int* out) { return MPI_Bcast(out, -1, MPI_INT, 0, c); }},
+    {"bcast datatype", [](MPI_Comm c, int, int*,
+                          int* out) { return MPI_Bcast(out, count, MPI_DATATYPE_NULL, 0, c); }},
+    {"bcast communicator",
+     [](MPI_Comm, int, int*, int* out) {
        return MPI_Bcast(out, count, MPI_INT, 0, MPI_COMM_NULL);
      }},
-    {"ibcast root", [](MPI_Comm c, int size, int*, int* out) {
-       return MPI_Ibcast(out, count, MPI_INT, size, c, &unused);
-     }},
-    {"reduce root", [](MPI_Comm c, int size, int* in, int* out) {
-       return MPI_Reduce(in, out, count, MPI_INT, MPI_SUM, size, c);
-     }},
-    {"reduce operation", [](MPI_Comm c, int, int* in, int* out) {
+    {"ibcast root", [](MPI_Comm c, int size, int*,
+                       int* out) { return MPI_Ibcast(out, count, MPI_INT, size, c, &unused); }},
+    {"reduce root", [](MPI_Comm c, int size, int* in,
+                       int* out) { return MPI_Reduce(in, out, count, MPI_INT, MPI_SUM, size, c); }},
+    {"reduce operation",
+     [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Reduce(in, out, count, MPI_INT, MPI_OP_NULL, 0, c);
      }},
-    {"allreduce operation", [](MPI_Comm c, int, int* in, int* out) {
+    {"allreduce operation",
+     [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Allreduce(in, out, count, MPI_INT, MPI_OP_NULL, c);
      }},
-    {"allreduce operation on datatype", [](MPI_Comm c, int, int* in, int* out) {
+    {"allreduce operation on datatype",
+     [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_BAND, c);
      }},
-    {"allreduce datatype", [](MPI_Comm c, int, int* in, int* out) {
+    {"allreduce datatype",
+     [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Allreduce(in, out, count, MPI_DATATYPE_NULL, MPI_SUM, c);
      }},
-    {"allreduce communicator", [](MPI_Comm, int, int* in, int* out) {
+    {"allreduce communicator",
+     [](MPI_Comm, int, int* in, int* out) {
        return MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, MPI_COMM_NULL);
      }},
-    {"iallreduce operation on datatype", [](MPI_Comm c, int, int* in, int* out) {
+    {"iallreduce operation on datatype",
+     [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Iallreduce(in, out, 1, MPI_DOUBLE, MPI_BAND, c, &unused);
      }},
-    {"gather root", [](MPI_Comm c, int size, int* in, int* out) {
+    {"gather root",
+     [](MPI_Comm c, int size, int* in, int* out) {
        return MPI_Gather(in, count, MPI_INT, out, count, MPI_INT, size, c);
      }},
-    {"gather count", [](MPI_Comm c, int, int* in, int* out) {
+    {"gather count",
+     [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Gather(in, -1, MPI_INT, out, count, MPI_INT, 0, c);
      }},
-    {"scatter root", [](MPI_Comm c, int size, int* in, int* out) {
+    {"scatter root",
+     [](MPI_Comm c, int size, int* in, int* out) {
        return MPI_Scatter(in, count, MPI_INT, out, count, MPI_INT, size, c);
      }},
-    {"allgather count", [](MPI_Comm c, int, int* in, int* out) {
+    {"allgather count",
+     [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Allgather(in, count, MPI_INT, out, -1, MPI_INT, c);
      }},
-    {"alltoall datatype", [](MPI_Comm c, int, int* in, int* out) {
+    {"alltoall datatype",
+     [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Alltoall(in, count, MPI_DATATYPE_NULL, out, count, MPI_INT, c);
      }},
-    {"scan operation", [](MPI_Comm c, int, int* in, int* out) {
-       return MPI_Scan(in, out, count, MPI_INT, MPI_OP_NULL, c);
-     }},
-    {"barrier communicator",
-     [](MPI_Comm, int, int*, int*) { return MPI_Barrier(MPI_COMM_NULL); }},
+    {"scan operation", [](MPI_Comm c, int, int* in,
+                          int* out) { return MPI_Scan(in, out, count, MPI_INT, MPI_OP_NULL, c); }},
+    {"barrier communicator", [](MPI_Comm, int, int*, int*) { return MPI_Barrier(MPI_COMM_NULL); }},
 };
 
 // MPICH 4.0 does not look at the counts of reductions and crashes.
 constexpr Wrong unseen_by_mpich[] = {
-    {"allreduce count", [](MPI_Comm c, int, int* in, int* out) {
-       return MPI_Allreduce(in, out, -2, MPI_INT, MPI_SUM, c);
-     }},
-    {"iallreduce count", [](MPI_Comm c, int, int* in, int* out) {
+    {"allreduce count", [](MPI_Comm c, int, int* in,
+                           int* out) { return MPI_Allreduce(in, out, -2, MPI_INT, MPI_SUM, c); }},
+    {"iallreduce count",
+     [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Iallreduce(in, out, -2, MPI_INT, MPI_SUM, c, &unused);
      }},
-    {"reduce_scatter_block count", [](MPI_Comm c, int, int* in, int* out) {
+    {"reduce_scatter_block count",
+     [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Reduce_scatter_block(in, out, -1, MPI_INT, MPI_SUM, c);
      }},
 };

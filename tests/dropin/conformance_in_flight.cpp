@@ -25,9 +25,9 @@ struct LargeSum {
   void start(Results& results, int rank) {
     in.assign(large, rank + 1);
     out.assign(large, 0);
-    results.succeeds(MPI_Iallreduce(in.data(), out.data(), large, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
-                                    &request),
-                     "Iallreduce");
+    results.succeeds(
+        MPI_Iallreduce(in.data(), out.data(), large, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request),
+        "Iallreduce");
   }
   void finish(Results& results, int size) {
     results.succeeds(MPI_Wait(&request, MPI_STATUS_IGNORE), "Wait");
@@ -146,7 +146,9 @@ constexpr Blocked blocked[] = {
      }},
     {"collective",
      [](Results& results, int, MPI_Comm other) { results.succeeds(MPI_Barrier(other), "Barrier"); },
-     [](Results& results, int, MPI_Comm other) { results.succeeds(MPI_Barrier(other), "Barrier"); }},
+     [](Results& results, int, MPI_Comm other) {
+       results.succeeds(MPI_Barrier(other), "Barrier");
+     }},
     {"comm_dup",
      [](Results&, int, MPI_Comm other) {
        const Unprofiled making;

@@ -55,16 +55,17 @@ void among_neighbours(Results& results, int rank, int size) {
   MPI_Comm ring;
   {
     const Unprofiled making;
-    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to,
-                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &ring);
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED,
+                                   MPI_INFO_NULL, 0, &ring);
   }
   int word = -1, exchanged = -1;
   results.succeeds(MPI_Neighbor_allgather(&rank, 1, MPI_INT, &word, 1, MPI_INT, ring),
                    "Neighbor_allgather");
   results.expect(word, from, "Neighbor_allgather");
   MPI_Request request;
-  results.succeeds(MPI_Ineighbor_alltoall(&rank, 1, MPI_INT, &exchanged, 1, MPI_INT, ring, &request),
-                   "Ineighbor_alltoall");
+  results.succeeds(
+      MPI_Ineighbor_alltoall(&rank, 1, MPI_INT, &exchanged, 1, MPI_INT, ring, &request),
+      "Ineighbor_alltoall");
   results.succeeds(MPI_Wait(&request, MPI_STATUS_IGNORE), "Wait");
   results.expect(exchanged, from, "Ineighbor_alltoall");
   int sum = -1;

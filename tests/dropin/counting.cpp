@@ -50,19 +50,19 @@ Function* real(const char* name) {
 }  // namespace
 
 // The function under both of its names, of which the drop-in calls one and Fortran's wrappers too.
-#define COUNTED(name, parameters, arguments)                              \
-  namespace {                                                             \
-  Counted counted_##name("PMPI_" #name);                                  \
-  }                                                                       \
-  extern "C" int PMPI_##name parameters {                                 \
-    return counted_##name.called<decltype(PMPI_##name)>() arguments;      \
-  }                                                                       \
+#define COUNTED(name, parameters, arguments)                         \
+  namespace {                                                        \
+  Counted counted_##name("PMPI_" #name);                             \
+  }                                                                  \
+  extern "C" int PMPI_##name parameters {                            \
+    return counted_##name.called<decltype(PMPI_##name)>() arguments; \
+  }                                                                  \
   extern "C" int MPI_##name parameters { return PMPI_##name arguments; }
 
 #define UNPACK(...) __VA_ARGS__
 // A collective and its nonblocking form.
-#define COLLECTIVE(name, nonblocking, parameters, arguments)                   \
-  COUNTED(name, (UNPACK parameters), (UNPACK arguments))                       \
+#define COLLECTIVE(name, nonblocking, parameters, arguments) \
+  COUNTED(name, (UNPACK parameters), (UNPACK arguments))     \
   COUNTED(nonblocking, (UNPACK parameters, MPI_Request * request), (UNPACK arguments, request))
 
 COLLECTIVE(Barrier, Ibarrier, (MPI_Comm c), (c))

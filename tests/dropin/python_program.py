@@ -15,19 +15,20 @@ wrong = False
 
 
 def show(comm, name, found, expected):
-    """All ranks' results as one line of rank 0."""
+    """All ranks' results as one line, printed by rank 0 of MPI_COMM_WORLD."""
     global wrong
     right = np.array_equal(found, expected)
     if not right:
         wrong = True
         print(f"FAILED {name} on rank {comm.rank}: {expected} expected, {found} found",
               file=sys.stderr)
-    sums = []
     mine = float(np.sum(np.asarray(found, dtype="d")))
-    if comm.rank:
-        comm.send(mine, 0, tag=9)
+    printer = MPI.Group.Translate_ranks(MPI.COMM_WORLD.group, [0], comm.group)[0]
+    if comm.rank != printer:
+        comm.send(mine, printer, tag=9)
     else:
-        sums = [mine] + [comm.recv(source=peer, tag=9) for peer in range(1, comm.size)]
+        sums = [mine if peer == printer else comm.recv(source=peer, tag=9)
+                for peer in range(comm.size)]
         print(f"{comm.name} {name}: {sums}", flush=True)
 
 
@@ -160,6 +161,7 @@ def main():
     half = world.Split(world.rank % 2, -world.rank)
     half.name = "half"
     for comm in (world, half) if world.rank % 2 == 0 else (world,):
+        comm.allreduce(0)  # mpi4py makes a communicator for it
         MPI.Pcontrol(1)
         arrays(comm, None)
         arrays(comm, lambda request: request.Wait())

@@ -137,8 +137,7 @@ void Suite::run(const std::string& name, const std::function<void(Results&)>& bo
   alarm(0);
 }
 
-void Suite::run_beyond_library(const std::string& name,
-                               const std::function<void(Results&)>& body) {
+void Suite::run_beyond_library(const std::string& name, const std::function<void(Results&)>& body) {
   if (under_drop_in_) run("beyond the library: " + name, body);
 }
 
