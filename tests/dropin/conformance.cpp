@@ -29,6 +29,7 @@ constexpr Group groups[] = {
     {"derived_datatypes", derived_datatypes},
     {"communicators", communicators},
     {"attributes", attributes},
+    {"completions", completions},
     {"in_flight", in_flight},
     {"messages", messages},
     {"errors", errors},
@@ -88,7 +89,7 @@ int main(int argc, char** argv) {
   }
   MPI_Init(&argc, &argv);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  Suite suite(120, under_drop_in);
+  Suite suite(60, under_drop_in);
   for (const Group& group : groups)
     if (chosen.empty() || std::ranges::count(chosen, group.name) > 0) group.run(suite);
   MPI_Finalize();

@@ -12,7 +12,8 @@ void user_operations(Suite& suite);    ///< commutative and not, on gapped datat
 void derived_datatypes(Suite& suite);  ///< moved: gaps, permutations, unequal counts
 void communicators(Suite& suite);      ///< however made, many of them
 void attributes(Suite& suite);         ///< copied and deleted as often as the program says
-void in_flight(Suite& suite);          ///< many nonblocking collectives, all ways to complete
+void completions(Suite& suite);        ///< of nonblocking collectives, in every way
+void in_flight(Suite& suite);          ///< many nonblocking collectives, while in other calls
 void messages(Suite& suite);           ///< the program's own, beside collectives
 void errors(Suite& suite);             ///< calls that are wrong on all ranks
 void passed_on(Suite& suite);          ///< intercommunicators, neighbourhoods, Alltoallw

@@ -12,7 +12,7 @@ def run(launcher, program, preload=(), environment=None):
     """The finished run of `program` under `launcher`, libraries preloaded into its ranks alone.
 
     YIELDING in the environment names a library to be preloaded beneath the others, always. Ends
-    the test if its exit code is another than 0, or a library was not loaded.
+    the test if the run's exit code is another than 0, or a library was not loaded.
     """
     yielding = os.environ.get("YIELDING")
     preload = [*preload, *([yielding] if yielding else [])]

@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
   using namespace dropin;
   int level = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-  Suite suite(120);
+  Suite suite(60);
   suite.run("threads/level", [&](Results& results) {
     results.expect(level, MPI_THREAD_MULTIPLE, "the level of thread support");
   });
