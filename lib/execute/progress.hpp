@@ -34,12 +34,16 @@ class UseFlag {
     advancer_.store(std::this_thread::get_id());
     return true;
   }
-  void leave() { use_.store(Use::none, std::memory_order_release); }
+  void leave() {
+    // Before the next one advances, who sets it a moment after it takes the flag.
+    advancer_.store({}, std::memory_order_relaxed);
+    use_.store(Use::none, std::memory_order_release);
+  }
 
  private:
   enum class Use : std::uint8_t { none, call, advance };
   std::atomic<Use> use_{Use::none};
-  std::atomic<std::thread::id> advancer_{};  // the last one
+  std::atomic<std::thread::id> advancer_{};  // none while nobody is, or a moment longer
 };
 
 /// Something under way that can be advanced without waiting.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "execute/progress.hpp"
 #include "support/ranks.hpp"
 
 using namespace baton;
@@ -186,4 +187,25 @@ TEST_CASE("few tags: what is under way is not met by what comes later") {
       CHECK(slow == std::vector<std::int32_t>(90, 3));
     }
   });
+}
+
+// Whoever advanced a communicator itself, some time ago, is not taken for who advances it now.
+TEST_CASE("use of a communicator: a call waits for the end of another thread's advance") {
+  UseFlag flag;
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over)
+      if (flag.try_advance()) flag.leave();
+  });
+  int refused = 0;
+  for (int i = 0; i < 3000000; ++i) {
+    if (flag.try_advance()) flag.leave();
+    if (flag.enter())
+      flag.leave();
+    else
+      ++refused;
+  }
+  over = true;
+  other.join();
+  CHECK(refused == 0);
 }
