@@ -18,6 +18,7 @@
 #define MPI_Error_string PMPI_Error_string
 #define MPI_Finalized PMPI_Finalized
 #define MPI_Get_elements_x PMPI_Get_elements_x
+#define MPI_Get_library_version PMPI_Get_library_version
 #define MPI_Group_free PMPI_Group_free
 #define MPI_Group_size PMPI_Group_size
 #define MPI_Group_translate_ranks PMPI_Group_translate_ranks
