@@ -46,8 +46,17 @@ class Datatypes {
   const TypeInfo* find(MPI_Datatype type);
   /// The same for predefined ones alone.
   const TypeInfo* find_predefined(MPI_Datatype type) const {
-    const auto found = predefined_.find(type);
-    return found != predefined_.end() ? &found->second : nullptr;
+    struct Last {
+      MPI_Datatype type = MPI_DATATYPE_NULL;
+      const TypeInfo* info = nullptr;
+    };
+    thread_local Last last;  // programs use one datatype many times
+    if (last.type != type || !last.info) {
+      const auto found = predefined_.find(type);
+      if (found == predefined_.end()) return nullptr;
+      last = {type, &found->second};
+    }
+    return last.info;
   }
 
   /// to = the data of elements [first, first + count) at `base`, without gaps, in the order it is

@@ -102,6 +102,7 @@ int class_of(const Error& error) {
 }  // namespace
 
 DropIn* DropIn::now_ = nullptr;
+std::atomic<unsigned> DropIn::epoch_{0};
 
 void DropIn::open() {
   const Settings settings = agreed_settings();
@@ -151,15 +152,25 @@ DropIn::~DropIn() {
 // --- communicators -----------------------------------------------------------------------------
 
 int DropIn::drop_group(MPI_Comm, int, void* group, void*) {
+  epoch_.fetch_add(1, std::memory_order_release);
   delete static_cast<std::shared_ptr<Group>*>(group);
   return MPI_SUCCESS;
 }
 
 const std::shared_ptr<Group>* DropIn::group(MPI_Comm comm) const {
   if (comm == MPI_COMM_NULL) return nullptr;
+  struct Last {
+    MPI_Comm comm = MPI_COMM_NULL;
+    const std::shared_ptr<Group>* group = nullptr;
+    unsigned epoch = 0;
+  };
+  thread_local Last last;  // programs use one communicator many times
+  const unsigned epoch = epoch_.load(std::memory_order_acquire);
+  if (last.comm == comm && last.epoch == epoch) return last.group;
   std::shared_ptr<Group>* found = nullptr;
   int flag = 0;
   if (PMPI_Comm_get_attr(comm, keyval_, &found, &flag) != MPI_SUCCESS || flag == 0) return nullptr;
+  last = {comm, found, epoch};
   return found;
 }
 
@@ -167,6 +178,7 @@ void DropIn::hang(MPI_Comm comm, std::shared_ptr<Group> group) {
   auto hung = std::make_unique<std::shared_ptr<Group>>(std::move(group));
   if (PMPI_Comm_set_attr(comm, keyval_, hung.get()) == MPI_SUCCESS)
     static_cast<void>(hung.release());
+  epoch_.fetch_add(1, std::memory_order_release);
 }
 
 void DropIn::attach(MPI_Comm comm, const Group* like) {
@@ -189,8 +201,8 @@ void DropIn::attach(MPI_Comm comm, const Group* like) {
       return;
     }
   }
-  auto transport = like ? mpi_transport_within(like->communicator.transport(), own)
-                        : mpi_transport_over(own);
+  auto transport =
+      like ? mpi_transport_within(like->communicator.transport(), own) : mpi_transport_over(own);
   hang(comm, std::make_shared<Group>(
                  own,
                  like ? Communicator(std::move(transport), like->communicator)
@@ -326,11 +338,15 @@ void Patience::wait() {
 
 int code_of(const Error& error) {
   const int kind = class_of(error);
+#ifndef MPICH_VERSION  // where a code added to a predefined class has another's text
   int code = kind;
-  if (PMPI_Add_error_code(kind, &code) != MPI_SUCCESS) return kind;
-  const std::string text(error.what());
-  PMPI_Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
-  return code;
+  if (PMPI_Add_error_code(kind, &code) == MPI_SUCCESS) {
+    const std::string text(error.what());
+    PMPI_Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
+    return code;
+  }
+#endif
+  return kind;
 }
 
 int raise(MPI_Comm comm, int code) {

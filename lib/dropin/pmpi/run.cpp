@@ -1,5 +1,6 @@
 /// From a call of the program to a collective of ours, or of the MPI library.
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -68,6 +69,15 @@ void run_job(DropIn& drop_in, Group& group, Job& job) {
   });
 }
 
+/// What each rank receives of a reduce-scatter; negative where that differs.
+int equal_count(const MpiCall& call, int ranks) {
+  const int first = call.recv_counts[0];
+  return std::all_of(call.recv_counts, call.recv_counts + ranks,
+                     [&](int count) { return count == first; })
+             ? first
+             : -1;
+}
+
 /// Calls whose buffers need no more than their addresses: straight to the collective.
 bool run_plain(DropIn& drop_in, Group& group, const MpiCall& call) {
   if (drop_in.pending() || drop_in.stats()) return false;
@@ -79,8 +89,10 @@ bool run_plain(DropIn& drop_in, Group& group, const MpiCall& call) {
   };
   if (call.function == Function::barrier) return use([&] { communicator.barrier(); });
   const TypeInfo* const type = drop_in.datatypes().find_predefined(call.recv_type);
-  if (!type || !type->dense || call.recv_count < 0 || call.recv == MPI_IN_PLACE) return false;
-  const std::int64_t count = call.recv_count;
+  const int recv_count =
+      call.function == Function::reduce_scatter ? equal_count(call, group.size) : call.recv_count;
+  if (!type || !type->dense || recv_count < 0 || call.recv == MPI_IN_PLACE) return false;
+  const std::int64_t count = recv_count;
   const std::int64_t bytes = count * type->size;
   const bool in_place = call.send == MPI_IN_PLACE;
   switch (call.function) {
@@ -95,6 +107,7 @@ bool run_plain(DropIn& drop_in, Group& group, const MpiCall& call) {
                                 Data(call.recv, count, type->native), op->kind);
       });
     }
+    case Function::reduce_scatter:
     case Function::reduce_scatter_block: {
       const auto op = native_op(call.op);
       if (!op || (op->groups & type->group) == 0 || type->native == Datatype::user || in_place)
