@@ -16,6 +16,59 @@ namespace {
 
 MPI_Comm world() { return MPI_COMM_WORLD; }
 
+/// The collectives under one of their two names.
+struct Functions {
+  decltype(&MPI_Bcast) bcast;
+  decltype(&MPI_Reduce) reduce;
+  decltype(&MPI_Allreduce) allreduce;
+  decltype(&MPI_Gather) gather;
+  decltype(&MPI_Gatherv) gatherv;
+  decltype(&MPI_Scatter) scatter;
+  decltype(&MPI_Scatterv) scatterv;
+  decltype(&MPI_Allgather) allgather;
+  decltype(&MPI_Allgatherv) allgatherv;
+  decltype(&MPI_Reduce_scatter) reduce_scatter;
+  decltype(&MPI_Reduce_scatter_block) reduce_scatter_block;
+  decltype(&MPI_Alltoall) alltoall;
+  decltype(&MPI_Alltoallw) alltoallw;
+  decltype(&MPI_Scan) scan;
+  decltype(&MPI_Exscan) exscan;
+  decltype(&MPI_Barrier) barrier;
+};
+
+constexpr Functions program_functions = {MPI_Bcast,
+                                         MPI_Reduce,
+                                         MPI_Allreduce,
+                                         MPI_Gather,
+                                         MPI_Gatherv,
+                                         MPI_Scatter,
+                                         MPI_Scatterv,
+                                         MPI_Allgather,
+                                         MPI_Allgatherv,
+                                         MPI_Reduce_scatter,
+                                         MPI_Reduce_scatter_block,
+                                         MPI_Alltoall,
+                                         MPI_Alltoallw,
+                                         MPI_Scan,
+                                         MPI_Exscan,
+                                         MPI_Barrier};
+constexpr Functions library_functions = {PMPI_Bcast,
+                                         PMPI_Reduce,
+                                         PMPI_Allreduce,
+                                         PMPI_Gather,
+                                         PMPI_Gatherv,
+                                         PMPI_Scatter,
+                                         PMPI_Scatterv,
+                                         PMPI_Allgather,
+                                         PMPI_Allgatherv,
+                                         PMPI_Reduce_scatter,
+                                         PMPI_Reduce_scatter_block,
+                                         PMPI_Alltoall,
+                                         PMPI_Alltoallw,
+                                         PMPI_Scan,
+                                         PMPI_Exscan,
+                                         PMPI_Barrier};
+
 MPI_Datatype mpi_type(Datatype type, bool reduced) {
   switch (type) {
     case Datatype::i8:
@@ -101,9 +154,15 @@ struct Buffers {
   void* output;
 };
 
+/// A call of `function`, which MPI knows as `name`.
+template <class Function, class... Arguments>
+BuiltIn built_in(const char* name, Function function, Arguments... arguments) {
+  return {name, [=] { mpi_checked(function(arguments...), name); }};
+}
+
 /// all_to_all of tensors: MPI_Alltoallw of subarrays.
-std::function<void()> exchange(const TensorShapes& shapes, int ranks, MPI_Datatype type,
-                               const Buffers& buffers) {
+BuiltIn exchange(const TensorShapes& shapes, int ranks, MPI_Datatype type, const Buffers& buffers,
+                 const Functions& mpi) {
   std::vector<std::shared_ptr<Derived>> own;
   std::vector<MPI_Datatype> sent, received;
   for (int r = 0; r < ranks; ++r) {
@@ -114,16 +173,16 @@ std::function<void()> exchange(const TensorShapes& shapes, int ranks, MPI_Dataty
   }
   const std::vector<int> ones(static_cast<std::size_t>(ranks), 1),
       zeros(static_cast<std::size_t>(ranks), 0);
-  return [=, keep = std::move(own)] {
-    mpi_checked(MPI_Alltoallw(buffers.input, ones.data(), zeros.data(), sent.data(), buffers.output,
-                              ones.data(), zeros.data(), received.data(), world()),
-                "MPI_Alltoallw");
-  };
+  return {"MPI_Alltoallw", [=, call = mpi.alltoallw, keep = std::move(own)] {
+            mpi_checked(call(buffers.input, ones.data(), zeros.data(), sent.data(), buffers.output,
+                             ones.data(), zeros.data(), received.data(), world()),
+                        "MPI_Alltoallw");
+          }};
 }
 
 /// all_gather of tensors: every block is a slice of the output, one slice's width after the last.
-std::function<void()> join(const TensorShapes& shapes, int ranks, MPI_Datatype type,
-                           std::size_t element, const Buffers& buffers) {
+BuiltIn join(const TensorShapes& shapes, int ranks, MPI_Datatype type, std::size_t element,
+             const Buffers& buffers, const Functions& mpi) {
   const auto first = slice(shapes.output, shapes.gather_dim, ranks, 0, type);
   const std::int64_t width = shapes.input.product(shapes.gather_dim, shapes.input.rank()) *
                              static_cast<std::int64_t>(element);
@@ -132,83 +191,87 @@ std::function<void()> join(const TensorShapes& shapes, int ranks, MPI_Datatype t
               "MPI_Type_create_resized");
   const auto block = std::make_shared<Derived>(made);
   const auto count = static_cast<int>(shapes.input.elements());
-  return [=] {
-    mpi_checked(MPI_Allgather(buffers.input, count, type, buffers.output, 1, block->get(), world()),
-                "MPI_Allgather");
-  };
+  return {"MPI_Allgather", [=, call = mpi.allgather] {
+            mpi_checked(call(buffers.input, count, type, buffers.output, 1, block->get(), world()),
+                        "MPI_Allgather");
+          }};
+}
+
+using Counts = std::shared_ptr<const std::vector<int>>;
+
+Counts counts_of(const std::vector<std::int64_t>& values) {
+  return std::make_shared<const std::vector<int>>(values.begin(), values.end());
 }
 
 /// The uneven forms, for schedules of a user.
-std::function<void()> uneven(const Exercise& e, int rank, MPI_Datatype type, MPI_Op op,
-                             const Buffers& b) {
+std::vector<BuiltIn> uneven(const Exercise& e, int rank, MPI_Datatype type, MPI_Op op,
+                            const Buffers& b, const Functions& mpi) {
   const auto& blocks = e.problem.input_blocks ? *e.problem.input_blocks : *e.problem.output_blocks;
-  const std::vector<int> counts(blocks.counts.begin(), blocks.counts.end());
-  const std::vector<int> offsets(blocks.offsets.begin(), blocks.offsets.end());
-  const int own = counts[static_cast<std::size_t>(rank)], root = e.problem.root;
+  const Counts counts = counts_of(blocks.counts), offsets = counts_of(blocks.offsets);
+  const int own = (*counts)[static_cast<std::size_t>(rank)], root = e.problem.root;
+  const auto with_counts = [&](const char* name, auto call) {
+    return std::vector<BuiltIn>{
+        {name, [=] { mpi_checked(call(counts->data(), offsets->data()), name); }}};
+  };
   switch (e.collective()) {
     case Collective::gather:
-      return [=] {
-        mpi_checked(MPI_Gatherv(b.input, own, type, b.output, counts.data(), offsets.data(), type,
-                                root, world()),
-                    "MPI_Gatherv");
-      };
+      return with_counts("MPI_Gatherv", [=, f = mpi.gatherv](const int* n, const int* at) {
+        return f(b.input, own, type, b.output, n, at, type, root, world());
+      });
     case Collective::scatter:
-      return [=] {
-        mpi_checked(MPI_Scatterv(b.input, counts.data(), offsets.data(), type, b.output, own, type,
-                                 root, world()),
-                    "MPI_Scatterv");
-      };
+      return with_counts("MPI_Scatterv", [=, f = mpi.scatterv](const int* n, const int* at) {
+        return f(b.input, n, at, type, b.output, own, type, root, world());
+      });
     case Collective::all_gather:
-      return [=] {
-        mpi_checked(MPI_Allgatherv(b.input, own, type, b.output, counts.data(), offsets.data(),
-                                   type, world()),
-                    "MPI_Allgatherv");
-      };
+      return with_counts("MPI_Allgatherv", [=, f = mpi.allgatherv](const int* n, const int* at) {
+        return f(b.input, own, type, b.output, n, at, type, world());
+      });
     case Collective::reduce_scatter:
-      return [=] {
-        mpi_checked(MPI_Reduce_scatter(b.input, b.output, counts.data(), type, op, world()),
-                    "MPI_Reduce_scatter");
-      };
+      return with_counts("MPI_Reduce_scatter", [=, f = mpi.reduce_scatter](const int* n, auto) {
+        return f(b.input, b.output, n, type, op, world());
+      });
     default:
       return {};
   }
 }
 
-std::function<void()> even(const Exercise& e, MPI_Datatype type, MPI_Op op, const Buffers& b) {
+std::vector<BuiltIn> even(const Exercise& e, MPI_Datatype type, MPI_Op op, const Buffers& b,
+                          const Functions& mpi) {
   const auto n = static_cast<int>(e.problem.count);
   const int root = e.problem.root;
   const void* const in = b.input;
   void* const out = b.output;
+  const MPI_Comm comm = world();
   switch (e.collective()) {
     case Collective::broadcast:
-      return [=] { mpi_checked(MPI_Bcast(out, n, type, root, world()), "MPI_Bcast"); };
+      return {built_in("MPI_Bcast", mpi.bcast, out, n, type, root, comm)};
     case Collective::reduce:
-      return [=] { mpi_checked(MPI_Reduce(in, out, n, type, op, root, world()), "MPI_Reduce"); };
+      return {built_in("MPI_Reduce", mpi.reduce, in, out, n, type, op, root, comm)};
     case Collective::all_reduce:
-      return [=] { mpi_checked(MPI_Allreduce(in, out, n, type, op, world()), "MPI_Allreduce"); };
+      return {built_in("MPI_Allreduce", mpi.allreduce, in, out, n, type, op, comm)};
     case Collective::gather:
-      return
-          [=] { mpi_checked(MPI_Gather(in, n, type, out, n, type, root, world()), "MPI_Gather"); };
+      return {built_in("MPI_Gather", mpi.gather, in, n, type, out, n, type, root, comm)};
     case Collective::scatter:
-      return [=] {
-        mpi_checked(MPI_Scatter(in, n, type, out, n, type, root, world()), "MPI_Scatter");
-      };
+      return {built_in("MPI_Scatter", mpi.scatter, in, n, type, out, n, type, root, comm)};
     case Collective::all_gather:
-      return
-          [=] { mpi_checked(MPI_Allgather(in, n, type, out, n, type, world()), "MPI_Allgather"); };
-    case Collective::reduce_scatter:
-      return [=] {
-        mpi_checked(MPI_Reduce_scatter_block(in, out, n, type, op, world()),
-                    "MPI_Reduce_scatter_block");
-      };
+      return {built_in("MPI_Allgather", mpi.allgather, in, n, type, out, n, type, comm)};
+    case Collective::reduce_scatter: {
+      const auto counts = counts_of(
+          std::vector<std::int64_t>(static_cast<std::size_t>(e.ranks()), e.problem.count));
+      return {built_in("MPI_Reduce_scatter_block", mpi.reduce_scatter_block, in, out, n, type, op,
+                       comm),
+              {"MPI_Reduce_scatter", [=, call = mpi.reduce_scatter] {
+                 mpi_checked(call(in, out, counts->data(), type, op, comm), "MPI_Reduce_scatter");
+               }}};
+    }
     case Collective::all_to_all:
-      return [=] { mpi_checked(MPI_Alltoall(in, n, type, out, n, type, world()), "MPI_Alltoall"); };
+      return {built_in("MPI_Alltoall", mpi.alltoall, in, n, type, out, n, type, comm)};
     case Collective::scan:
-      return [=] { mpi_checked(MPI_Scan(in, out, n, type, op, world()), "MPI_Scan"); };
+      return {built_in("MPI_Scan", mpi.scan, in, out, n, type, op, comm)};
     case Collective::exscan:
-      return [=] { mpi_checked(MPI_Exscan(in, out, n, type, op, world()), "MPI_Exscan"); };
+      return {built_in("MPI_Exscan", mpi.exscan, in, out, n, type, op, comm)};
     case Collective::barrier:
-      return [] { mpi_checked(MPI_Barrier(world()), "MPI_Barrier"); };
+      return {built_in("MPI_Barrier", mpi.barrier, comm)};
   }
   return {};
 }
@@ -227,29 +290,33 @@ void divide(void* data, std::int64_t count, int ranks) {
 
 }  // namespace
 
-std::function<void()> mpi_built_in(const Exercise& exercise, int rank, const void* input,
-                                   void* output) {
+std::vector<BuiltIn> mpi_built_ins(const Exercise& exercise, int rank, const void* input,
+                                   void* output, Entry entry) {
   const bool reduces = reducing(exercise.collective());
   const MPI_Datatype type = mpi_type(exercise.type, reduces);
   const std::int64_t most = std::max(exercise.problem.total_count(), exercise.problem.count);
   if (type == MPI_DATATYPE_NULL || most > std::numeric_limits<int>::max()) return {};
+  const Functions& mpi = entry == Entry::program ? program_functions : library_functions;
   const Buffers buffers{input, output};
   if (exercise.tensor) {
     if (exercise.collective() == Collective::all_to_all) {
-      return exchange(*exercise.tensor, exercise.ranks(), type, buffers);
+      return {exchange(*exercise.tensor, exercise.ranks(), type, buffers, mpi)};
     }
-    return join(*exercise.tensor, exercise.ranks(), type, size_of(exercise.type), buffers);
+    return {join(*exercise.tensor, exercise.ranks(), type, size_of(exercise.type), buffers, mpi)};
   }
   const MPI_Op op = mpi_op(exercise.op);
-  const std::function<void()> run = exercise.problem.uneven()
-                                        ? uneven(exercise, rank, type, op, buffers)
-                                        : even(exercise, type, op, buffers);
-  if (!reduces || exercise.op != OpKind::avg) return run;
+  std::vector<BuiltIn> all = exercise.problem.uneven()
+                                 ? uneven(exercise, rank, type, op, buffers, mpi)
+                                 : even(exercise, type, op, buffers, mpi);
+  if (!reduces || exercise.op != OpKind::avg) return all;
   const std::int64_t count = exercise.output_count(rank);
-  return [=, datatype = exercise.type, ranks = exercise.ranks()] {
-    run();
-    with_type(datatype, [&](auto* p) { divide<Pointee<decltype(p)>>(output, count, ranks); });
-  };
+  for (BuiltIn& one : all) {
+    one.run = [=, run = one.run, datatype = exercise.type, ranks = exercise.ranks()] {
+      run();
+      with_type(datatype, [&](auto* p) { divide<Pointee<decltype(p)>>(output, count, ranks); });
+    };
+  }
+  return all;
 }
 
 void mpi_checked(int code, const char* function) {

@@ -15,6 +15,7 @@ using Command = std::function<int(Session&)>;
 /// Each adds a subcommand, which sets `command` when it is parsed.
 void add_list(CLI::App& app, Command& command);
 void add_run(CLI::App& app, Command& command);
+void add_bench(CLI::App& app, Command& command);
 void add_verify(CLI::App& app, Command& command);
 void add_explain(CLI::App& app, Command& command);
 void add_tune(CLI::App& app, Command& command);

@@ -70,9 +70,7 @@ double Exercise::bus_factor() const {
   }
 }
 
-Call Exercise::call(const void* input, void* output, int rank) const {
-  const ConstData in{input, input_count(rank), type};
-  const Data out{output, output_count(rank), type};
+Call Exercise::call(const ConstData& in, const Data& out) const {
   Call call;
   switch (collective()) {
     case Collective::broadcast:
@@ -91,16 +89,16 @@ Call Exercise::call(const void* input, void* output, int rank) const {
       call = calls::scatter(in, out, problem.root);
       break;
     case Collective::all_gather:
-      call = tensor ? calls::all_gather(ConstTensor(input, type, tensor->input),
-                                        Tensor(output, type, tensor->output), tensor->gather_dim)
+      call = tensor ? calls::all_gather(ConstTensor(in.data, type, tensor->input),
+                                        Tensor(out.data, type, tensor->output), tensor->gather_dim)
                     : calls::all_gather(in, out);
       break;
     case Collective::reduce_scatter:
       call = calls::reduce_scatter(in, out, op);
       break;
     case Collective::all_to_all:
-      call = tensor ? calls::all_to_all(ConstTensor(input, type, tensor->input),
-                                        Tensor(output, type, tensor->output), tensor->scatter_dim,
+      call = tensor ? calls::all_to_all(ConstTensor(in.data, type, tensor->input),
+                                        Tensor(out.data, type, tensor->output), tensor->scatter_dim,
                                         tensor->gather_dim)
                     : calls::all_to_all(in, out);
       break;
@@ -115,6 +113,31 @@ Call Exercise::call(const void* input, void* output, int rank) const {
       break;
   }
   return call;
+}
+
+void Exercise::run(Communicator& communicator, const ConstData& in, const Data& out,
+                   const Choice& choice) const {
+  switch (collective()) {
+    case Collective::broadcast:
+      return communicator.broadcast(out, problem.root, choice);
+    case Collective::all_reduce:
+      return communicator.all_reduce(in, out, op, choice);
+    case Collective::all_gather:
+      if (tensor) break;
+      return communicator.all_gather(in, out, choice);
+    case Collective::reduce_scatter:
+      return communicator.reduce_scatter(in, out, op, choice);
+    case Collective::all_to_all:
+      if (tensor) break;
+      return communicator.all_to_all(in, out, choice);
+    case Collective::barrier:
+      return communicator.barrier(choice);
+    default:
+      break;
+  }
+  Call described = call(in, out);
+  described.choice = choice;
+  communicator.run(described);
 }
 
 std::string Exercise::text() const {

@@ -20,6 +20,7 @@ struct TensorShapes {
 struct Exercise {
   std::string name;        ///< of the data; may be empty
   std::int64_t times = 1;  ///< per pass over a workload
+  std::int64_t asked = 0;  ///< bytes that sized_exercises() was to make; bytes() may be fewer
   Problem problem;         ///< as rank 0 sees it
   Datatype type = Datatype::f32;
   OpKind op = OpKind::sum;
@@ -38,8 +39,10 @@ struct Exercise {
   std::int64_t bytes() const;
   /// busbw / algbw, as nccl-tests defines it; scan and exscan, which it has not, as reduce.
   double bus_factor() const;
-  /// The call on these buffers; not for `schedules`.
-  Call call(const void* input, void* output, int rank) const;
+  /// The call on this rank's buffers, described, and made; not for `schedules`.
+  Call call(const ConstData& in, const Data& out) const;
+  void run(Communicator& communicator, const ConstData& in, const Data& out,
+           const Choice& choice) const;
   /// "all_reduce of 3.0 MiB f32"
   std::string text() const;
 };

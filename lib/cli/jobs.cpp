@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "baton/schedule/text.hpp"
 #include "commands.hpp"
@@ -23,30 +24,6 @@ std::int64_t bytes_of(const char* option, std::string_view text) {
   }
 }
 
-}  // namespace
-
-std::vector<std::int64_t> sizes_named(const std::string& text) {
-  const auto colon = text.find(':');
-  const std::int64_t first = bytes_of("--bytes", text.substr(0, colon));
-  if (colon == std::string::npos) return {first};
-  const std::int64_t last = bytes_of("--bytes", text.substr(colon + 1));
-  if (first < 1 || last < first) {
-    refuse(fmt::format("--bytes: expected FIRST:LAST with 1 <= FIRST <= LAST, found \"{}\"", text));
-  }
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t bytes = first; bytes <= last; bytes *= 2) sizes.push_back(bytes);
-  return sizes;
-}
-
-std::vector<Collective> collectives_named(const std::string& text) {
-  if (text != "all") return {collective_named(text)};
-  std::vector<Collective> all;
-  for (int c = 0; c < collective_count; ++c) all.push_back(static_cast<Collective>(c));
-  return all;
-}
-
-namespace {
-
 Datatype type_of(const RunOptions& options) {
   return options.type.empty() ? Datatype::f32 : datatype_named(options.type);
 }
@@ -59,17 +36,12 @@ std::vector<Schedule> schedules_of(const RunOptions& options) {
 }
 
 std::vector<Job> sized_jobs(const RunOptions& options, int ranks) {
-  const auto type_bytes = static_cast<std::int64_t>(size_of(type_of(options)));
+  const auto sizes = sizes_named(options.bytes);
   std::vector<Job> jobs;
   for (const Collective c :
        collectives_named(options.collective.empty() ? "all_reduce" : options.collective)) {
-    std::int64_t last = -1;
-    for (const std::int64_t bytes : sizes_named(options.bytes)) {
-      const std::int64_t elements = bytes == 0 ? 0 : std::max<std::int64_t>(1, bytes / type_bytes);
-      Exercise exercise =
-          flat_exercise(c, ranks, elements, type_of(options), op_of(options), options.root);
-      if (exercise.problem.count == last) continue;  // sizes below one element per rank
-      last = exercise.problem.count;
+    for (Exercise& exercise :
+         sized_exercises(c, ranks, sizes, type_of(options), op_of(options), options.root)) {
       jobs.push_back({"", {std::move(exercise)}});
     }
   }
@@ -77,6 +49,52 @@ std::vector<Job> sized_jobs(const RunOptions& options, int ranks) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> sizes_named(const std::string& text, int factor) {
+  const auto colon = text.find(':');
+  const std::int64_t first = bytes_of("--bytes", text.substr(0, colon));
+  if (colon == std::string::npos) return {first};
+  const std::int64_t last = bytes_of("--bytes", text.substr(colon + 1));
+  if (first < 1 || last < first) {
+    refuse(fmt::format("--bytes: expected FIRST:LAST with 1 <= FIRST <= LAST, found \"{}\"", text));
+  }
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t bytes = first; bytes <= last; bytes *= factor) sizes.push_back(bytes);
+  return sizes;
+}
+
+std::vector<Collective> collectives_named(const std::string& text) {
+  if (text != "all") return {collective_named(text)};
+  std::vector<Collective> all;
+  for (int c = 0; c < collective_count; ++c) all.push_back(static_cast<Collective>(c));
+  return all;
+}
+
+std::vector<Exercise> sized_exercises(Collective collective, int ranks,
+                                      const std::vector<std::int64_t>& sizes, Datatype type,
+                                      OpKind op, int root) {
+  const auto type_bytes = static_cast<std::int64_t>(size_of(type));
+  std::vector<Exercise> exercises;
+  for (const std::int64_t bytes : sizes) {
+    const std::int64_t elements = bytes == 0 ? 0 : std::max<std::int64_t>(1, bytes / type_bytes);
+    Exercise exercise = flat_exercise(collective, ranks, elements, type, op, root);
+    if (!exercises.empty() && exercises.back().problem.count == exercise.problem.count) continue;
+    exercise.asked = bytes;
+    exercises.push_back(std::move(exercise));
+  }
+  return exercises;
+}
+
+std::int64_t segment_of(const std::string& text) {
+  return text.empty() ? -1 : bytes_of("--segment", text);
+}
+
+Options library_options(bool check) {
+  Options library = Options::from_environment();
+  if (check) library.check = true;
+  if (std::getenv("BATON_TIMEOUT") == nullptr) library.timeout = std::chrono::seconds(60);
+  return library;
+}
 
 void add_run_options(CLI::App& sub, RunOptions& options) {
   auto* collective =
@@ -196,10 +214,6 @@ ThreadOptions thread_options(const RunOptions& options) {
   const Hosts hosts = parse_hosts(options.hosts);
   threads.hosts.assign(hosts.of().begin(), hosts.of().end());
   return threads;
-}
-
-std::int64_t segment_of(const RunOptions& options) {
-  return options.segment.empty() ? -1 : bytes_of("--segment", options.segment);
 }
 
 std::vector<Job> jobs_for(const RunOptions& options, int ranks) {

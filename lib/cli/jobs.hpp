@@ -24,20 +24,27 @@ struct RunOptions {
 /// Adds them to the subcommand.
 void add_run_options(CLI::App& sub, RunOptions& options);
 
+/// "8:64M" as 8, 16, … 64M, each `factor` times the last; "4K" as itself. Throws
+/// Error(invalid_argument).
+std::vector<std::int64_t> sizes_named(const std::string& text, int factor = 2);
+/// One by its name, or "all". Throws Error(invalid_argument).
+std::vector<Collective> collectives_named(const std::string& text);
+/// Flat exercises of these sizes in bytes; of sizes too small to differ, the first.
+std::vector<Exercise> sized_exercises(Collective collective, int ranks,
+                                      const std::vector<std::int64_t>& sizes, Datatype type,
+                                      OpKind op, int root);
+/// Of option --segment, in bytes; -1 if it is empty. Throws Error(invalid_argument).
+std::int64_t segment_of(const std::string& text);
+/// The library's options: those of the environment, and of the command line. Without a word of the
+/// user, a hang ends after a minute, with a sentence.
+Options library_options(bool check);
+
 /// The number of ranks to run with; `launched` is the launcher's, or 0. Throws
 /// Error(invalid_argument) where the two differ.
 int ranks_for(const RunOptions& options, int launched);
 
 /// How threads are to behave. Throws Error(invalid_argument).
 ThreadOptions thread_options(const RunOptions& options);
-
-/// --segment in bytes; -1 if it is absent. Throws Error(invalid_argument).
-std::int64_t segment_of(const RunOptions& options);
-
-/// "8:64M" as 8, 16, … 64M; "4K" as itself. Throws Error(invalid_argument).
-std::vector<std::int64_t> sizes_named(const std::string& text);
-/// One, or "all". Throws Error(invalid_argument).
-std::vector<Collective> collectives_named(const std::string& text);
 
 /// What is to be run, in order. Throws Error(invalid_argument).
 std::vector<Job> jobs_for(const RunOptions& options, int ranks);

@@ -28,7 +28,10 @@ Json::Json(double number) : text_(std::isfinite(number) ? fmt::format("{:.6g}", 
 
 Json Json::array(const std::vector<Json>& values) {
   std::string text = "[";
-  for (const Json& value : values) text += (text.size() > 1 ? ",\n" : "") + value.text_;
+  for (const Json& value : values) {
+    if (text.size() > 1) text += value.text_.starts_with('{') ? ",\n" : ", ";
+    text += value.text_;
+  }
   return Json(Raw{text + "]"});
 }
 

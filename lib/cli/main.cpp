@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -12,40 +11,18 @@
 
 namespace baton::cli {
 
-CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
-  const auto check = [=](std::string& text) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    if (whole && value >= least && value <= most) return std::string();
-    return most == INT64_MAX
-               ? fmt::format("expected a whole number of at least {}, found \"{}\"", least, text)
-               : fmt::format("expected a whole number from {} to {}, found \"{}\"", least, most,
-                             text);
-  };
-  return CLI::Validator(check, "");
-}
-
-std::string environment_help() {
-  std::string text = "Environment:\n";
-  for (const OptionInfo& option : option_table()) {
-    text += fmt::format("  {:<42} {}\n", fmt::format("{}={}", option.variable, option.form),
-                        option.meaning);
-  }
-  return text;
-}
-
 namespace {
 
 constexpr const char* description =
-    "Collectives built only from send and recv: list them, run and check them, prove them, have\n"
-    "them explained.";
+    "Collectives built only from send and recv: list them, run and check them, time them against\n"
+    "the MPI library's own, prove them, have them explained.";
 constexpr const char* footer =
     "Examples:\n"
     "  baton list all_reduce                                what there is\n"
     "  baton run all_reduce --algorithm all --bytes 1K:16M  4 threads as ranks: checked and timed\n"
     "  mpirun -n 4 baton run all --workload gpt2-small      the same by processes, beside MPI's "
     "own\n"
+    "  mpirun -n 2 baton bench                              timed against MPI's own, in turn\n"
     "  baton verify --max-ranks 16                          every algorithm proved\n"
     "  baton explain broadcast --algorithm binomial --root 1 --count 1\n"
     "\n"
@@ -64,7 +41,7 @@ class Help final : public CLI::Formatter {
 /// What CLI11 says of an error, or better.
 std::string sentence(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (!app.get_subcommands().empty()) return fmt::format("{} (--help tells more)", error.what());
-  return fmt::format("expected a subcommand (list, run, verify, explain, tune), found {}",
+  return fmt::format("expected a subcommand (list, run, bench, verify, explain, tune), found {}",
                      argc > 1 ? fmt::format("\"{}\"", argv[1]) : "none (--help tells more)");
 }
 
@@ -77,6 +54,7 @@ int parse(int argc, char** argv, bool speaks, Command& command) {
   app.require_subcommand(1);
   add_list(app, command);
   add_run(app, command);
+  add_bench(app, command);
   add_verify(app, command);
   add_explain(app, command);
   add_tune(app, command);

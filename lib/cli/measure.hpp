@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "checker.hpp"
 #include "exercise.hpp"
 #include "world.hpp"
 
@@ -25,8 +26,7 @@ struct Measured {
   std::int64_t segment = 0;  ///< bytes; 0: not cut
   double seconds = 0;        ///< of the slowest rank, per run
   int iterations = 0;
-  std::int64_t checks = 0;  ///< results that were checked, over all ranks
-  std::int64_t wrong = 0;   ///< elements, over all ranks; and ranks that differ from rank 0 in bits
+  Verdict verdict;
 };
 
 struct MeasuredAll {

@@ -1,8 +1,12 @@
 #include "baton/mpi.hpp"
 
-#include <fmt/format.h>
-
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "built_in.hpp"
 #include "world.hpp"
@@ -10,38 +14,97 @@
 namespace baton::cli {
 namespace {
 
+/// All calls here are PMPI_…: a drop-in stays out of what measures it.
+class MpiMessages final : public PlainMessages {
+ public:
+  void reserve(std::size_t bytes) override {
+    out_.assign(bytes, std::byte{1});
+    in_.assign(bytes, std::byte{0});
+  }
+  void send(int to, std::size_t bytes) override {
+    mpi_checked(PMPI_Send(out_.data(), static_cast<int>(bytes), MPI_BYTE, to, tag, MPI_COMM_WORLD),
+                "MPI_Send");
+  }
+  void recv(int from, std::size_t bytes) override {
+    mpi_checked(PMPI_Recv(in_.data(), static_cast<int>(bytes), MPI_BYTE, from, tag, MPI_COMM_WORLD,
+                          MPI_STATUS_IGNORE),
+                "MPI_Recv");
+  }
+  void exchange(int to, int from, std::size_t bytes, int window) override {
+    requests_.resize(2 * static_cast<std::size_t>(window));
+    auto* request = requests_.data();
+    const auto count = static_cast<int>(bytes);
+    for (std::size_t at = 0; request < requests_.data() + window; at += bytes) {
+      mpi_checked(
+          PMPI_Irecv(in_.data() + at, count, MPI_BYTE, from, tag, MPI_COMM_WORLD, request++),
+          "MPI_Irecv");
+    }
+    for (std::size_t at = 0; request < requests_.data() + 2 * window; at += bytes) {
+      mpi_checked(PMPI_Isend(out_.data() + at, count, MPI_BYTE, to, tag, MPI_COMM_WORLD, request++),
+                  "MPI_Isend");
+    }
+    mpi_checked(PMPI_Waitall(2 * window, requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+  }
+  void sleepy_barrier() override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    mpi_checked(PMPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
+    for (int done = 0; done == 0;) {
+      mpi_checked(PMPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+ private:
+  static constexpr int tag = 0;
+  std::vector<std::byte> out_, in_;
+  std::vector<MPI_Request> requests_;
+};
+
 class MpiWorld final : public World {
  public:
   MpiWorld() {
-    mpi_checked(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
-    mpi_checked(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
-    MPI_Comm host = MPI_COMM_NULL;
-    int near = 0;
-    mpi_checked(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
-                "MPI_Comm_split_type");
-    mpi_checked(MPI_Comm_size(host, &near), "MPI_Comm_size");
-    mpi_checked(MPI_Comm_free(&host), "MPI_Comm_free");
-    one_clock_ = min(near) == size_;
+    mpi_checked(PMPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+    mpi_checked(PMPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+    find_hosts();
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  bool one_clock() const override { return one_clock_; }
+  const std::vector<int>& hosts() const override { return hosts_; }
   std::unique_ptr<Transport> transport() override { return mpi_transport(MPI_COMM_WORLD); }
   void gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     const auto bytes = static_cast<int>(mine.size());
     mpi_checked(
-        MPI_Allgather(mine.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, MPI_COMM_WORLD),
+        PMPI_Allgather(mine.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, MPI_COMM_WORLD),
         "MPI_Allgather");
   }
-  std::function<void()> built_in(const Exercise& exercise, const void* input,
-                                 void* output) override {
-    return mpi_built_in(exercise, rank_, input, output);
+  std::vector<BuiltIn> built_ins(const Exercise& exercise, const void* input, void* output,
+                                 Entry entry) override {
+    return mpi_built_ins(exercise, rank_, input, output, entry);
+  }
+  std::unique_ptr<PlainMessages> plain_messages() override {
+    return std::make_unique<MpiMessages>();
   }
 
  private:
+  void find_hosts() {
+    MPI_Comm host = MPI_COMM_NULL;
+    mpi_checked(PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
+                "MPI_Comm_split_type");
+    int first = rank_;  // of this host
+    mpi_checked(PMPI_Allreduce(&rank_, &first, 1, MPI_INT, MPI_MIN, host), "MPI_Allreduce");
+    mpi_checked(PMPI_Comm_free(&host), "MPI_Comm_free");
+    std::vector<int> firsts(static_cast<std::size_t>(size_));
+    gather(std::as_bytes(std::span(&first, 1)), std::as_writable_bytes(std::span(firsts)));
+    std::map<int, int> host_of;  // in the order of their first ranks
+    for (const int r : firsts) host_of.emplace(r, 0);
+    int next = 0;
+    for (auto& [rank, index] : host_of) index = next++;
+    for (const int r : firsts) hosts_.push_back(host_of[r]);
+  }
+
   int rank_ = 0, size_ = 1;
-  bool one_clock_ = true;
+  std::vector<int> hosts_;
 };
 
 class MpiSession final : public Session {
@@ -60,11 +123,16 @@ class MpiSession final : public Session {
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
   std::string transport() const override {
+    std::string version = library();
+    version.resize(std::min(version.find_first_of(",\n"), version.size()));
+    if (const auto tab = version.find('\t'); tab != std::string::npos) version[tab] = ' ';
+    return version;
+  }
+  std::string library() const override {
     std::string version(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
     int length = 0;
     mpi_checked(MPI_Get_library_version(version.data(), &length), "MPI_Get_library_version");
-    version.resize(version.find_first_of(",\n"));
-    if (const auto tab = version.find('\t'); tab != std::string::npos) version[tab] = ' ';
+    version.resize(std::strlen(version.c_str()));
     return version;
   }
   void run(int, const ThreadOptions&, const std::function<void(World&)>& body) override {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 namespace baton::cli {
-namespace {
 
 double gigabytes_per_second(std::int64_t bytes, double seconds) {
   return seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0;
@@ -20,10 +19,8 @@ std::string segment_text(std::int64_t bytes) {
 
 std::string microseconds(double seconds) {
   const double us = seconds * 1e6;
-  return us < 1000 ? fmt::format("{:.2f}", us) : fmt::format("{:.0f}", us);
+  return fmt::format("{:.{}f}", us, us < 10 ? 3 : us < 1000 ? 2 : 0);
 }
-
-}  // namespace
 
 Row row_of(const std::string& name, const Exercise& exercise, const Measured& measured,
            double built_in_seconds) {
@@ -41,8 +38,8 @@ Row row_of(const std::string& name, const Exercise& exercise, const Measured& me
   row.iterations = measured.iterations;
   row.seconds = measured.seconds * times;
   row.bus_seconds = exercise.bus_factor() > 0 ? row.seconds / exercise.bus_factor() : 0;
-  row.checks = measured.checks;
-  row.wrong = measured.wrong;
+  row.checks = measured.verdict.checks;
+  row.wrong = measured.verdict.wrong;
   row.built_in_seconds = built_in_seconds < 0 ? -1 : built_in_seconds * times;
   return row;
 }

@@ -10,6 +10,12 @@
 
 namespace baton::cli {
 
+double gigabytes_per_second(std::int64_t bytes, double seconds);
+/// "128K"; "-": 0; "several": negative.
+std::string segment_text(std::int64_t bytes);
+/// "1.234", "12.34", "1234".
+std::string microseconds(double seconds);
+
 /// One line of the table: an algorithm on one exercise, or on all of a job.
 struct Row {
   std::string name;  ///< of the job; may be empty

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -31,8 +30,7 @@ struct Outcome {
 /// One rank's part of the run. Rank 0 prints.
 class Runner {
  public:
-  Runner(World& world, const RunOptions& options, const Options& library,
-         std::vector<Job> jobs)
+  Runner(World& world, const RunOptions& options, const Options& library, std::vector<Job> jobs)
       : world_(world),
         options_(options),
         communicator_(world.transport(), library),
@@ -157,15 +155,6 @@ class Runner {
   Outcome outcome_;
 };
 
-/// The library's options: those of the environment, and of the command line. Without a word of the
-/// user, a hang ends after a minute, with a sentence.
-Options library_options(const RunOptions& options) {
-  Options library = Options::from_environment();
-  if (options.check) library.check = true;
-  if (std::getenv("BATON_TIMEOUT") == nullptr) library.timeout = std::chrono::seconds(60);
-  return library;
-}
-
 Table::Columns columns_for(const RunOptions& options, const std::vector<Job>& jobs, bool built_in) {
   Table::Columns columns;
   columns.built_in = built_in;
@@ -236,7 +225,7 @@ struct Task {
   Task(const RunOptions& options, int launched)
       : ranks(ranks_for(options, launched)),
         jobs(jobs_for(options, ranks)),
-        library(library_options(options)),
+        library(library_options(options.check)),
         threads(thread_options(options)),
         table(columns_for(options, jobs, launched > 0)) {}
   int ranks;
@@ -250,7 +239,7 @@ int run(RunOptions options, Session& session) {
   const bool speaks = session.rank() == 0, built_in = session.ranks() > 0;
   std::optional<Task> task;
   const auto prepare = [&] {
-    options.measure.segment = segment_of(options);
+    options.measure.segment = segment_of(options.segment);
     task.emplace(options, session.ranks());
   };
   if (built_in) {  // processes may be on hosts that differ in files and environment

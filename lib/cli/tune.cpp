@@ -10,6 +10,7 @@
 
 #include "commands.hpp"
 #include "jobs.hpp"
+#include "machine.hpp"
 #include "progress.hpp"
 #include "text.hpp"
 
@@ -24,17 +25,9 @@ struct TuneCommand {
 
 /// The processor and the kernel, for readers of the table.
 std::string machine() {
-  std::string processor = "unknown processor";
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) {
-      processor = line.substr(line.find(':') + 2);
-      break;
-    }
-  }
   utsname system{};
   const bool known = uname(&system) == 0;
-  return fmt::format("{}, {}, {} {}", processor,
+  return fmt::format("{}, {}, {} {}", processor(),
                      counted(std::thread::hardware_concurrency(), "core"),
                      known ? system.sysname : "unknown", known ? system.release : "system");
 }

@@ -96,7 +96,9 @@ class Contest {
     double seconds = 0;
     world_.barrier();
     world_.together([&] {
-      Call call = exercise_.call(input_.data(), output_.data(), world_.rank());
+      Call call = exercise_.call(
+          ConstData(input_.data(), exercise_.input_count(world_.rank()), exercise_.type),
+          Data(output_.data(), exercise_.output_count(world_.rank()), exercise_.type));
       call.choice = candidate.choice;
       const auto begin = Clock::now();
       for (int i = 0; i < runs; ++i) communicator_.run(call);

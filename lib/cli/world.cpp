@@ -40,11 +40,12 @@ class ThreadWorld final : public World {
       : rank_(transport->rank()),
         size_(transport->size()),
         transport_(std::move(transport)),
-        meeting_(meeting) {}
+        meeting_(meeting),
+        hosts_(static_cast<std::size_t>(size_), 0) {}
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  bool one_clock() const override { return true; }
+  const std::vector<int>& hosts() const override { return hosts_; }
   std::unique_ptr<Transport> transport() override { return std::move(transport_); }
   void gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     meeting_.places[static_cast<std::size_t>(rank_)] = mine;
@@ -55,12 +56,14 @@ class ThreadWorld final : public World {
     }
     meeting_.barrier.arrive_and_wait();
   }
-  std::function<void()> built_in(const Exercise&, const void*, void*) override { return {}; }
+  std::vector<BuiltIn> built_ins(const Exercise&, const void*, void*, Entry) override { return {}; }
+  std::unique_ptr<PlainMessages> plain_messages() override { return nullptr; }
 
  private:
   int rank_, size_;
   std::unique_ptr<Transport> transport_;
   Meeting& meeting_;
+  std::vector<int> hosts_;
 };
 
 class ThreadSession final : public Session {
@@ -68,6 +71,7 @@ class ThreadSession final : public Session {
   int rank() const override { return 0; }
   int ranks() const override { return 0; }
   std::string transport() const override { return "threads"; }
+  std::string library() const override { return {}; }
   void run(int ranks, const ThreadOptions& options,
            const std::function<void(World&)>& body) override {
     Meeting meeting(ranks);
@@ -81,15 +85,11 @@ class ThreadSession final : public Session {
   }
 };
 
-/// Ranks that the launcher says it has started; 0 without a launcher of MPI.
-int launched() {
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    if (const char* text = std::getenv(variable)) return std::max(1, std::atoi(text));
-  }
-  return std::getenv("PMIX_RANK") != nullptr ? 1 : 0;
-}
-
 }  // namespace
+
+bool World::one_clock() const {
+  return std::all_of(hosts().begin(), hosts().end(), [](int host) { return host == 0; });
+}
 
 void World::barrier() { gathered(*this, char{}); }
 
@@ -118,6 +118,12 @@ std::string World::first(const std::string& text) {
   return {};
 }
 
+std::vector<std::string> World::texts(const std::string& text) {
+  std::vector<std::string> all;
+  for (const Text& found : gathered(*this, fixed(text))) all.emplace_back(found.data());
+  return all;
+}
+
 void World::together(const std::function<void()>& body) {
   std::string failure;
   auto code = ErrorCode::transport;
@@ -141,8 +147,15 @@ int launcher_rank() {
   return 0;
 }
 
+int launcher_ranks() {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const char* text = std::getenv(variable)) return std::max(1, std::atoi(text));
+  }
+  return std::getenv("PMIX_RANK") != nullptr ? 1 : 0;
+}
+
 std::unique_ptr<Session> Session::start(int& argc, char**& argv) {
-  const int expected = launched();
+  const int expected = launcher_ranks();
   if (expected == 0) return std::make_unique<ThreadSession>();
   std::unique_ptr<Session> session = mpi_session(argc, argv);
   if (!session) {

@@ -25,7 +25,7 @@ class Cli(CommandTest):
 
     def test_help_teaches(self):
         self.assertIn("Examples:", self.output("--help"))
-        for subcommand in ["list", "run", "verify", "explain", "tune"]:
+        for subcommand in ["list", "run", "bench", "verify", "explain", "tune"]:
             self.assertIn("Example", self.output(subcommand, "--help"))
         run = self.output("run", "--help")
         for variable in ["BATON_TIMEOUT", "BATON_ALL_REDUCE", "BATON_CHECK"]:
@@ -281,8 +281,9 @@ class Cli(CommandTest):
 
     def test_errors_are_one_sentence(self):
         for sentence, *arguments in [
-                ("expected a subcommand (list, run, verify, explain, tune), found none",),
+                ("expected a subcommand (list, run, bench, verify, explain, tune), found none",),
                 ('found "lost"', "lost"),
+                ("bench: expected processes of MPI", "bench"),
                 ("--lost", "run", "--lost"),
                 ("expected a collective (broadcast, reduce, all_reduce, gather,", "run", "bcast"),
                 ("expected a collective (broadcast,", "list", "bcast"),

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "contest.hpp"
+#include "network.hpp"
+#include "targets.hpp"
+
+namespace baton::cli {
+
+/// All that was measured on one exercise.
+struct BenchRow {
+  Exercise exercise;
+  Contest contest;
+  double lower_bound = 0;  ///< seconds per call; 0: there is none
+
+  std::int64_t checks() const;
+  std::int64_t wrong() const;
+  /// Lower bound / time of a side.
+  Interval share(const Contestant& side) const;
+  Json json() const;
+};
+
+/// A line for each comparison, under a head.
+std::string bench_head();
+std::string bench_lines(const BenchRow& row);
+
+/// As targets see them.
+std::vector<Result> results_of(const std::vector<BenchRow>& rows);
+
+/// The targets with what was found, as a table; whether all were reached.
+std::string judgement_text(const Targets& targets, const std::vector<Result>& results,
+                           bool& all_reached);
+
+/// "latency 0.21 us, 9.1 GB/s each way at 64.0 MiB"
+std::string text_of(const Path& path);
+
+}  // namespace baton::cli
