@@ -1,0 +1,105 @@
+"""Usage: results_test.py SCRIPTS, the folder of scripts/"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SCRIPTS = Path(sys.argv.pop())
+sys.path.insert(0, str(SCRIPTS))
+sys.dont_write_bytecode = True
+import peers  # noqa: E402
+
+
+def row(size, **samples):
+    """One of all_reduce, as `baton bench --json` writes it, with these samples of each side."""
+    return {"collective": "all_reduce", "asked_bytes": size, "bytes": size, "count": size // 4,
+            "type": "f32", "op": "sum", "root": None, "bus_factor": 1, "lower_bound_us": 1.0,
+            "sides": [{"name": name, "ours": name == "baton", "wrong": 0, "samples_us": us,
+                       "time_us": us[0], "time_low_us": us[0], "time_high_us": us[-1]}
+                      for name, us in samples.items()],
+            "ratios": [{"ours": "baton", "against": name, "ratio": 1.5, "low": 1.0, "high": 2.0}
+                       for name in samples if name != "baton"]}
+
+
+def result(*rows):
+    return {"mpi": "Open MPI v4", "processor": "a processor", "ranks": 2, "hosts": ["a", "a"],
+            "rows": list(rows)}
+
+
+class Peers(unittest.TestCase):
+    def test_a_ratio_is_the_median_over_rounds_of_the_ratios_of_medians(self):
+        ours = {"baton": "baton over Open MPI"}.get
+        runs = []
+        for mine, theirs in [([1, 2, 9], [4]), ([2], [2, 2]), ([5], [40])]:
+            runs += [(lambda side: ours(side, side), result(row(64, baton=mine, MPI_Allreduce=theirs))),
+                     (lambda side: side + " of gloo", result(row(64, ring=[6])))]
+        [merged] = peers.merged(runs)
+        found = {ratio["against"]: (ratio["low"], ratio["ratio"], ratio["high"])
+                 for ratio in merged["ratios"]}
+        self.assertEqual(found, {"MPI_Allreduce": (1, 2, 8), "ring of gloo": (1.2, 3, 3)})
+        times = {side["name"]: (side["time_low_us"], side["time_us"], side["time_high_us"])
+                 for side in merged["sides"]}
+        self.assertEqual(times, {"baton over Open MPI": (2, 2, 5), "MPI_Allreduce": (2, 3, 40),
+                                 "ring of gloo": (6, 6, 6)})
+        self.assertEqual(merged["lower_bound_us"], 1)
+
+    def test_the_table_has_a_line_for_each_side(self):
+        rows = peers.merged([(lambda side: "baton over Open MPI" if side == "baton" else side,
+                              result(row(2000, baton=[2], MPI_Allreduce=[3])))])
+        ours, theirs = [line.split() for line in peers.table(rows).splitlines()[2:]]
+        self.assertEqual(ours, "all_reduce 2000 baton over Open MPI 2.00 1.00".split())
+        self.assertEqual(theirs, "all_reduce 2000 MPI_Allreduce 3.00 0.67 1.50 1.50 1.50".split())
+
+    def test_rounds_share_the_pairs(self):
+        self.assertEqual([peers.share("20", 4), peers.share("6", 4)], ["5", "2"])
+
+
+class Plot(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def plot(self, *contents, code=0):
+        files = []
+        for number, content in enumerate(contents):
+            files.append(self.folder / f"run{number}.json")
+            files[-1].write_text(content if isinstance(content, str) else json.dumps(content))
+        done = subprocess.run([SCRIPTS / "plot", *files, "-o", self.folder / "out"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def test_a_picture_for_each_collective(self):
+        other = row(64, baton=[1, 2], MPI_Bcast=[3, 4]) | {"collective": "broadcast"}
+        done = self.plot(result(row(64, baton=[1, 2], MPI_Allreduce=[3, 4]),
+                                row(128, baton=[1, 2], MPI_Allreduce=[3, 4]), other))
+        out = self.folder / "out"
+        files = [out / f"{name}.{kind}" for name in ("all_reduce", "broadcast")
+                 for kind in ("png", "svg")]
+        self.assertEqual(done.stdout.split(), [str(file) for file in files])
+        for file in files:
+            head = b"\x89PNG" if file.suffix == ".png" else b"<?xml"
+            self.assertTrue(file.read_bytes().startswith(head))
+
+    def test_results_of_several_files_are_in_one_picture(self):
+        self.plot(result(row(64, baton=[1], MPI_Allreduce=[3])),
+                  result(row(64, baton=[2], MPI_Allreduce=[4])))
+        picture = (self.folder / "out/all_reduce.svg").read_text()
+        for name in ["run0: baton", "run1: baton", "run0: MPI_Allreduce", "run1: MPI_Allreduce"]:
+            self.assertIn(f"<!-- {name} -->", picture)
+
+    def test_errors_are_one_sentence(self):
+        for sentence, content in [("expected a file of JSON, found", "{"),
+                                  ("found no rows", {"rows": []}),
+                                  ("found no rows", [])]:
+            said = self.plot(content, code=1).stderr
+            self.assertIn(sentence, said)
+            self.assertEqual(said.count("\n"), 1, said)
+
+
+if __name__ == "__main__":
+    unittest.main()
