@@ -139,12 +139,13 @@ bool Run::drive() {
     }
     active_[i] = active_.back();
     active_.pop_back();
+    const std::uint32_t step = flights_[flight].step;  // the flight is free to be another's
     const std::uint32_t stream = flight / window_;
     streams_[stream].free |= std::uint32_t{1} << (flight % window_);
     --streams_[stream].in_flight;
-    check_length(flights_[flight].step, bytes);
+    check_length(step, bytes);
     post_ready(stream);
-    complete(flights_[flight].step);
+    complete(step);
     drain_local();
   }
   return done();

@@ -168,6 +168,15 @@ TEST_CASE("a message that must wait holds up those after it in its stream, and n
   CHECK(s.transport.fresh() == Texts{"send 1 of 2", "send 1 of 3"});
 }
 
+TEST_CASE("what waits for a message goes on though the next has taken its place in the window") {
+  Stage s("recv 1 output[0:1]\nrecv 1 output[1:2]\nsend 2 output[0:1]", 1);
+  s.start();
+  CHECK(s.transport.fresh() == Texts{"recv 1 of 1"});
+  s.transport.complete(0);
+  s.run->drive();
+  CHECK(s.transport.fresh() == Texts{"recv 1 of 2", "send 2 of 1"});
+}
+
 TEST_CASE("receives into slots are posted at once; folds follow them") {
   Stage s("send 1 output[0:2]\nrecv_reduce 1 output[0:2]\nsend 2 output[0:2]", 2);
   s.output[0] = std::byte{5};
