@@ -17,10 +17,16 @@ bool cut(const Load& load, double piece) { return piece > 0 && load.volume > pie
 
 double time_of(const Load& load, double piece, const LinkParameters& link) {
   const double messages = load.depth * link.latency + load.rounds * link.overhead;
-  if (!cut(load, piece)) return messages + std::max(load.path, load.volume) * link.per_byte;
+  const auto per_byte = [&](double message) {
+    return link.per_byte * (message > link.eager ? link.rendezvous : 1);
+  };
+  if (!cut(load, piece)) {
+    const double bytes = std::max(load.path, load.volume);
+    return messages + bytes * per_byte(load.rounds > 0 ? bytes / load.rounds : 0);
+  }
   const double fill = load.rounds * piece;
   const double ahead = load.fills ? fill : std::min(fill, std::max(0.0, load.path - load.volume));
-  return messages + (ahead + load.volume) * link.per_byte + load.volume / piece * link.per_piece;
+  return messages + (ahead + load.volume) * per_byte(piece) + load.volume / piece * link.per_piece;
 }
 
 /// How many ranks of a host use its link at once.
@@ -51,8 +57,9 @@ double time_of(const Algorithm& algorithm, const Problem& problem, double elemen
     time = time_of(local, piece, network.within);
   } else if (problem.hosts) {
     const double ranks = sharing(algorithm, *problem.hosts);
-    load.path *= ranks;
-    load.volume *= ranks;
+    const double spread = ranks * (algorithm.neighbors ? 1 : link.congestion);
+    load.path *= spread;
+    load.volume *= spread;
   }
   const double hidden = cut(load, piece) ? link.hidden_folds : 0;
   const double folded = static_cast<double>(cost.folded) * element_bytes;

@@ -12,8 +12,7 @@ namespace baton {
 namespace {
 
 /// Pieces that are tried where the caller leaves the choice, in bytes.
-constexpr std::int64_t segments[] = {0,         16 << 10,  32 << 10, 64 << 10,
-                                     128 << 10, 512 << 10, 2 << 20};
+constexpr std::int64_t segments[] = {0, 16 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20};
 
 std::int64_t elements_of(std::int64_t bytes, std::size_t element_bytes) {
   return bytes <= 0 ? 0

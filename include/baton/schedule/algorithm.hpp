@@ -49,7 +49,7 @@ struct Algorithm {
   /// Treats ranks of one host apart from others: serves ranks on several hosts, some of which share
   /// one.
   bool hierarchical = false;
-  bool neighbors = false;  ///< messages go to the next and previous ranks only
+  bool neighbors = false;  ///< each rank sends to one of the two next to it, all the time
   std::string rounds;       ///< formula, for readers
   std::string volume;       ///< elements sent per rank, formula, for readers
   std::string source;       ///< where it was published
