@@ -18,6 +18,7 @@ struct Capabilities {
   int tags = 32767;          ///< tags 0 … tags - 1 may be used
   bool concurrent = true;    ///< different communicators may be used by different threads at once
   bool cancels = true;  ///< cancel() ends any message; otherwise one that is under way may go on
+  int spins = 256;      ///< tests in a row that are worth their while before idle()
 };
 
 /// State of one message in flight, owned by the caller and used by one transport. Neither it nor

@@ -13,8 +13,13 @@ const Run& Operation::current() const {
   return *execution_.run;
 }
 
-void Operation::start() {
-  if (check_) {
+void Operation::start(int spins) {
+  if (!check_ && spins > 0 && execution_.run->scripted()) {
+    phase_ = Phase::running;
+    const bool done = execution_.run->start_scripted(*communicator_.transport, execution_.kernels,
+                                                     tag_, spins);
+    if (done) finish();
+  } else if (check_) {
     phase_ = Phase::gathering;
     check_->gather.run->start(*communicator_.transport, {}, tag_);
   } else {

@@ -16,6 +16,7 @@ Communicator::State::State(std::unique_ptr<Transport> made, Options given,
       rank(transport->rank()),
       size(transport->size()),
       hosts(grouped(transport->hosts())),
+      spins(transport->capabilities().spins),
       operation_tags((transport->capabilities().tags - user_tags) / lanes),
       busy(transport->capabilities().concurrent ? &own_busy : &family->busy),
       plans(static_cast<std::size_t>(options.plans)) {
@@ -145,18 +146,17 @@ Kernels Communicator::State::kernels(Collective collective, const Op& op, Dataty
 
 void Communicator::State::run_again(RepeatedCalls::Entry& entry, std::byte* input,
                                     std::byte* output) {
-  constexpr int attempts = 256;
   const int tag = next_tag();
   try {
     const auto bases = entry.run->bases();
     bases[first_tensor_base] = input;
     bases[first_tensor_base + 1] = output;
     if (entry.run->scripted()) {
-      if (entry.run->start_scripted(*transport, entry.kernels, tag, attempts)) return;
+      if (entry.run->start_scripted(*transport, entry.kernels, tag, spins)) return;
     } else {
       entry.run->start(*transport, entry.kernels, tag);
     }
-    for (int i = 0; i < attempts; ++i) {
+    for (int i = 0; i < spins; ++i) {
       if (entry.run->drive()) return;
     }
   } catch (...) {
@@ -344,7 +344,7 @@ void Communicator::State::wait(Operation& operation) {
 
 void Communicator::State::run_blocking() {
   try {
-    blocking.start();
+    blocking.start(spins);
   } catch (...) {
     fail(blocking);
   }

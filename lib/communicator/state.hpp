@@ -136,8 +136,9 @@ class Operation final : public Advancing {
   Execution& execution() { return execution_; }
   std::unique_ptr<CheckExchange>& check() { return check_; }
 
-  /// Starts what has been prepared: the check, if there is one, or the run.
-  void start();
+  /// Starts what has been prepared: the check, if there is one, or the run. The run may come to its
+  /// end, if that takes no more than so many tests.
+  void start(int spins = 0);
   /// Advances it once; whether it is finished. Throws what went wrong.
   bool step();
   /// Steps completed, to notice progress.
@@ -192,6 +193,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   const TableSection* section = nullptr;  ///< of the table, for this communicator
   int rank, size;
   std::shared_ptr<const Hosts> hosts;  ///< never changes, so it is no part of a plan's key
+  int spins;                           ///< the transport's
   int operation_tags;                  ///< operations that can be told apart by tag
   UseFlag own_busy;
   UseFlag* busy;  ///< own_busy, or the family's

@@ -40,7 +40,7 @@ inline constexpr LinkParameters gigabit_tcp{.latency = 25e-6,
                                             .per_byte = 1 / 118e6,
                                             .eager = 60e3,
                                             .rendezvous = 1.2,
-                                            .congestion = 1.1,
+                                            .congestion = 1.25,
                                             .fold_per_byte = 1 / 12e9,
                                             .hidden_folds = 1};
 

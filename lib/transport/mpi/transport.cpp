@@ -60,7 +60,8 @@ class MpiTransport final : public Transport {
             .library = library(),
             .tags = std::min(last, std::numeric_limits<int>::max() - 1) + 1,
             .concurrent = level == MPI_THREAD_MULTIPLE,
-            .cancels = false};  // of sends, MPI promises nothing
+            .cancels = false,  // of sends, MPI promises nothing
+            .spins = crowded_ ? 256 : 4096};
   }
 
   std::span<const int> hosts() const override { return hosts_; }
