@@ -20,8 +20,8 @@ struct TuneOptions {
 
 /// The rows of a table: for each collective and size the algorithm and segment that took the least
 /// time on its slowest rank. What was best for the size before stays while it is nearly as fast, so
-/// that noise makes no rows. `before(what)` is called before each size. Collective; all ranks have
-/// the same result.
+/// that noise makes no rows; of others that are equally fast, the registry's first is taken.
+/// `before(what)` is called before each size. Collective; all ranks have the same result.
 std::vector<TableRow> tune(World& world, Communicator& communicator, const TuneOptions& options,
                            const std::function<void(const std::string&)>& before);
 

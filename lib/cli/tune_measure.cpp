@@ -58,14 +58,16 @@ class Contest {
     for (int i = 0; i < options_.repeats; ++i) {
       for (Candidate& candidate : candidates_) candidate.times.push_back(time(candidate, runs));
     }
-    const auto faster = [](const Candidate& a, const Candidate& b) {
-      return a.median() < b.median();
+    double best = std::numeric_limits<double>::infinity();
+    for (const Candidate& candidate : candidates_) best = std::min(best, candidate.median());
+    const auto good = [&](const Candidate& candidate) {
+      return candidate.median() <= as_good * best;
     };
-    const Candidate& best = *std::min_element(candidates_.begin(), candidates_.end(), faster);
     for (const Candidate& candidate : candidates_) {
-      if (kept == candidate.choice && candidate.median() <= as_good * best.median()) return *kept;
+      if (kept == candidate.choice && good(candidate)) return *kept;
     }
-    return best.choice;
+    // Of equals the first in the registry: many algorithms are the same for few ranks.
+    return std::find_if(candidates_.begin(), candidates_.end(), good)->choice;
   }
 
  private:

@@ -165,6 +165,24 @@ TEST_CASE("between hosts, latency counts once for messages that are under way to
   CHECK(chosen(sum).algorithm->cost(sum).sent <= 2 * (4 << 20) * 7 / 8 + 8);
 }
 
+TEST_CASE("between hosts, much data goes around a ring in pieces that need no handshake") {
+  const std::vector<int> apart{0, 1, 2, 3, 4, 5, 6, 7};
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+    Problem p = problem(collective, 8, 0, collective == Collective::all_reduce ? 1 << 21 : 1 << 18);
+    p.hosts = grouped(apart);
+    const Selection s = chosen(p);
+    CAPTURE(name(collective));
+    CHECK(s.algorithm->neighbors);
+    CHECK(s.segment > 0);
+    CHECK(static_cast<double>(s.segment) <= gigabit_tcp.eager);
+    for (const Algorithm* other : registry().of(collective)) {
+      if (other->neighbors || !refusal(*other, p).empty()) continue;
+      CHECK(estimate(*other, p, 4, s.segment, {}) > estimate(*s.algorithm, p, 4, s.segment, {}));
+    }
+  }
+}
+
 TEST_CASE("where ranks share hosts, what crosses between hosts decides") {
   const auto on = [&](Collective collective, const char* hosts, std::int64_t count) {
     const Hosts grouping = parse_hosts(hosts);
