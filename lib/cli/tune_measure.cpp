@@ -119,9 +119,9 @@ class Contest {
 
 }  // namespace
 
-std::vector<TableRow> tune(World& world, Communicator& communicator, const TuneOptions& options,
-                           const std::function<void(const std::string&)>& before) {
-  std::vector<TableRow> rows;
+std::vector<TuningRow> tune(World& world, Communicator& communicator, const TuneOptions& options,
+                            const std::function<void(const std::string&)>& before) {
+  std::vector<TuningRow> rows;
   for (const Collective collective : options.collectives) {
     std::optional<Choice> last;
     std::int64_t last_bytes = -1;

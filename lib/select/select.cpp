@@ -45,7 +45,7 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
   // Each rank of an uneven all_to_all sees other counts, so counts must not decide.
   const bool by_cost = !(problem.collective == Collective::all_to_all && problem.uneven());
   if (table && by_cost && !chosen.algorithm) {
-    const TableRow* row = table->find(problem.collective, table_bytes(problem, element_bytes));
+    const TuningRow* row = table->find(problem.collective, table_bytes(problem, element_bytes));
     const Algorithm* algorithm =
         row ? &registry.find(problem.collective, row->choice.algorithm) : nullptr;
     if (algorithm && refusal(*algorithm, problem).empty()) {

@@ -95,7 +95,7 @@ class TableReader {
 
   void read_row(std::string_view word, std::string_view rest) {
     if (table_.sections.empty()) fail("\"hosts\" before the rows", word);
-    TableRow row;
+    TuningRow row;
     row.collective = in_line([&] { return collective_named(word); });
     row.from = in_line([&] { return parse_bytes(take_word(rest)); });
     row.choice.algorithm = take_word(rest);
@@ -103,7 +103,7 @@ class TableReader {
     row.choice.segment = in_line([&] { return parse_bytes(take_word(rest)); });
     if (!trimmed(rest).empty()) fail("the end of the line", trimmed(rest));
     auto& rows = table_.sections.back().rows;
-    const auto before = std::find_if(rows.rbegin(), rows.rend(), [&](const TableRow& other) {
+    const auto before = std::find_if(rows.rbegin(), rows.rend(), [&](const TuningRow& other) {
       return other.collective == row.collective;
     });
     if (before == rows.rend() ? row.from != 0 : row.from <= before->from) {
@@ -148,9 +148,9 @@ TableScope scope_of(const Transport& transport, const Hosts* hosts) {
   return {can.name, can.library, hosts ? print(*hosts) : fmt::format("1x{}", transport.size())};
 }
 
-const TableRow* TableSection::find(Collective collective, std::int64_t bytes) const {
-  const TableRow* found = nullptr;
-  for (const TableRow& row : rows) {
+const TuningRow* TableSection::find(Collective collective, std::int64_t bytes) const {
+  const TuningRow* found = nullptr;
+  for (const TuningRow& row : rows) {
     if (row.collective == collective && row.from <= bytes) found = &row;
   }
   return found;
@@ -190,7 +190,7 @@ std::string print(const TableSection& section) {
   line("library", section.scope.library);
   line("machine", section.machine);
   line("hosts", section.scope.hosts);
-  for (const TableRow& row : section.rows) {
+  for (const TuningRow& row : section.rows) {
     text += fmt::format("{:<14} {:>5}  {:<22} {:>5}\n", name(row.collective), bytes_text(row.from),
                         row.choice.algorithm, bytes_text(row.choice.segment));
   }

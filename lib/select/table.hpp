@@ -26,21 +26,21 @@ std::string print(const TableScope& scope);
 TableScope scope_of(const Transport& transport, const Hosts* hosts);
 
 /// From so many bytes on, counted as baton run counts them, up to the next row of the collective.
-struct TableRow {
+struct TuningRow {
   Collective collective = Collective::all_reduce;
   std::int64_t from = 0;
   Choice choice;
-  bool operator==(const TableRow&) const = default;
+  bool operator==(const TuningRow&) const = default;
 };
 
 /// What was measured in one scope.
 struct TableSection {
   TableScope scope;
-  std::string machine;         ///< on which it was measured, for readers
-  std::vector<TableRow> rows;  ///< by collective, then ascending
+  std::string machine;          ///< on which it was measured, for readers
+  std::vector<TuningRow> rows;  ///< by collective, then ascending
 
   /// The row that holds for so many bytes, or null.
-  const TableRow* find(Collective collective, std::int64_t bytes) const;
+  const TuningRow* find(Collective collective, std::int64_t bytes) const;
   bool operator==(const TableSection&) const = default;
 };
 
