@@ -106,6 +106,7 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
   };
   for (const ScriptLine& line : plan_->script()) {
     const std::uint64_t step = std::uint64_t{1} << line.step;
+    bool near = true;
     try {
       if (line.act == ScriptLine::Act::post) {
         send_off(flight(line), line.step);
@@ -115,15 +116,14 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
       if (line.act == ScriptLine::Act::local) {
         run_local(line.step);
       } else {
-        while (!landed(flight(line))) {
-          if (--attempts <= 0) return leave_script(posted, complete);
-        }
+        while (near && !landed(flight(line))) near = --attempts > 0;
       }
-      complete |= step;
     } catch (...) {
       note_flights(posted & ~complete & ~step);
       throw;
     }
+    if (!near) return leave_script(posted, complete);
+    complete |= step;
   }
   completed_ = plan_->items().size();
   return true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <limits>
 
 #include "baton/error.hpp"
 #include "support/ranks.hpp"
@@ -30,6 +31,7 @@ class Puppet final : public Transport {
   int size() const override { return 3; }
   Capabilities capabilities() const override { return {}; }
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    if (posted.size() == refused) throw Error(ErrorCode::transport, "refused");
     posted.push_back(
         {true, peer, tag, static_cast<std::byte*>(const_cast<void*>(data)), bytes, &message});
     if (near) complete(posted.size() - 1, bytes - lost);
@@ -46,7 +48,7 @@ class Puppet final : public Transport {
     return p.complete;
   }
   void cancel(Message& message) override {
-    Posted& p = of(message);
+    Posted& p = of(message);  // which fails for a message that is cancelled twice
     p.cancelled = true;
     p.message = nullptr;
   }
@@ -56,6 +58,7 @@ class Puppet final : public Transport {
 
   bool near = false;     ///< every message is complete when it is posted
   std::size_t lost = 0;  ///< bytes of it that are missing
+  std::size_t refused = std::numeric_limits<std::size_t>::max();  ///< the send that is
   int tests = 0;
 
   void complete(std::size_t i) { complete(i, posted[i].bytes); }
@@ -344,6 +347,20 @@ TEST_CASE("a scripted run that fails can be abandoned") {
   Stage late(mixed, 4);
   CHECK(!late.start_scripted(3));
   CHECK(late.run->waiting().find("rank 1 (step 2: recv 4 B, lane 0)") != std::string::npos);
+}
+
+TEST_CASE("a run that fails while it leaves its script abandons each message once") {
+  // The script waits for rank 1's message; the send behind it is ready when it is left.
+  Stage s(
+      "recv 1 scratch[0:4]\nrecv 2 output[8:4]\n"
+      "fold output[0:4] = input[0:4] + scratch[0:4]\n"
+      "copy scratch[4:4] = input[4:4]\nsend 2 scratch[4:4]",
+      4);
+  s.transport.refused = 2;
+  CHECK(support::error_of([&] { s.start_scripted(1); }).code == ErrorCode::transport);
+  s.run->abandon();
+  CHECK(s.transport.posted.size() == 2);
+  for (const auto& posted : s.transport.posted) CHECK(posted.cancelled);
 }
 
 TEST_CASE("no script where a stream has more messages than the window") {
