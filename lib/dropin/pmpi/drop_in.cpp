@@ -178,7 +178,6 @@ void DropIn::hang(MPI_Comm comm, std::shared_ptr<Group> group) {
   auto hung = std::make_unique<std::shared_ptr<Group>>(std::move(group));
   if (PMPI_Comm_set_attr(comm, keyval_, hung.get()) == MPI_SUCCESS)
     static_cast<void>(hung.release());
-  epoch_.fetch_add(1, std::memory_order_release);
 }
 
 void DropIn::attach(MPI_Comm comm, const Group* like) {

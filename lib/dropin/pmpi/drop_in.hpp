@@ -108,7 +108,7 @@ class DropIn {
   };
 
   static DropIn* now_;
-  static std::atomic<unsigned> epoch_;  // changes when a communicator gains or loses its group
+  static std::atomic<unsigned> epoch_;  // changes when a communicator loses its group
   const Settings settings_;
   bool threads_ = false;  // MPI_THREAD_MULTIPLE
   bool crowded_ = false;
