@@ -9,8 +9,8 @@ struct Parts {
     gather = part_of(p, Collective::gather, counts_of(p, mates), local);
     gather.in_place = p.in_place;
     across = part_of(p, Collective::all_gather, host_counts(p), p.hosts->of(p.rank));
-    back = part_of(p, Collective::broadcast, static_cast<int>(mates.size()), local,
-                   p.total_count());
+    back =
+        part_of(p, Collective::broadcast, static_cast<int>(mates.size()), local, p.total_count());
     leads = local == 0;
   }
 
@@ -21,8 +21,8 @@ struct Parts {
 
 }  // namespace
 
-/// All-gather by leaders: the lowest rank of each host gathers its ranks' blocks by a binomial tree,
-/// the leaders all hosts' on a circulant graph, and broadcast them by a binomial tree.
+/// All-gather by leaders: the lowest rank of each host gathers its ranks' blocks by a binomial
+/// tree, the leaders all hosts' on a circulant graph, and broadcast them by a binomial tree.
 ///
 /// Rounds   2 ceil(log2 L) within hosts, L being the ranks of the largest; ceil(log2 H) across the
 ///          H hosts.

@@ -14,8 +14,8 @@ struct Shares {
     std::vector<std::int64_t> counts;
     for (int i = 0; i < size; ++i) counts.push_back(chunk_count(p.count, size, i));
     within = part_of(p, Collective::reduce_scatter, counts, local);
-    across = part_of(p, Collective::all_reduce, static_cast<int>(peers.size()),
-                     p.hosts->of(p.rank), within.count);
+    across = part_of(p, Collective::all_reduce, static_cast<int>(peers.size()), p.hosts->of(p.rank),
+                     within.count);
     across.average = p.average;
     back = part_of(p, Collective::all_gather, counts, local);
   }

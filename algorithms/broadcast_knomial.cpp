@@ -32,7 +32,8 @@ int depth_of(int size) {
 ///
 /// Rounds   c + 3m for P <= (c + 1) 4^m, c = 1, 2 or 3, m as small as possible; depth: the most
 ///          digits other than 0 of a number below P to the base 4.
-/// Sent     by the rank at distance v from the root: n elements for each v + j 4^i < P, 1 <= j <= 3,
+/// Sent     by the rank at distance v from the root: n elements for each v + j 4^i < P, 1 <= j <=
+/// 3,
 ///          for each 4^i that divides v and, but for the root, is below its lowest digit other
 ///          than 0. Received by each rank but the root: n.
 /// Domain   any P, root and count.

@@ -28,8 +28,8 @@ Schedule compose(const Problem& p, Schedule (*broadcast)(const Problem&), const 
   return tree.finish(name);
 }
 
-/// `done(v)` is when the leader at distance v from the root's host has passed the data on to others,
-/// `within(L)` the rounds of a host of L ranks.
+/// `done(v)` is when the leader at distance v from the root's host has passed the data on to
+/// others, `within(L)` the rounds of a host of L ranks.
 template <class Done, class Within>
 Cost compose_cost(const Problem& p, Cost (*broadcast)(const Problem&), const Done& done,
                   const Within& within) {

@@ -22,7 +22,8 @@ int place_in(std::span<const int> ranks, int rank);
 
 /// The collective in which a group of `size` ranks, this being number `rank`, does a part of the
 /// whole: in place, with even counts.
-Problem part_of(const Problem& whole, Collective collective, int size, int rank, std::int64_t count);
+Problem part_of(const Problem& whole, Collective collective, int size, int rank,
+                std::int64_t count);
 
 /// The same with a block for each rank of the group.
 Problem part_of(const Problem& whole, Collective collective, std::span<const std::int64_t> counts,
@@ -35,7 +36,8 @@ std::vector<std::int64_t> host_counts(const Problem& p);
 Regions blocks_of(const Chunks& blocks, std::span<const int> ranks);
 
 /// Adds a part among ranks of one host, which takes at most `rounds` on any host. What a rank
-/// sends, receives, folds and needs adds up, and so do rounds: the last to begin is the last to end.
+/// sends, receives, folds and needs adds up, and so do rounds: the last to begin is the last to
+/// end.
 void add_local(Cost& cost, const Cost& part, std::int64_t rounds);
 /// Adds a part across hosts, which so many ranks of a host have at once.
 void add_across(Cost& cost, const Cost& part, std::int64_t ranks_of_host);

@@ -4,9 +4,9 @@
 
 namespace baton {
 
-/// Among `radix` ranks that stand `stride` apart, each sends its sum to all others at once and folds
-/// all, in rank order; so they have the same bits. Takes radix - 1 rounds, and as many messages of
-/// the vector's length, each received into scratch of its own.
+/// Among `radix` ranks that stand `stride` apart, each sends its sum to all others at once and
+/// folds all, in rank order; so they have the same bits. Takes radix - 1 rounds, and as many
+/// messages of the vector's length, each received into scratch of its own.
 inline void exchange_and_fold(ScheduleBuilder& builder, const Problem& p, int stride, int radix) {
   const Region all = builder.work();
   const int digit = p.rank / stride % radix, first = p.rank - digit * stride;

@@ -59,7 +59,8 @@ Schedule reduce_scatter_leaders(const Problem& p) {
     }
     Regions by_host;
     for (int h = 0; h < p.hosts->count(); ++h) {
-      for (const int rank : p.hosts->ranks(h)) by_host.push_back(block[static_cast<std::size_t>(rank)]);
+      for (const int rank : p.hosts->ranks(h))
+        by_host.push_back(block[static_cast<std::size_t>(rank)]);
     }
     all.embed(reduce_scatter_circulant(parts.across), parts.leaders, by_host,
               {parts.alone ? own : mine});

@@ -21,7 +21,7 @@ struct Arguments {
   bool in_place = false;
   std::int64_t input_rows = 1, output_rows = 1;
   std::span<const std::int64_t> input_counts, input_offsets, output_counts, output_offsets;
-  bool counts_at_root = false;  ///< as in Call
+  bool counts_at_root = false;                          ///< as in Call
   std::vector<std::byte*> bases;                        ///< of the tensors: inputs, then outputs
   std::vector<std::int64_t> input_sizes, output_sizes;  ///< elements
   std::byte token{};                                    ///< what a barrier sends; never written

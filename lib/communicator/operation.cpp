@@ -16,8 +16,8 @@ const Run& Operation::current() const {
 void Operation::start(int spins) {
   if (!check_ && spins > 0 && execution_.run->scripted()) {
     phase_ = Phase::running;
-    const bool done = execution_.run->start_scripted(*communicator_.transport, execution_.kernels,
-                                                     tag_, spins);
+    const bool done =
+        execution_.run->start_scripted(*communicator_.transport, execution_.kernels, tag_, spins);
     if (done) finish();
   } else if (check_) {
     phase_ = Phase::gathering;

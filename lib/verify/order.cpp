@@ -41,7 +41,8 @@ void Order::measure_depth(const Program& program) {
     std::int32_t depth = 0;
     const auto wait_for = [&](std::uint32_t side) {
       for (const std::uint32_t d : program.dependencies(side)) {
-        const std::uint32_t wait = program.first_step(static_cast<int>(program.step(side).rank)) + d;
+        const std::uint32_t wait =
+            program.first_step(static_cast<int>(program.step(side).rank)) + d;
         const bool recv = program.step(wait).kind == StepKind::recv;
         depth = std::max(depth, finish_[recv ? program.step(wait).partner : wait]);
       }

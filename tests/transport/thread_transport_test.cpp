@@ -302,7 +302,8 @@ TEST_CASE("thread transport: threads as if on several hosts") {
         contract::hosts(*t);
         CHECK(std::ranges::equal(t->hosts(), std::vector{0, 1, 0, 1, 0}));
         const auto odd = t->split(t->rank() % 2, 0);
-        CHECK(std::ranges::equal(odd->hosts(), std::vector(static_cast<std::size_t>(odd->size()), 0)));
+        CHECK(std::ranges::equal(odd->hosts(),
+                                 std::vector(static_cast<std::size_t>(odd->size()), 0)));
         const auto last = t->split(t->rank() < 3 ? -1 : 0, 0);
         if (last) CHECK(std::ranges::equal(last->hosts(), std::vector{0, 1}));
       },

@@ -50,9 +50,9 @@ struct Algorithm {
   /// one.
   bool hierarchical = false;
   bool neighbors = false;  ///< each rank sends to one of the two next to it, all the time
-  std::string rounds;       ///< formula, for readers
-  std::string volume;       ///< elements sent per rank, formula, for readers
-  std::string source;       ///< where it was published
+  std::string rounds;      ///< formula, for readers
+  std::string volume;      ///< elements sent per rank, formula, for readers
+  std::string source;      ///< where it was published
 };
 
 /// The algorithms that a program has. A value: copy the built-in ones, add your own, and hand the

@@ -15,11 +15,11 @@ class Hosts {
   /// Ranks with equal numbers share a host; which numbers these are does not matter.
   explicit Hosts(std::span<const int> host_of);
 
-  int size() const { return static_cast<int>(of_.size()); }           ///< ranks
-  int count() const { return static_cast<int>(begin_.size()) - 1; }   ///< hosts
+  int size() const { return static_cast<int>(of_.size()); }          ///< ranks
+  int count() const { return static_cast<int>(begin_.size()) - 1; }  ///< hosts
   int of(int rank) const { return of_[static_cast<std::size_t>(rank)]; }
-  std::span<const int> of() const { return of_; }                     ///< the host of each rank
-  std::span<const int> ranks(int host) const;                         ///< ascending
+  std::span<const int> of() const { return of_; }  ///< the host of each rank
+  std::span<const int> ranks(int host) const;      ///< ascending
   /// How many of its host's ranks are lower.
   int local(int rank) const { return local_[static_cast<std::size_t>(rank)]; }
   int largest() const;  ///< ranks of the host that has the most
@@ -30,7 +30,7 @@ class Hosts {
 
  private:
   std::vector<int> of_, local_;
-  std::vector<int> ranks_;   // host after host
+  std::vector<int> ranks_;  // host after host
   std::vector<int> begin_;  // of each host in ranks_, and the end
 };
 
