@@ -60,6 +60,7 @@ void measure(const char* what, const Body& body) {
 /// The longest that a rank of 4096 takes to write its schedule, in milliseconds of CPU time.
 double generation_ms(const baton::Algorithm& algorithm) {
   constexpr int ranks = 4096;
+  static const auto hosts = std::make_shared<const baton::Hosts>(baton::parse_hosts("64x64"));
   double longest = 0;
   for (const int rank : {0, 1, ranks / 2 - 1, ranks - 1}) {
     baton::Problem p;
@@ -68,6 +69,7 @@ double generation_ms(const baton::Algorithm& algorithm) {
     p.rank = rank;
     p.count = 3 * ranks + 1;
     p.blocks = 64;
+    if (algorithm.hierarchical) p.hosts = hosts;
     double best = 1e9;
     for (int i = 0; i < 3; ++i) {
       const double begin = cpu_seconds();
