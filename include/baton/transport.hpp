@@ -19,6 +19,7 @@ struct Capabilities {
   bool concurrent = true;    ///< different communicators may be used by different threads at once
   bool cancels = true;  ///< cancel() ends any message; otherwise one that is under way may go on
   int spins = 256;      ///< tests in a row that are worth their while before idle()
+  bool waits = false;   ///< recv() costs less than irecv() and tests
 };
 
 /// State of one message in flight, owned by the caller and used by one transport. Neither it nor
@@ -46,6 +47,10 @@ class Transport {
   virtual void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) = 0;
   /// Starts to receive at most `bytes` bytes; the buffer is written until test() returns true.
   virtual void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) = 0;
+  /// As irecv(), and waits for its end, which nothing but the message or its failure brings about:
+  /// for ranks that could do nothing else. Returns what was sent, as test() does. Where the
+  /// transport has no better way, by irecv(), test() and idle().
+  virtual std::size_t recv(int peer, int tag, void* data, std::size_t bytes);
   /// Whether the message is complete; if so it is released, and `bytes` is what was sent, which for
   /// a receive may be less or more than the room given (more: only the room was filled).
   /// Throws Error(transport) if the message failed.

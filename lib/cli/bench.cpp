@@ -68,7 +68,7 @@ struct Task {
 Task task_of(const BenchOptions& options, World& world) {
   Task task;
   task.exercises = exercises_for(options, world.size());
-  task.library = library_options(false);
+  task.library = Options::from_environment();
   if (options.contest.through != Through::api && drop_in().empty()) {
     refuse(
         "--through: expected a drop-in to be loaded into this process (LD_PRELOAD), found no "

@@ -22,14 +22,25 @@ template <class MakeCall>
 void Communicator::State::run_simple(const SimpleCall& simple, const void* input, void* output,
                                      const Op& op, const Choice& choice, const MakeCall& make) {
   const InUse in_use(*busy);
-  const bool plain = op.kind != OpKind::user && choice.algorithm.empty() && choice.segment < 0 &&
-                     !options.check && broken.empty();
   free_next_tag();
   RepeatedCalls::Entry& entry = repeated.at(simple);
   auto* in = static_cast<std::byte*>(const_cast<void*>(input));
   auto* out = static_cast<std::byte*>(output);
-  if (plain && entry.plan && entry.call == simple && entry.fits(in, out)) {
-    if (!entry.run) entry.run = entry.plan->take_small(options.window);
+  const bool plain = op.kind != OpKind::user && !options.check && broken.empty();
+  if (plain && entry.run && entry.is(simple, choice) && entry.fits(in, out)) [[likely]] {
+    run_again(entry, in, out);
+  } else {
+    run_anew(entry, simple, in, out, choice, plain, make);
+  }
+}
+
+template <class MakeCall>
+[[gnu::noinline]] void Communicator::State::run_anew(RepeatedCalls::Entry& entry,
+                                                     const SimpleCall& simple, std::byte* in,
+                                                     std::byte* out, const Choice& choice,
+                                                     bool plain, const MakeCall& make) {
+  if (plain && entry.is(simple, choice) && entry.fits(in, out)) {
+    entry.run = entry.plan->take_small(options.window);
     if (entry.run) return run_again(entry, in, out);
     std::byte* const bases[] = {in, out};
     blocking.execution() = execute(*entry.plan, entry.kernels, bases);
@@ -42,6 +53,7 @@ void Communicator::State::run_simple(const SimpleCall& simple, const void* input
       const Execution& execution = blocking.execution();
       const std::size_t bytes = arguments.element_bytes;
       entry.call = simple;
+      entry.choice = choice;
       entry.plan = execution.plan;
       entry.kernels = execution.kernels;
       entry.input_bytes = static_cast<std::size_t>(arguments.input_sizes[0]) * bytes;

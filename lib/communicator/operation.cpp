@@ -13,11 +13,11 @@ const Run& Operation::current() const {
   return *execution_.run;
 }
 
-void Operation::start(int spins) {
+void Operation::start(int spins, bool may_wait) {
   if (!check_ && spins > 0 && execution_.run->scripted()) {
     phase_ = Phase::running;
-    const bool done =
-        execution_.run->start_scripted(*communicator_.transport, execution_.kernels, tag_, spins);
+    const bool done = execution_.run->start_scripted(*communicator_.transport, execution_.kernels,
+                                                     tag_, spins, may_wait);
     if (done) finish();
   } else if (check_) {
     phase_ = Phase::gathering;

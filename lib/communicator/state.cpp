@@ -17,6 +17,7 @@ Communicator::State::State(std::unique_ptr<Transport> made, Options given,
       size(transport->size()),
       hosts(grouped(transport->hosts())),
       spins(transport->capabilities().spins),
+      waits(transport->capabilities().waits && !transport->capabilities().concurrent),
       operation_tags((transport->capabilities().tags - user_tags) / lanes),
       busy(transport->capabilities().concurrent ? &own_busy : &family->busy),
       plans(static_cast<std::size_t>(options.plans)) {
@@ -152,7 +153,7 @@ void Communicator::State::run_again(RepeatedCalls::Entry& entry, std::byte* inpu
     bases[first_tensor_base] = input;
     bases[first_tensor_base + 1] = output;
     if (entry.run->scripted()) {
-      if (entry.run->start_scripted(*transport, entry.kernels, tag, spins)) return;
+      if (entry.run->start_scripted(*transport, entry.kernels, tag, spins, may_wait())) return;
     } else {
       entry.run->start(*transport, entry.kernels, tag);
     }
@@ -344,7 +345,7 @@ void Communicator::State::wait(Operation& operation) {
 
 void Communicator::State::run_blocking() {
   try {
-    blocking.start(spins);
+    blocking.start(spins, may_wait());
   } catch (...) {
     fail(blocking);
   }

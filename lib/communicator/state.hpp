@@ -20,7 +20,7 @@ namespace baton {
 /// What a communicator shares with those split from it.
 struct Family {
   ProgressList operations;
-  UseFlag busy;  ///< the one in use, where the transport serves one thread at a time
+  UseFlag busy{false};  ///< the one in use, where the transport serves one thread at a time
 };
 
 /// Marks a communicator (or its family) as in use for the length of a call.
@@ -49,8 +49,8 @@ struct Execution {
   Kernels kernels;
 };
 
-/// All that tells one simple call (plain buffers, built-in operation, no choice by the caller) from
-/// another, apart from addresses.
+/// All that tells one simple call (plain buffers, built-in operation) from another, apart from
+/// addresses and the caller's choice.
 struct SimpleCall {
   Collective collective;
   Datatype input_type, output_type;
@@ -66,6 +66,7 @@ class RepeatedCalls {
  public:
   struct Entry {
     SimpleCall call;
+    Choice choice;
     CachedPlan* plan = nullptr;
     std::unique_ptr<Run> run;  ///< at hand, if it needs no scratch of the communicator's
     Kernels kernels;
@@ -73,6 +74,10 @@ class RepeatedCalls {
     std::ptrdiff_t in_place_distance;  ///< input - output, bytes
     bool in_place;
 
+    bool is(const SimpleCall& other, const Choice& its_choice) const {
+      return plan && call == other && choice.segment == its_choice.segment &&
+             choice.algorithm == its_choice.algorithm;
+    }
     /// Whether these addresses need no more than this entry knows.
     bool fits(const std::byte* input, const std::byte* output) const {
       if ((input_bytes > 0 && !input) || (output_bytes > 0 && !output)) return false;
@@ -137,8 +142,8 @@ class Operation final : public Advancing {
   std::unique_ptr<CheckExchange>& check() { return check_; }
 
   /// Starts what has been prepared: the check, if there is one, or the run. The run may come to its
-  /// end, if that takes no more than so many tests.
-  void start(int spins = 0);
+  /// end, if that takes no more than so many tests, or waits in the transport.
+  void start(int spins = 0, bool may_wait = false);
   /// Advances it once; whether it is finished. Throws what went wrong.
   bool step();
   /// Steps completed, to notice progress.
@@ -194,6 +199,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   int rank, size;
   std::shared_ptr<const Hosts> hosts;  ///< never changes, so it is no part of a plan's key
   int spins;                           ///< the transport's
+  bool waits;                          ///< whether the transport may wait for a message by itself
   int operation_tags;                  ///< operations that can be told apart by tag
   UseFlag own_busy;
   UseFlag* busy;  ///< own_busy, or the family's
@@ -221,6 +227,11 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void prepare_message(Operation& operation, StepKind kind, Data data, int peer, int tag);
   void prepare_schedule(Operation& operation, const Schedule& schedule, ConstData input,
                         Data output, Op op);
+  /// Whether nothing but a call's own messages matters while it waits: no time limit, and nothing
+  /// else under way that must be advanced.
+  bool may_wait() const {
+    return waits && options.timeout.count() == 0 && family->operations.empty();
+  }
   /// Waits for the operation, advancing the family's others.
   void wait(Operation& operation);
   /// Runs what was prepared in `blocking`.
@@ -243,6 +254,10 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   template <class MakeCall>
   void run_simple(const SimpleCall& simple, const void* input, void* output, const Op& op,
                   const Choice& choice, const MakeCall& make);
+  /// The same for a call that has no run at hand.
+  template <class MakeCall>
+  void run_anew(RepeatedCalls::Entry& entry, const SimpleCall& simple, std::byte* in,
+                std::byte* out, const Choice& choice, bool plain, const MakeCall& make);
   void give_back(Execution& execution) noexcept;
   /// As give_back(), for a run whose messages were abandoned. Where the transport cannot cancel,
   /// one may still arrive: then the run and its scratch are kept for good.

@@ -72,6 +72,9 @@ class Plan {
 
   std::span<const Item> items() const { return items_; }
   std::span<const Piece> pieces() const { return pieces_; }
+  std::span<const Piece> pieces_of(const Item& item) const {
+    return pieces().subspan(item.first_piece, item.piece_count);
+  }
   std::span<const std::uint32_t> dependents_of(std::uint32_t step) const {
     return std::span(dependents_)
         .subspan(items_[step].first_dependent, items_[step].dependent_count);

@@ -16,8 +16,13 @@ namespace baton {
 /// once are the caller's mistake.
 class UseFlag {
  public:
+  /// `concurrent`: whether several threads may come at once, each to its own communicator. If not,
+  /// two at once are noticed unless they come within the same few nanoseconds.
+  explicit UseFlag(bool concurrent = true) : concurrent_(concurrent) {}
+
   /// For a call: false if another call is at it, also one further up in this thread.
   bool enter() {
+    if (!concurrent_) return take(Use::call);
     Use found = Use::none;
     while (!use_.compare_exchange_weak(found, Use::call, std::memory_order_acquire)) {
       if (found == Use::call) return false;
@@ -29,6 +34,7 @@ class UseFlag {
   }
   /// For advancing: false if anybody is at it.
   bool try_advance() {
+    if (!concurrent_) return take(Use::advance);
     Use found = Use::none;
     if (!use_.compare_exchange_strong(found, Use::advance, std::memory_order_acquire)) return false;
     advancer_.store(std::this_thread::get_id());
@@ -42,6 +48,12 @@ class UseFlag {
 
  private:
   enum class Use : std::uint8_t { none, call, advance };
+  bool take(Use use) {
+    if (use_.load(std::memory_order_acquire) != Use::none) return false;
+    use_.store(use, std::memory_order_relaxed);
+    return true;
+  }
+  const bool concurrent_;
   std::atomic<Use> use_{Use::none};
   std::atomic<std::thread::id> advancer_{};  // none while nobody is, or a moment longer
 };
@@ -62,11 +74,15 @@ class ProgressList {
   void add(Advancing* operation) {
     const std::lock_guard lock(mutex_);
     operations_.push_back(operation);
+    count_.store(operations_.size(), std::memory_order_relaxed);
   }
   void remove(Advancing* operation) {
     const std::lock_guard lock(mutex_);
     std::erase(operations_, operation);
+    count_.store(operations_.size(), std::memory_order_relaxed);
   }
+  /// Whether there are none, as far as this thread knows.
+  bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
   /// Advances all; returns at once if another thread does so already.
   void advance(const UseFlag* held) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -79,6 +95,7 @@ class ProgressList {
  private:
   std::mutex mutex_;
   std::vector<Advancing*> operations_;
+  std::atomic<std::size_t> count_{0};
 };
 
 /// How to wait: spin briefly, then leave the core to others, and notice when the time is over.

@@ -24,7 +24,6 @@ std::string describe(const Plan::Item& item) {
 Run::Run(std::shared_ptr<const Plan> plan, int window)
     : plan_(std::move(plan)),
       window_(std::clamp<std::uint32_t>(static_cast<std::uint32_t>(window), 1, largest_window)),
-      scripted_(!plan_->script().empty() && plan_->longest_stream() <= window_),
       bases_(plan_->bases()) {
   initial_waits_.reserve(plan_->items().size());
   for (const Plan::Item& item : plan_->items()) initial_waits_.push_back(item.waits);
@@ -40,6 +39,39 @@ Run::Run(std::shared_ptr<const Plan> plan, int window)
     bases_[scratch_base] = own_scratch_.data();
     bases_[slot_base] = own_scratch_.data() + slots_at;
   }
+  if (plan_->longest_stream() <= window_) write_script();
+}
+
+Run::Line Run::message_line(std::uint32_t step, std::uint32_t flight) const {
+  const Plan::Item& item = plan_->items()[step];
+  Line line{};
+  line.sends = item.kind == StepKind::send;
+  line.step = step;
+  line.flight = flight;
+  line.peer = item.peer;
+  line.lane = item.lane;
+  line.place = plan_->pieces()[item.first_piece].at[0];
+  line.bytes = static_cast<std::size_t>(item.bytes);
+  return line;
+}
+
+void Run::write_script() {
+  script_.reserve(plan_->script().size());
+  for (const ScriptLine& from : plan_->script()) {
+    const Plan::Item& item = plan_->items()[from.step];
+    Line line{};
+    line.step = from.step;
+    if (item.local()) {
+      line.pieces = plan_->pieces_of(item);
+      if (line.pieces.size() == 1 && line.pieces[0].rows == 1)
+        line.bytes = static_cast<std::size_t>(line.pieces[0].block) * plan_->element_bytes();
+    } else {
+      line = message_line(from.step, item.stream * window_ + from.turn);
+    }
+    line.kind = item.kind;
+    line.act = from.act;
+    script_.push_back(line);
+  }
 }
 
 void Run::begin(Transport& transport, const Kernels& kernels, int tag) {
@@ -52,17 +84,18 @@ void Run::begin(Transport& transport, const Kernels& kernels, int tag) {
 
 void Run::start(Transport& transport, const Kernels& kernels, int tag) {
   begin(transport, kernels, tag);
-  leave_script(0, 0);
+  leave_script({});
 }
 
 void Run::note_flights(std::uint64_t steps) {
-  for (const ScriptLine& line : plan_->script()) {
-    if (line.act != ScriptLine::Act::post || (steps >> line.step & 1) == 0) continue;
-    active_.push_back(plan_->items()[line.step].stream * window_ + line.turn);
+  for (const Line& line : script_) {
+    const bool posts = line.act == ScriptLine::Act::post || line.act == ScriptLine::Act::receive;
+    if (posts && (steps >> line.step & 1) != 0) active_.push_back(line.flight);
   }
 }
 
-bool Run::leave_script(std::uint64_t posted, std::uint64_t complete) {
+bool Run::leave_script(const Progress& progress) {
+  const auto [posted, complete] = progress;
   local_head_ = local_tail_ = 0;
   std::copy(initial_waits_.begin(), initial_waits_.end(), waits_.begin());
   const std::uint32_t all_free =
@@ -98,35 +131,73 @@ bool Run::leave_script(std::uint64_t posted, std::uint64_t complete) {
   return done();
 }
 
-bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, int attempts) {
+bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, int attempts,
+                         bool may_wait) {
   begin(transport, kernels, tag);
-  std::uint64_t posted = 0, complete = 0;  // step i as bit i
-  const auto flight = [&](const ScriptLine& line) {
-    return plan_->items()[line.step].stream * window_ + line.turn;
+  const auto landed = [&](const Line& line) {
+    std::size_t bytes = 0;
+    if (!transport.test(flights_[line.flight].message, bytes)) return false;
+    if (bytes != line.bytes && !line.sends) [[unlikely]]
+      fail_length(line.step, bytes);
+    return true;
   };
-  for (const ScriptLine& line : plan_->script()) {
-    const std::uint64_t step = std::uint64_t{1} << line.step;
-    bool near = true;
-    try {
-      if (line.act == ScriptLine::Act::post) {
-        send_off(flight(line), line.step);
-        posted |= step;
-        continue;
+  const Line* line = script_.data();
+  const Line* const end = line + script_.size();
+  bool near = true, posted = false;  // whether a receive that is awaited has been posted
+  try {
+    for (; line != end; ++line) {
+      switch (line->act) {
+        case ScriptLine::Act::post:
+          send_off(*line);
+          continue;
+        case ScriptLine::Act::local:
+          if (line->kind == StepKind::copy && line->bytes > 0) {
+            const Piece& piece = line->pieces.front();
+            std::memcpy(address(piece.at[0]), address(piece.at[1]), line->bytes);
+          } else {
+            run_local(line->kind, line->pieces);
+          }
+          continue;
+        case ScriptLine::Act::receive:
+          if (may_wait) {
+            const std::size_t bytes =
+                transport.recv(line->peer, tag + line->lane, address(line->place), line->bytes);
+            if (bytes != line->bytes) [[unlikely]]
+              fail_length(line->step, bytes);
+            continue;
+          }
+          send_off(*line);
+          posted = true;
+          [[fallthrough]];
+        case ScriptLine::Act::await:
+          while (near && !landed(*line)) near = --attempts > 0;
       }
-      if (line.act == ScriptLine::Act::local) {
-        run_local(line.step);
-      } else {
-        while (near && !landed(flight(line))) near = --attempts > 0;
-      }
-    } catch (...) {
-      note_flights(posted & ~complete & ~step);
-      throw;
+      if (!near) break;
+      posted = false;
     }
-    if (!near) return leave_script(posted, complete);
-    complete |= step;
+  } catch (...) {
+    const Progress progress = progress_at(line);
+    note_flights(progress.posted & ~progress.complete & ~(std::uint64_t{1} << line->step));
+    throw;
   }
-  completed_ = plan_->items().size();
-  return true;
+  if (near) {
+    completed_ = plan_->items().size();
+    return true;
+  }
+  Progress progress = progress_at(line);
+  if (posted) progress.posted |= std::uint64_t{1} << line->step;
+  return leave_script(progress);
+}
+
+Run::Progress Run::progress_at(const Line* line) const {
+  Progress progress;
+  for (const Line* before = script_.data(); before != line; ++before) {
+    const std::uint64_t step = std::uint64_t{1} << before->step;
+    const bool receives = before->act == ScriptLine::Act::receive;
+    if (before->act == ScriptLine::Act::post || receives) progress.posted |= step;
+    if (before->act != ScriptLine::Act::post) progress.complete |= step;
+  }
+  return progress;
 }
 
 bool Run::drive() {
@@ -169,28 +240,19 @@ void Run::post(std::uint32_t stream, std::uint32_t step) {
   state.free &= ~(std::uint32_t{1} << k);
   ++state.in_flight;
   const std::uint32_t index = stream * window_ + k;
-  send_off(index, step);
+  send_off(message_line(step, index));
   active_.push_back(index);
 }
 
-void Run::send_off(std::uint32_t index, std::uint32_t step) {
-  Flight& flight = flights_[index];
-  flight.step = step;
-  const Plan::Item& item = plan_->items()[step];
-  std::byte* data = address(plan_->pieces()[item.first_piece].at[0]);
-  const auto bytes = static_cast<std::size_t>(item.bytes);
-  if (item.kind == StepKind::send) {
-    transport_->isend(item.peer, tag_ + item.lane, data, bytes, flight.message);
+void Run::send_off(const Line& line) {
+  Flight& flight = flights_[line.flight];
+  flight.step = line.step;
+  std::byte* const data = address(line.place);
+  if (line.sends) {
+    transport_->isend(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
   } else {
-    transport_->irecv(item.peer, tag_ + item.lane, data, bytes, flight.message);
+    transport_->irecv(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
   }
-}
-
-bool Run::landed(std::uint32_t index) {
-  std::size_t bytes = 0;
-  if (!transport_->test(flights_[index].message, bytes)) return false;
-  check_length(flights_[index].step, bytes);
-  return true;
 }
 
 void Run::complete(std::uint32_t step) {
@@ -209,18 +271,17 @@ void Run::complete(std::uint32_t step) {
 void Run::drain_local() {
   while (local_head_ < local_tail_) {
     const std::uint32_t step = local_[local_head_++];
-    run_local(step);
+    const Plan::Item& item = plan_->items()[step];
+    run_local(item.kind, plan_->pieces_of(item));
     complete(step);
   }
 }
 
-void Run::run_local(std::uint32_t step) {
-  const Plan::Item& item = plan_->items()[step];
-  for (std::uint32_t i = 0; i < item.piece_count; ++i) {
-    const Piece& piece = plan_->pieces()[item.first_piece + i];
+void Run::run_local(StepKind kind, std::span<const Piece> pieces) {
+  for (const Piece& piece : pieces) {
     const auto count = static_cast<std::size_t>(piece.block);
     std::byte* into = address(piece.at[0]);
-    switch (item.kind) {
+    switch (kind) {
       case StepKind::copy: {
         const std::byte* from = address(piece.at[1]);
         const std::size_t bytes = count * plan_->element_bytes();
@@ -286,9 +347,8 @@ std::pair<int, int> Run::blocker() const {
   return {plan_->items()[step].peer, static_cast<int>(step)};
 }
 
-void Run::check_length(std::uint32_t step, std::size_t bytes) const {
+void Run::fail_length(std::uint32_t step, std::size_t bytes) const {
   const Plan::Item& item = plan_->items()[step];
-  if (item.kind != StepKind::recv || bytes == static_cast<std::size_t>(item.bytes)) return;
   Error error(ErrorCode::truncated,
               fmt::format("rank {}, step {}: expected a message of {} bytes from rank {}, found {}",
                           plan_->header().rank, step, item.bytes, item.peer, bytes));

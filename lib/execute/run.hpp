@@ -43,11 +43,13 @@ class Run {
   /// Posts what can be posted. Messages carry tags `tag` + lane.
   void start(Transport& transport, const Kernels& kernels, int tag);
   /// As start(), and on to the end where all messages are near: goes through the plan's script,
-  /// testing one message at a time, at most `attempts` times. Returns whether all steps are
-  /// complete; if not, the run goes on by drive(). Throws as that does.
-  bool start_scripted(Transport& transport, const Kernels& kernels, int tag, int attempts);
+  /// testing one message at a time, at most `attempts` times, or, where nothing else can be done
+  /// and `may_wait`, waiting for it in the transport. Returns whether all steps are complete; if
+  /// not, the run goes on by drive(). Throws as that does.
+  bool start_scripted(Transport& transport, const Kernels& kernels, int tag, int attempts,
+                      bool may_wait = false);
   /// Whether there is a script, and room for its messages.
-  bool scripted() const { return scripted_; }
+  bool scripted() const { return !script_.empty(); }
   /// Advances what can be advanced without waiting; whether all steps are complete. Throws Error
   /// (transport, truncated) after which the run must be abandoned.
   bool drive();
@@ -66,6 +68,22 @@ class Run {
     Message message;
     std::uint32_t step;
   };
+  /// A line of the script with all that it needs of the plan.
+  struct Line {
+    ScriptLine::Act act;
+    bool sends;  // a message
+    StepKind kind;
+    std::uint32_t step;
+    std::uint32_t flight;
+    int peer, lane;
+    Place place;
+    std::size_t bytes;              // of a message, or of what is one block
+    std::span<const Piece> pieces;  // of what is no message
+  };
+  /// Steps, as bits.
+  struct Progress {
+    std::uint64_t posted = 0, complete = 0;
+  };
   struct StreamState {
     std::uint32_t next;  // in plan.messages()
     std::uint32_t in_flight;
@@ -75,24 +93,31 @@ class Run {
   std::byte* address(const Place& place) const { return bases_[place.base] + place.offset; }
   void begin(Transport& transport, const Kernels& kernels, int tag);
   void post_ready(std::uint32_t stream);
-  /// Posts a message as flight `index`.
-  void send_off(std::uint32_t index, std::uint32_t step);
-  /// Whether the flight has landed; if so, with all that was expected.
-  bool landed(std::uint32_t index);
-  /// Takes up the order of arrival where the script was left: step i is posted, or complete, where
-  /// bit i is set. Whether all are complete.
-  bool leave_script(std::uint64_t posted, std::uint64_t complete);
+  Line message_line(std::uint32_t step, std::uint32_t flight) const;
+  void write_script();
+  /// Posts a line's message.
+  void send_off(const Line& line);
+  /// How far a run has come by its script.
+  Progress progress_at(const Line* line) const;
+  /// Takes up the order of arrival where the script was left. Whether all steps are complete.
+  bool leave_script(const Progress& progress);
   /// Makes these steps' flights the active ones.
   void note_flights(std::uint64_t steps);
   void post(std::uint32_t stream, std::uint32_t step);
   void complete(std::uint32_t step);
-  void run_local(std::uint32_t step);
+  void run_local(StepKind kind, std::span<const Piece> pieces);
   void drain_local();
-  void check_length(std::uint32_t step, std::size_t bytes) const;
+  /// Throws Error(truncated) unless as many bytes were received as the step says.
+  void check_length(std::uint32_t step, std::size_t bytes) const {
+    const Plan::Item& item = plan_->items()[step];
+    if (item.kind == StepKind::recv && bytes != static_cast<std::size_t>(item.bytes)) [[unlikely]]
+      fail_length(step, bytes);
+  }
+  [[noreturn]] void fail_length(std::uint32_t step, std::size_t bytes) const;
 
   std::shared_ptr<const Plan> plan_;
   std::uint32_t window_;
-  bool scripted_;
+  std::vector<Line> script_;  // empty where there is none, or no room for its messages
   Transport* transport_ = nullptr;
   Kernels kernels_;
   int tag_ = 0;

@@ -15,57 +15,93 @@ class Writer {
   explicit Writer(const Schedule& schedule)
       : schedule_(schedule),
         posted_(schedule.steps().size()),
-        awaited_(posted_.size()),
-        turn_(posted_.size()) {}
+        turn_(posted_.size()),
+        needs_(posted_.size()),
+        alone_(posted_.size()) {
+    for (std::uint32_t i = 0; i < count(); ++i) {
+      for (const std::uint32_t d : schedule_.dependencies(i)) needs_[i] |= needs_[d] | bit(d);
+    }
+    for (std::uint32_t i = 0; i < count(); ++i) alone_[i] = alone(i);
+  }
 
   std::vector<ScriptLine> write() && {
-    post_first(StepKind::recv);
-    post_first(StepKind::send);
-    const auto count = static_cast<std::uint32_t>(posted_.size());
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (posted_[i]) continue;
-      for (const std::uint32_t d : schedule_.dependencies(i)) await(d);
-      if (step(i).message()) {
-        post(i);
-      } else {
-        add(ScriptLine::Act::local, i);
-      }
-    }
-    for (std::uint32_t i = 0; i < count; ++i) await(i);
+    post_what_can_be(StepKind::recv);
+    post_what_can_be(StepKind::send);
+    for (std::uint32_t i = 0; i < count(); ++i) do_step(i);
+    for (std::uint32_t i = 0; i < count(); ++i) await(i);
     return std::move(script_);
   }
 
  private:
+  static std::uint64_t bit(std::uint32_t i) { return std::uint64_t{1} << i; }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(posted_.size()); }
   const Step& step(std::uint32_t i) const { return schedule_.steps()[i]; }
+  /// Whether step i cannot begin before step j is complete.
+  bool needs(std::uint32_t i, std::uint32_t j) const { return (needs_[i] & bit(j)) != 0; }
+
+  /// Whether this receive, once all is done that does not need it, is all that the rank waits for
+  /// but for sends that nothing else needs, so that to wait for it alone holds nothing up.
+  bool alone(std::uint32_t i) const {
+    if (step(i).kind != StepKind::recv) return false;
+    for (std::uint32_t j = 0; j < count(); ++j) {
+      if (j == i || needs(j, i) || needs(i, j)) continue;
+      if (step(j).kind == StepKind::recv) return false;
+      for (const std::uint32_t d : schedule_.dependencies(j)) {
+        if (step(d).kind == StepKind::send && !needs(i, d)) return false;
+      }
+    }
+    return true;
+  }
 
   void add(ScriptLine::Act act, std::uint32_t i) {
     script_.push_back({act, static_cast<std::uint8_t>(i), turn_[i]});
   }
+  void do_step(std::uint32_t i) {
+    if (posted_[i]) return;
+    for (const std::uint32_t d : schedule_.dependencies(i)) await(d);
+    if (alone_[i]) {
+      for (std::uint32_t j = 0; j < count(); ++j) {
+        if (!step(j).message() && !needs(j, i)) do_step(j);
+      }
+      post_what_can_be(StepKind::send);
+      post(i, ScriptLine::Act::receive);
+      complete_ |= bit(i);
+    } else if (step(i).message()) {
+      post(i);
+    } else {
+      posted_[i] = true;
+      complete_ |= bit(i);
+      add(ScriptLine::Act::local, i);
+    }
+  }
   /// Messages of a stream are posted in program order: one that waits holds up those behind it.
-  void post_first(StepKind kind) {
+  void post_what_can_be(StepKind kind) {
     std::map<std::tuple<int, int>, bool> held;
-    for (std::uint32_t i = 0; i < posted_.size(); ++i) {
-      if (step(i).kind != kind) continue;
+    for (std::uint32_t i = 0; i < count(); ++i) {
+      if (step(i).kind != kind || posted_[i]) continue;
       bool& stream = held[{step(i).lane, step(i).peer}];
-      stream = stream || !schedule_.dependencies(i).empty();
+      stream = stream || alone_[i] || (needs_[i] & ~complete_) != 0;
       if (!stream) post(i);
     }
   }
-  void post(std::uint32_t i) {
+  void post(std::uint32_t i, ScriptLine::Act act = ScriptLine::Act::post) {
     const Step& s = step(i);
     turn_[i] = turns_[{s.lane, s.peer, s.kind == StepKind::send}]++;
     posted_[i] = true;
-    add(ScriptLine::Act::post, i);
+    add(act, i);
   }
   void await(std::uint32_t i) {
-    if (!step(i).message() || awaited_[i]) return;
-    awaited_[i] = true;
+    if ((complete_ & bit(i)) != 0) return;
+    complete_ |= bit(i);
     add(ScriptLine::Act::await, i);
   }
 
   const Schedule& schedule_;
-  std::vector<bool> posted_, awaited_;
+  std::vector<bool> posted_;  // or done, what is no message
   std::vector<std::uint8_t> turn_;
+  std::vector<std::uint64_t> needs_;  // steps, as bits, that each cannot do without
+  std::vector<bool> alone_;
+  std::uint64_t complete_ = 0;
   std::map<std::tuple<int, int, bool>, std::uint8_t> turns_;  // messages of each stream so far
   std::vector<ScriptLine> script_;
 };

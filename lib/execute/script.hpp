@@ -9,15 +9,17 @@ namespace baton {
 
 /// One thing to do, on the way of a small schedule from its start to its end.
 struct ScriptLine {
-  enum class Act : std::uint8_t { post, await, local };
+  /// `receive` posts a receive and awaits it: while it is awaited the rank can do nothing else.
+  enum class Act : std::uint8_t { post, await, receive, local };
   Act act;
   std::uint8_t step;
   std::uint8_t turn;  ///< of a message: how many of its stream came before it
 };
 
 /// The steps of a schedule in an order in which each may be carried out when it is met, with all
-/// that wait for nothing posted first: receives, then sends. Empty where the schedule has more than
-/// a few steps, whose order had better be that in which messages arrive.
+/// that wait for nothing posted first: receives, then sends. A receive comes last of all that can
+/// be done without it, where no other may be under way at the same time. Empty where the schedule
+/// has more than a few steps, whose order had better be that in which messages arrive.
 std::vector<ScriptLine> script_of(const Schedule& schedule);
 
 }  // namespace baton

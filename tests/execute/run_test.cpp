@@ -40,6 +40,11 @@ class Puppet final : public Transport {
     posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, &message});
     if (near) complete(posted.size() - 1, bytes - lost);
   }
+  std::size_t recv(int peer, int tag, void* data, std::size_t bytes) override {
+    posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, nullptr});
+    waited += std::to_string(posted.size() - 1) + " ";
+    return bytes - lost;
+  }
   bool test(Message& message, std::size_t& bytes) override {
     ++tests;
     Posted& p = of(message);
@@ -60,6 +65,7 @@ class Puppet final : public Transport {
   std::size_t lost = 0;  ///< bytes of it that are missing
   std::size_t refused = std::numeric_limits<std::size_t>::max();  ///< the send that is
   int tests = 0;
+  std::string waited;  ///< which of `posted` came by recv()
 
   void complete(std::size_t i) { complete(i, posted[i].bytes); }
   void complete(std::size_t i, std::size_t found) {
@@ -111,9 +117,9 @@ struct Stage {
     set_bases();
     run->start(transport, kernels(), tag);
   }
-  bool start_scripted(int attempts) {
+  bool start_scripted(int attempts, bool may_wait = false) {
     set_bases();
-    return run->start_scripted(transport, kernels(), 100, attempts);
+    return run->start_scripted(transport, kernels(), 100, attempts, may_wait);
   }
 
  private:
@@ -329,6 +335,42 @@ TEST_CASE("a script that is left anywhere goes on in the order of arrival") {
       CHECK(s.output[11] == std::byte{7});
     } while (std::next_permutation(order.begin(), order.end()));
   }
+}
+
+constexpr const char* exchange =
+    "send 1 input[0:4]\nrecv 1 scratch[0:4]\n"
+    "fold output[0:4] = input[0:4] + scratch[0:4]\nsend 2 output[0:4]";
+
+TEST_CASE("a script waits in the transport for a receive that nothing can be done without") {
+  Stage s(exchange, 4);
+  s.transport.near = true;
+  CHECK(s.start_scripted(1, true));
+  CHECK(s.transport.fresh() == Texts{"send 1 of 4", "recv 1 of 4", "send 2 of 4"});
+  CHECK(s.transport.waited == "1 ");
+  CHECK(s.transport.tests == 2);
+  Stage left(exchange, 4);
+  CHECK(!left.start_scripted(1, true));  // over its first send
+  left.transport.complete(0);
+  left.transport.complete(2);
+  CHECK(left.run->drive());
+  CHECK(left.transport.posted.size() == 3);
+  Stage polled(exchange, 4);
+  CHECK(!polled.start_scripted(3));
+  CHECK(polled.transport.waited.empty());
+  polled.transport.complete(1);
+  CHECK(!polled.run->drive());
+  CHECK(polled.transport.fresh() == Texts{"send 1 of 4", "recv 1 of 4", "send 2 of 4"});
+}
+
+TEST_CASE("a receive that a script waited for and that is short fails the run") {
+  Stage s(exchange, 4);
+  s.transport.lost = 1;
+  const Error error = support::error_of([&] { s.start_scripted(1, true); });
+  CHECK(error.code == ErrorCode::truncated);
+  CHECK(error.step == 1);
+  s.run->abandon();
+  CHECK(s.transport.posted[0].cancelled);
+  CHECK(!s.transport.posted[1].cancelled);
 }
 
 TEST_CASE("a scripted run that fails can be abandoned") {

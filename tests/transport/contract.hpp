@@ -152,6 +152,28 @@ inline void early_and_late(Transport& t) {
   }
 }
 
+/// recv() is irecv() and test() until it is true.
+inline void waits(Transport& t, bool exact) {
+  if (t.size() < 2 || t.rank() > 1) return;
+  const std::size_t pairs[][2] = {{0, 0},  {8, 8}, {5000, 5000}, {1 << 20, 1 << 20},
+                                  {8, 16}, {0, 4}, {16, 10}};
+  for (const auto& [sent, room] : pairs) {
+    if (t.rank() == 0) {
+      send(t, 1, 11, pattern(sent, sent));
+      continue;
+    }
+    Bytes data(room), expected = pattern(sent, sent);
+    const std::size_t found = t.recv(0, 11, data.data(), room);
+    if (exact || sent <= room)
+      CHECK(found == sent);
+    else
+      CHECK(found > room);
+    const std::size_t both = std::min(sent, room);
+    if (sent <= room)
+      CHECK(std::equal(data.begin(), data.begin() + static_cast<long>(both), expected.begin()));
+  }
+}
+
 /// A message shorter or longer than the room is reported by `bytes`. `exact`: a longer one by its
 /// very length, and the room is filled but nothing beyond it.
 inline void lengths(Transport& t, bool exact) {
@@ -391,6 +413,7 @@ inline void everything(Transport& t, bool exact_lengths) {
   meet(t);
   early_and_late(t);
   lengths(t, exact_lengths);
+  waits(t, exact_lengths);
   cancelled_receive(t);
   cancelled_send(t, 1 << 20);
   meet(t);

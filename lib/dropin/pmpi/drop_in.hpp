@@ -87,6 +87,10 @@ class DropIn {
   Stats* stats() { return settings_.stats ? &stats_ : nullptr; }
   /// Whether ranks of this host must share cores.
   bool crowded() const { return crowded_; }
+  /// Holds a group's mutex, where several threads may want the group at once.
+  std::unique_lock<std::mutex> use(Group& group) const {
+    return threads_ ? std::unique_lock(group.mutex) : std::unique_lock<std::mutex>();
+  }
 
  private:
   explicit DropIn(const Settings& settings) : settings_(settings) {}

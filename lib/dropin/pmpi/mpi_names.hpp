@@ -27,6 +27,7 @@
 #define MPI_Irecv PMPI_Irecv
 #define MPI_Isend PMPI_Isend
 #define MPI_Query_thread PMPI_Query_thread
+#define MPI_Recv PMPI_Recv
 #define MPI_Request_free PMPI_Request_free
 #define MPI_Sendrecv PMPI_Sendrecv
 #define MPI_Test PMPI_Test

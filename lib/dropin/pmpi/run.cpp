@@ -83,7 +83,7 @@ bool run_plain(DropIn& drop_in, Group& group, const MpiCall& call) {
   if (drop_in.pending() || drop_in.stats()) return false;
   Communicator& communicator = group.communicator;
   const auto use = [&](const auto& collective) {
-    const std::lock_guard lock(group.mutex);
+    const auto lock = drop_in.use(group);
     collective();
     return true;
   };

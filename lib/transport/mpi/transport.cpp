@@ -61,7 +61,8 @@ class MpiTransport final : public Transport {
             .tags = std::min(last, std::numeric_limits<int>::max() - 1) + 1,
             .concurrent = level == MPI_THREAD_MULTIPLE,
             .cancels = false,  // of sends, MPI promises nothing
-            .spins = crowded_ ? 256 : 4096};
+            .spins = crowded_ ? 256 : 4096,
+            .waits = !crowded_};
   }
 
   std::span<const int> hosts() const override { return hosts_; }
@@ -92,6 +93,17 @@ class MpiTransport final : public Transport {
     }
   }
 
+  std::size_t recv(int peer, int tag, void* data, std::size_t bytes) override {
+    if (bytes > most_bytes) return Transport::recv(peer, tag, data, bytes);
+    MPI_Status status;
+    const int code =
+        MPI_Recv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, communicator_, &status);
+    if (code == MPI_SUCCESS) [[likely]]
+      return length(status);
+    Pending none{MPI_REQUEST_NULL, peer, true, bytes};
+    return failed(code, "MPI_Recv", none, status);
+  }
+
   bool test(Message& message, std::size_t& bytes) override {
     Pending& pending = pending_in(message);
     int complete = 0;
@@ -99,7 +111,7 @@ class MpiTransport final : public Transport {
     const int code =
         MPI_Test(&pending.request, &complete, pending.receive ? &status : MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) [[unlikely]] {
-      bytes = failed(code, pending, status);
+      bytes = failed(code, "MPI_Test", pending, status);
       return true;
     }
     if (complete == 0) return false;
@@ -187,12 +199,12 @@ class MpiTransport final : public Transport {
   }
 
   /// The length of a message for which there was no room; throws what else went wrong.
-  std::size_t failed(int code, Pending& pending, const MPI_Status& status) {
+  std::size_t failed(int code, const char* call, Pending& pending, const MPI_Status& status) {
     int kind = MPI_ERR_UNKNOWN;
     check(MPI_Error_class(code, &kind), "MPI_Error_class", rank_, pending.peer);
     if (pending.request != MPI_REQUEST_NULL)
       check(MPI_Request_free(&pending.request), "MPI_Request_free", rank_, pending.peer);
-    if (kind != MPI_ERR_TRUNCATE || !pending.receive) fail(code, "MPI_Test", rank_, pending.peer);
+    if (kind != MPI_ERR_TRUNCATE || !pending.receive) fail(code, call, rank_, pending.peer);
     // Not every MPI says how long it was.
     return std::max(length(status), pending.bytes + 1);
   }

@@ -1,0 +1,117 @@
+#include <doctest/doctest.h>
+
+#include <utility>
+
+#include "support/conformance.hpp"
+#include "support/ranks.hpp"
+
+using namespace baton;
+using namespace support;
+
+namespace {
+
+/// A transport for one thread that says that it waits well.
+class Patient final : public Transport {
+ public:
+  explicit Patient(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
+  int waited() const { return waited_; }
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  Capabilities capabilities() const override {
+    return {.name = "patient", .concurrent = false, .waits = true};
+  }
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    inner_->isend(peer, tag, data, bytes, message);
+  }
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    inner_->irecv(peer, tag, data, bytes, message);
+  }
+  std::size_t recv(int peer, int tag, void* data, std::size_t bytes) override {
+    ++waited_;
+    return Transport::recv(peer, tag, data, bytes);
+  }
+  bool test(Message& message, std::size_t& bytes) override { return inner_->test(message, bytes); }
+  void cancel(Message& message) override { inner_->cancel(message); }
+  void progress() override { inner_->progress(); }
+  void idle(std::chrono::microseconds at_most) override { inner_->idle(at_most); }
+  std::unique_ptr<Transport> split(int color, int key) override {
+    auto part = inner_->split(color, key);
+    return part ? std::make_unique<Patient>(std::move(part)) : nullptr;
+  }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+  int waited_ = 0;
+};
+
+void on_patient_ranks(int size, const ThreadOptions& threads, const Options& options,
+                      const std::function<void(Communicator&, const Patient&)>& body) {
+  Watchdog watchdog(size, std::chrono::seconds(240));
+  run_threads(
+      size,
+      [&](std::unique_ptr<Transport> transport) {
+        auto patient = std::make_unique<Patient>(std::move(transport));
+        const Patient& waits = *patient;
+        Communicator c(std::move(patient), options);
+        body(c, waits);
+        watchdog.returned(c.rank());
+      },
+      threads);
+}
+
+}  // namespace
+
+TEST_CASE("waiting in the transport hangs no algorithm, also where sends wait for receives") {
+  for (const unsigned eager : {0u, 1u << 20}) {
+    for (const int size : {2, 3, 4, 5, 8}) {
+      on_patient_ranks(size, {.seed = 5, .eager_bytes = eager}, {},
+                       [](Communicator& c, const Patient& patient) {
+                         conformance::rooted(c, brief(c.size()));
+                         conformance::reductions(c, brief(c.size()));
+                         conformance::exchanges(c, brief(c.size()));
+                         conformance::barriers(c);
+                         CHECK(patient.waited() > 0);
+                       });
+    }
+  }
+}
+
+TEST_CASE("no rank waits in the transport while there is something else to do or to watch") {
+  on_patient_ranks(2, {}, {}, [](Communicator& c, const Patient& patient) {
+    std::vector<float> x{1}, y{1};
+    c.all_reduce(x, sum);
+    const int before = patient.waited();
+    CHECK(before > 0);
+    Request under_way = c.start_barrier();
+    c.all_reduce(x, sum);
+    under_way.wait();
+    CHECK(patient.waited() == before);
+    c.all_reduce(y, sum);
+    CHECK(patient.waited() > before);
+    CHECK(x[0] == 4);
+  });
+  on_patient_ranks(2, {}, test_options(), [](Communicator& c, const Patient& patient) {
+    std::vector<float> x{1};
+    c.all_reduce(x, sum);
+    CHECK(patient.waited() == 0);  // a time limit
+  });
+}
+
+TEST_CASE("a repeated call is run by the algorithm that it asks for") {
+  on_ranks(4, [](Communicator& c) {
+    // Sums that rounding tells apart: recursive doubling adds pairs, a ring one after the other.
+    const float own[] = {1e8f, 1.0f, -1e8f, 1.0f};
+    const auto sum_by = [&](const char* algorithm) {
+      std::vector<float> x(4, own[c.rank()]);
+      c.all_reduce(x, sum, {algorithm, 0});
+      return x;
+    };
+    const auto doubling = sum_by("recursive_doubling"), ring = sum_by("ring");
+    REQUIRE(doubling != ring);
+    for (int i = 0; i < 3; ++i) {
+      CHECK(sum_by("recursive_doubling") == doubling);
+      CHECK(sum_by("ring") == ring);
+      CHECK(sum_by("ring") == ring);
+    }
+  });
+}
