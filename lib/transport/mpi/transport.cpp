@@ -62,7 +62,7 @@ class MpiTransport final : public Transport {
             .concurrent = level == MPI_THREAD_MULTIPLE,
             .cancels = false,  // of sends, MPI promises nothing
             .spins = crowded_ ? 256 : 4096,
-            .waits = !crowded_};
+            .waits = true};
   }
 
   std::span<const int> hosts() const override { return hosts_; }
