@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::int64_t segments[] = {0,        8 << 10,   16 << 10,  32 << 10,
                                      64 << 10, 128 << 10, 512 << 10, 2 << 20};
-// Times of the best at which a candidate is not tried, by estimate; is tried once only; and at
+// Times of the best at which a candidate is not tried, by estimate; is tried briefly only; and at
 // which the candidate that was best for the size before is kept.
 constexpr double hopeless = 20, slow = 1.5, as_good = 1.04;
+constexpr double brief = 0.004;  // seconds
 
 struct Candidate {
   Choice choice;
@@ -49,11 +50,13 @@ class Contest {
     double least = std::numeric_limits<double>::infinity();
     for (Candidate& candidate : candidates_) {
       time(candidate, 1);  // finds its plan
-      candidate.times = {time(candidate, 1)};
+      // Calls that follow each other, as they are measured afterwards: where one can begin before
+      // the last has ended everywhere, a single one tells little.
+      candidate.times = {time(candidate, runs_in(brief, time(candidate, 1)))};
       least = std::min(least, candidate.times[0]);
     }
     std::erase_if(candidates_, [&](const Candidate& c) { return c.times[0] > slow * least; });
-    const int runs = static_cast<int>(std::clamp(options_.seconds / least, 1.0, 1000.0));
+    const int runs = runs_in(options_.seconds, least);
     for (Candidate& candidate : candidates_) candidate.times.clear();
     for (int i = 0; i < options_.repeats; ++i) {
       for (Candidate& candidate : candidates_) candidate.times.push_back(time(candidate, runs));
@@ -71,6 +74,10 @@ class Contest {
   }
 
  private:
+  static int runs_in(double seconds, double one) {
+    return static_cast<int>(std::clamp(seconds / one, 1.0, 1000.0));
+  }
+
   void add_candidates() {
     Problem problem = exercise_.problem.at(world_.rank());
     problem.hosts = communicator_.hosts();

@@ -176,6 +176,54 @@ void large(Results& results, int rank, int size) {
   MPI_Type_free(&gapped);
 }
 
+/// Datatypes of absolute addresses, whose buffer is MPI_BOTTOM.
+void from_the_bottom(Results& results, int rank, int size) {
+  int here[2] = {}, gap = 0, there = 0;
+  const int lengths[] = {2, 1};
+  MPI_Aint addresses[2];
+  MPI_Get_address(here, &addresses[0]);
+  MPI_Get_address(&there, &addresses[1]);
+  MPI_Datatype scattered;
+  MPI_Type_create_hindexed(2, lengths, addresses, MPI_INT, &scattered);
+  MPI_Type_commit(&scattered);
+  const auto set = [&](int of) {
+    here[0] = 10 * of;
+    here[1] = 10 * of + 1;
+    there = 10 * of + 2;
+  };
+  const auto expect = [&](int of, const char* what) {
+    results.expect(here[0], 10 * of, what);
+    results.expect(here[1], 10 * of + 1, what);
+    results.expect(there, 10 * of + 2, what);
+    results.expect(gap, 0, what);
+  };
+  for (const int root : {0, size - 1}) {
+    set(rank);
+    results.succeeds(MPI_Bcast(MPI_BOTTOM, 1, scattered, root, MPI_COMM_WORLD), "Bcast");
+    expect(root, "Bcast at MPI_BOTTOM");
+    set(rank);
+    MPI_Request request;
+    results.succeeds(MPI_Ibcast(MPI_BOTTOM, 1, scattered, root, MPI_COMM_WORLD, &request),
+                     "Ibcast");
+    results.succeeds(MPI_Wait(&request, MPI_STATUS_IGNORE), "Wait");
+    expect(root, "Ibcast at MPI_BOTTOM");
+    std::vector<int> all(3 * static_cast<std::size_t>(size), -1);
+    set(rank);
+    results.succeeds(
+        MPI_Gather(MPI_BOTTOM, 1, scattered, all.data(), 3, MPI_INT, root, MPI_COMM_WORLD),
+        "Gather");
+    for (int i = 0; rank == root && i < 3 * size; ++i)
+      results.expect(all[static_cast<std::size_t>(i)], 10 * (i / 3) + i % 3, "Gather");
+    for (int i = 0; i < 3 * size; ++i) all[static_cast<std::size_t>(i)] = 10 * (i / 3) + i % 3;
+    set(-1);
+    results.succeeds(
+        MPI_Scatter(all.data(), 3, MPI_INT, MPI_BOTTOM, 1, scattered, root, MPI_COMM_WORLD),
+        "Scatter");
+    expect(rank, "Scatter to MPI_BOTTOM");
+  }
+  MPI_Type_free(&scattered);
+}
+
 }  // namespace
 
 void derived_datatypes(Suite& suite) {
@@ -199,6 +247,8 @@ void derived_datatypes(Suite& suite) {
           mover.run(move, one, many, 2, first % size, nullptr);
     });
   suite.run("derived_datatypes/large", [&](Results& results) { large(results, rank, size); });
+  suite.run("derived_datatypes/bottom",
+            [&](Results& results) { from_the_bottom(results, rank, size); });
 }
 
 }  // namespace dropin

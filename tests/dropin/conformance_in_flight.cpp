@@ -1,5 +1,9 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
+#include <string>
 
 #include "conformance.hpp"
 
@@ -55,6 +59,40 @@ void receive(Results& results, int peer) {
   results.succeeds(MPI_Recv(&word, 1, MPI_INT, peer, late_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
                    "Recv");
   results.expect(word, peer, "received");
+}
+
+/// Each rank writes its number at its place, all together, and reads that of the next.
+void exchange_in_file(Results& results, MPI_File file, MPI_Comm other) {
+  const Unprofiled reading_and_writing;
+  int rank, size, word = -1;
+  MPI_Comm_rank(other, &rank);
+  MPI_Comm_size(other, &size);
+  const MPI_Offset own = rank * sizeof(int), next = (rank + 1) % size * sizeof(int);
+  results.succeeds(MPI_File_write_at_all(file, own, &rank, 1, MPI_INT, MPI_STATUS_IGNORE),
+                   "File_write_at_all");
+  results.succeeds(MPI_File_sync(file), "File_sync");
+  MPI_Barrier(other);
+  results.succeeds(MPI_File_read_at_all(file, next, &word, 1, MPI_INT, MPI_STATUS_IGNORE),
+                   "File_read_at_all");
+  results.expect(word, (rank + 1) % size, "read");
+}
+
+MPI_File shared_file;  // of all ranks of the communicator that `wait` and `release` are given
+
+/// A file of all ranks, deleted when it is closed. They must see the same folder.
+MPI_File open_file(Results& results, MPI_Comm other) {
+  const Unprofiled opening;
+  int name = getpid();
+  MPI_Bcast(&name, 1, MPI_INT, 0, other);
+  const char* const folder = std::getenv("TMPDIR");
+  const std::string path =
+      std::string(folder ? folder : "/tmp") + "/baton_in_flight_" + std::to_string(name);
+  MPI_File file;
+  results.succeeds(
+      MPI_File_open(other, path.c_str(), MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                    MPI_INFO_NULL, &file),
+      "File_open");
+  return file;
 }
 
 constexpr Blocked blocked[] = {
@@ -145,6 +183,9 @@ constexpr Blocked blocked[] = {
      [](Results& results, int, MPI_Comm other) {
        results.succeeds(MPI_Barrier(other), "Barrier");
      }},
+    {"file",
+     [](Results& results, int, MPI_Comm other) { exchange_in_file(results, shared_file, other); },
+     [](Results& results, int, MPI_Comm other) { exchange_in_file(results, shared_file, other); }},
     {"comm_dup",
      [](Results&, int, MPI_Comm other) {
        const Unprofiled making;
@@ -237,6 +278,8 @@ void in_flight(Suite& suite) {
   const int rank = suite.rank(), size = suite.size();
   MPI_Comm other;
   MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &other);
+  suite.run("in_flight/file_open",
+            [&](Results& results) { shared_file = open_file(results, other); });
   for (const Blocked& how : blocked)
     suite.run(std::string("in_flight/while_in_") + how.name,
               [&](Results& results) { advance_while_blocked(results, how, rank, size, other); });
@@ -248,6 +291,15 @@ void in_flight(Suite& suite) {
     suite.run_beyond_library("in_flight/communicator_freed", all_freed);
   else
     suite.run("in_flight/communicator_freed", all_freed);
+  suite.run("in_flight/file_close", [&](Results& results) {
+    LargeSum sum;
+    sum.start(results, rank);
+    {
+      const Unprofiled closing;
+      results.succeeds(MPI_File_close(&shared_file), "File_close");
+    }
+    sum.finish(results, size);
+  });
   MPI_Comm_free(&other);
 }
 

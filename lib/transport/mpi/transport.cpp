@@ -23,6 +23,14 @@ namespace {
 
 using namespace mpi;
 
+// Whether the library's own waiting leaves the core to others where ranks share it, as Open MPI's
+// does (mpi_yield_when_idle) and MPICH's does not.
+#ifdef OPEN_MPI
+constexpr bool library_yields = true;
+#else
+constexpr bool library_yields = false;
+#endif
+
 class MpiTransport final : public Transport {
  public:
   /// Takes over `communicator`, which must be nobody else's, and finds out who is where.
@@ -62,7 +70,7 @@ class MpiTransport final : public Transport {
             .concurrent = level == MPI_THREAD_MULTIPLE,
             .cancels = false,  // of sends, MPI promises nothing
             .spins = crowded_ ? 256 : 4096,
-            .waits = true};
+            .waits = !crowded_ || library_yields};
   }
 
   std::span<const int> hosts() const override { return hosts_; }
