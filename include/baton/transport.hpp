@@ -19,7 +19,7 @@ struct Capabilities {
   bool concurrent = true;    ///< different communicators may be used by different threads at once
   bool cancels = true;  ///< cancel() ends any message; otherwise one that is under way may go on
   int spins = 256;      ///< tests in a row that are worth their while before idle()
-  bool waits = false;   ///< recv() costs less than irecv() and tests
+  bool waits = false;   ///< recv() and send_recv() cost less than what they stand for
 };
 
 /// State of one message in flight, owned by the caller and used by one transport. Neither it nor
@@ -51,6 +51,18 @@ class Transport {
   /// for ranks that could do nothing else. Returns what was sent, as test() does. Where the
   /// transport has no better way, by irecv(), test() and idle().
   virtual std::size_t recv(int peer, int tag, void* data, std::size_t bytes);
+  /// As isend() of `out` and recv() of `in` at once; waits for both.
+  struct Out {
+    int peer, tag;
+    const void* data;
+    std::size_t bytes;
+  };
+  struct In {
+    int peer, tag;
+    void* data;
+    std::size_t bytes;
+  };
+  virtual std::size_t send_recv(const Out& out, const In& in);
   /// Whether the message is complete; if so it is released, and `bytes` is what was sent, which for
   /// a receive may be less or more than the room given (more: only the room was filled).
   /// Throws Error(transport) if the message failed.

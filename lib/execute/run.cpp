@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::uint32_t largest_window = 32;
 constexpr std::size_t most_own_scratch = 4096;  // bytes
+constexpr std::size_t most_together =
+    2048;  // bytes; while more is under way, the rank had better copy
+constexpr std::uint32_t alone = ~std::uint32_t{0};
 
 std::string describe(const Plan::Item& item) {
   return fmt::format("{} {} B, lane {}", name(item.kind), item.bytes, item.lane);
@@ -70,8 +73,34 @@ void Run::write_script() {
     }
     line.kind = item.kind;
     line.act = from.act;
+    line.with = alone;
     script_.push_back(line);
   }
+  waiting_script_ = script_;
+  for (std::size_t i = 0; i < script_.size(); ++i) {
+    const std::uint8_t send = plan_->script()[i].with;
+    if (send == ScriptLine::none || script_[i].bytes > most_together) continue;
+    const auto is_send = [&](const Line& line) { return line.step == send; };
+    const auto posted = std::find_if(script_.begin(), script_.end(), is_send);
+    if (posted->bytes > most_together) continue;
+    waiting_script_[i].with = static_cast<std::uint32_t>(posted - script_.begin());
+    std::erase_if(waiting_script_, is_send);
+    break;  // there is but one last receive
+  }
+}
+
+void Run::receive(const Line& line) {
+  std::size_t bytes = 0;
+  const Transport::In in{line.peer, tag_ + line.lane, address(line.place), line.bytes};
+  if (line.with == alone) {
+    bytes = transport_->recv(in.peer, in.tag, in.data, in.bytes);
+  } else {
+    const Line& send = script_[line.with];
+    bytes =
+        transport_->send_recv({send.peer, tag_ + send.lane, address(send.place), send.bytes}, in);
+  }
+  if (bytes != line.bytes) [[unlikely]]
+    fail_length(line.step, bytes);
 }
 
 void Run::begin(Transport& transport, const Kernels& kernels, int tag) {
@@ -141,8 +170,10 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
       fail_length(line.step, bytes);
     return true;
   };
-  const Line* line = script_.data();
-  const Line* const end = line + script_.size();
+  const std::vector<Line>& script = may_wait ? waiting_script_ : script_;
+  const Line* line = script.data();
+  const Line* const end = line + script.size();
+  const auto progress = [&] { return progress_at({script.data(), line}); };
   bool near = true, posted = false;  // whether a receive that is awaited has been posted
   try {
     for (; line != end; ++line) {
@@ -160,10 +191,7 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
           continue;
         case ScriptLine::Act::receive:
           if (may_wait) {
-            const std::size_t bytes =
-                transport.recv(line->peer, tag + line->lane, address(line->place), line->bytes);
-            if (bytes != line->bytes) [[unlikely]]
-              fail_length(line->step, bytes);
+            receive(*line);
             continue;
           }
           send_off(*line);
@@ -176,26 +204,27 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
       posted = false;
     }
   } catch (...) {
-    const Progress progress = progress_at(line);
-    note_flights(progress.posted & ~progress.complete & ~(std::uint64_t{1} << line->step));
+    const auto [sent, complete] = progress();
+    note_flights(sent & ~complete & ~(std::uint64_t{1} << line->step));
     throw;
   }
   if (near) {
     completed_ = plan_->items().size();
     return true;
   }
-  Progress progress = progress_at(line);
-  if (posted) progress.posted |= std::uint64_t{1} << line->step;
-  return leave_script(progress);
+  Progress so_far = progress();
+  if (posted) so_far.posted |= std::uint64_t{1} << line->step;
+  return leave_script(so_far);
 }
 
-Run::Progress Run::progress_at(const Line* line) const {
+Run::Progress Run::progress_at(std::span<const Line> before) const {
   Progress progress;
-  for (const Line* before = script_.data(); before != line; ++before) {
-    const std::uint64_t step = std::uint64_t{1} << before->step;
-    const bool receives = before->act == ScriptLine::Act::receive;
-    if (before->act == ScriptLine::Act::post || receives) progress.posted |= step;
-    if (before->act != ScriptLine::Act::post) progress.complete |= step;
+  for (const Line& line : before) {
+    std::uint64_t steps = std::uint64_t{1} << line.step;
+    const bool receives = line.act == ScriptLine::Act::receive;
+    if (receives && line.with != alone) steps |= std::uint64_t{1} << script_[line.with].step;
+    if (line.act == ScriptLine::Act::post || receives) progress.posted |= steps;
+    if (line.act != ScriptLine::Act::post) progress.complete |= steps;
   }
   return progress;
 }

@@ -77,7 +77,8 @@ class Run {
     std::uint32_t flight;
     int peer, lane;
     Place place;
-    std::size_t bytes;              // of a message, or of what is one block
+    std::size_t bytes;   // of a message, or of what is one block
+    std::uint32_t with;  // of a receive: the line in script_ of the send that goes with it
     std::span<const Piece> pieces;  // of what is no message
   };
   /// Steps, as bits.
@@ -95,10 +96,12 @@ class Run {
   void post_ready(std::uint32_t stream);
   Line message_line(std::uint32_t step, std::uint32_t flight) const;
   void write_script();
+  /// Receives a line's message, waiting for it, and sends the one that goes with it.
+  void receive(const Line& line);
   /// Posts a line's message.
   void send_off(const Line& line);
-  /// How far a run has come by its script.
-  Progress progress_at(const Line* line) const;
+  /// How far a run has come by this script.
+  Progress progress_at(std::span<const Line> before) const;
   /// Takes up the order of arrival where the script was left. Whether all steps are complete.
   bool leave_script(const Progress& progress);
   /// Makes these steps' flights the active ones.
@@ -117,7 +120,8 @@ class Run {
 
   std::shared_ptr<const Plan> plan_;
   std::uint32_t window_;
-  std::vector<Line> script_;  // empty where there is none, or no room for its messages
+  std::vector<Line> script_;          // empty where there is none, or no room for its messages
+  std::vector<Line> waiting_script_;  // the same for ranks that may wait in the transport
   Transport* transport_ = nullptr;
   Kernels kernels_;
   int tag_ = 0;

@@ -53,6 +53,19 @@ class Writer {
     return true;
   }
 
+  /// The send posted last before this receive, the last message of all, or none.
+  std::uint8_t company_of(std::uint32_t i) const {
+    for (std::uint32_t j = 0; j < count(); ++j) {
+      if (step(j).message() && !posted_[j]) return ScriptLine::none;
+    }
+    for (auto line = script_.rbegin(); line != script_.rend(); ++line) {
+      if (line->act != ScriptLine::Act::post || step(line->step).kind != StepKind::send) continue;
+      const bool alone = (complete_ & bit(line->step)) == 0 && !needs(i, line->step);
+      return alone ? line->step : ScriptLine::none;
+    }
+    return ScriptLine::none;
+  }
+
   void add(ScriptLine::Act act, std::uint32_t i) {
     script_.push_back({act, static_cast<std::uint8_t>(i), turn_[i]});
   }
@@ -65,6 +78,7 @@ class Writer {
       }
       post_what_can_be(StepKind::send);
       post(i, ScriptLine::Act::receive);
+      script_.back().with = company_of(i);
       complete_ |= bit(i);
     } else if (step(i).message()) {
       post(i);

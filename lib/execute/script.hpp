@@ -11,9 +11,12 @@ namespace baton {
 struct ScriptLine {
   /// `receive` posts a receive and awaits it: while it is awaited the rank can do nothing else.
   enum class Act : std::uint8_t { post, await, receive, local };
+  static constexpr std::uint8_t none = 0xff;
   Act act;
   std::uint8_t step;
-  std::uint8_t turn;  ///< of a message: how many of its stream came before it
+  std::uint8_t turn;         ///< of a message: how many of its stream came before it
+  std::uint8_t with = none;  ///< of a receive: the send that may as well be posted and awaited with
+                             ///< it, since neither lets any other message go
 };
 
 /// The steps of a schedule in an order in which each may be carried out when it is met, with all

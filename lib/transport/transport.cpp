@@ -1,13 +1,27 @@
 #include "baton/transport.hpp"
 
 namespace baton {
+namespace {
+
+constexpr std::chrono::microseconds nap{200};
+
+}  // namespace
 
 std::size_t Transport::recv(int peer, int tag, void* data, std::size_t bytes) {
   Message message;
   irecv(peer, tag, data, bytes, message);
   std::size_t sent = 0;
-  while (!test(message, sent)) idle(std::chrono::microseconds(200));
+  while (!test(message, sent)) idle(nap);
   return sent;
+}
+
+std::size_t Transport::send_recv(const Out& out, const In& in) {
+  Message sending;
+  isend(out.peer, out.tag, out.data, out.bytes, sending);
+  const std::size_t received = recv(in.peer, in.tag, in.data, in.bytes);
+  std::size_t sent = 0;
+  while (!test(sending, sent)) idle(nap);
+  return received;
 }
 
 }  // namespace baton

@@ -34,7 +34,7 @@ class Puppet final : public Transport {
     if (posted.size() == refused) throw Error(ErrorCode::transport, "refused");
     posted.push_back(
         {true, peer, tag, static_cast<std::byte*>(const_cast<void*>(data)), bytes, &message});
-    if (near) complete(posted.size() - 1, bytes - lost);
+    if (near || peer == near_peer) complete(posted.size() - 1, bytes - lost);
   }
   void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
     posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, &message});
@@ -44,6 +44,10 @@ class Puppet final : public Transport {
     posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, nullptr});
     waited += std::to_string(posted.size() - 1) + " ";
     return bytes - lost;
+  }
+  std::size_t send_recv(const Out& out, const In& in) override {
+    ++together;
+    return Transport::send_recv(out, in);
   }
   bool test(Message& message, std::size_t& bytes) override {
     ++tests;
@@ -62,10 +66,12 @@ class Puppet final : public Transport {
   std::unique_ptr<Transport> split(int, int) override { return nullptr; }
 
   bool near = false;     ///< every message is complete when it is posted
+  int near_peer = -1;    ///< those to this one are
   std::size_t lost = 0;  ///< bytes of it that are missing
   std::size_t refused = std::numeric_limits<std::size_t>::max();  ///< the send that is
   int tests = 0;
   std::string waited;  ///< which of `posted` came by recv()
+  int together = 0;    ///< calls of send_recv()
 
   void complete(std::size_t i) { complete(i, posted[i].bytes); }
   void complete(std::size_t i, std::size_t found) {
@@ -360,6 +366,29 @@ TEST_CASE("a script waits in the transport for a receive that nothing can be don
   polled.transport.complete(1);
   CHECK(!polled.run->drive());
   CHECK(polled.transport.fresh() == Texts{"send 1 of 4", "recv 1 of 4", "send 2 of 4"});
+}
+
+TEST_CASE("a small send goes with the last receive, a large one before it") {
+  const std::string both = "send 1 input[0:4]\ncopy output[8:4] = input[8:4]\nrecv 1 output[0:4]";
+  Stage s(both, 4);
+  s.transport.near = true;
+  CHECK(s.start_scripted(1, true));
+  CHECK(s.transport.together == 1);
+  CHECK(s.run->done());
+  CHECK(s.transport.fresh() == Texts{"send 1 of 4", "recv 1 of 4"});
+  Stage polled(both, 4);
+  polled.transport.near = true;
+  CHECK(polled.start_scripted(2));
+  CHECK(polled.transport.together == 0);
+  CHECK(polled.transport.waited.empty());
+  // A send behind it is still to be awaited.
+  Stage left("send 2 input[0:4]\nsend 1 input[4:4]\nrecv 1 output[0:4]", 4);
+  left.transport.near_peer = 1;
+  CHECK(!left.start_scripted(1, true));
+  CHECK(left.transport.together == 1);
+  CHECK(left.run->waiting() == "waits for rank 2 (step 0: send 4 B, lane 0)");
+  left.transport.complete(0);
+  CHECK(left.run->drive());
 }
 
 TEST_CASE("a receive that a script waited for and that is short fails the run") {

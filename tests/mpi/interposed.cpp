@@ -111,3 +111,12 @@ extern "C" int MPI_Isend(IN, int peer, int tag, ONTO, MPI_Request* r) {
   return next<int (*)(IN, int, int, MPI_Comm, MPI_Request*)>("MPI_Isend")(in, n, t, peer, tag, c,
                                                                           r);
 }
+
+extern "C" int MPI_Sendrecv(const void* in, int n, MPI_Datatype t, int to, int tag, void* out,
+                            int m, MPI_Datatype u, int from, int its_tag, ONTO,
+                            MPI_Status* status) {
+  ++sends;
+  return next<int (*)(const void*, int, MPI_Datatype, int, int, void*, int, MPI_Datatype, int, int,
+                      MPI_Comm, MPI_Status*)>("MPI_Sendrecv")(in, n, t, to, tag, out, m, u, from,
+                                                              its_tag, c, status);
+}

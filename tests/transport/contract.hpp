@@ -174,6 +174,19 @@ inline void waits(Transport& t, bool exact) {
   }
 }
 
+/// send_recv() is isend() and recv() at once: ranks that wait for each other's messages get them.
+inline void exchanges(Transport& t) {
+  if (t.size() < 2) return;
+  const int next = (t.rank() + 1) % t.size(), last = (t.rank() + t.size() - 1) % t.size();
+  for (const std::size_t length : {0u, 8u, 5000u, 1u << 20}) {
+    const auto seed = [&](int rank) { return length + static_cast<unsigned>(rank) + 1; };
+    const Bytes out = pattern(length, seed(t.rank()));
+    Bytes in(length);
+    CHECK(t.send_recv({next, 12, out.data(), length}, {last, 12, in.data(), length}) == length);
+    CHECK(in == pattern(length, seed(last)));
+  }
+}
+
 /// A message shorter or longer than the room is reported by `bytes`. `exact`: a longer one by its
 /// very length, and the room is filled but nothing beyond it.
 inline void lengths(Transport& t, bool exact) {
@@ -414,6 +427,7 @@ inline void everything(Transport& t, bool exact_lengths) {
   early_and_late(t);
   lengths(t, exact_lengths);
   waits(t, exact_lengths);
+  exchanges(t);
   cancelled_receive(t);
   cancelled_send(t, 1 << 20);
   meet(t);

@@ -112,6 +112,18 @@ class MpiTransport final : public Transport {
     return failed(code, "MPI_Recv", none, status);
   }
 
+  std::size_t send_recv(const Out& out, const In& in) override {
+    if (out.bytes > most_bytes || in.bytes > most_bytes) return Transport::send_recv(out, in);
+    MPI_Status status;
+    const int code =
+        MPI_Sendrecv(out.data, static_cast<int>(out.bytes), MPI_BYTE, out.peer, out.tag, in.data,
+                     static_cast<int>(in.bytes), MPI_BYTE, in.peer, in.tag, communicator_, &status);
+    if (code == MPI_SUCCESS) [[likely]]
+      return length(status);
+    Pending none{MPI_REQUEST_NULL, in.peer, true, in.bytes};
+    return failed(code, "MPI_Sendrecv", none, status);
+  }
+
   bool test(Message& message, std::size_t& bytes) override {
     Pending& pending = pending_in(message);
     int complete = 0;
