@@ -11,26 +11,20 @@ Call list_call(Collective collective, std::span<const Data> tensors) {
   return call;
 }
 
-SimpleCall simple(Collective collective, const ConstData& in, const Data& out, const Op& op = {},
-                  int root = 0) {
-  return {collective, in.type, out.type, op.kind, root, in.count, out.count};
-}
-
 }  // namespace
 
 template <class MakeCall>
 void Communicator::State::run_simple(const SimpleCall& simple, const void* input, void* output,
-                                     const Op& op, const Choice& choice, const MakeCall& make) {
+                                     const Choice& choice, const MakeCall& make) {
   const InUse in_use(*busy);
   free_next_tag();
   RepeatedCalls::Entry& entry = repeated.at(simple);
   auto* in = static_cast<std::byte*>(const_cast<void*>(input));
   auto* out = static_cast<std::byte*>(output);
-  const bool plain = op.kind != OpKind::user && !options.check && broken.empty();
-  if (plain && entry.run && entry.is(simple, choice) && entry.fits(in, out)) [[likely]] {
+  if (entry.run && entry.is(simple, choice) && entry.fits(in, out)) [[likely]] {
     run_again(entry, in, out);
   } else {
-    run_anew(entry, simple, in, out, choice, plain, make);
+    run_anew(entry, simple, in, out, choice, make);
   }
 }
 
@@ -38,17 +32,17 @@ template <class MakeCall>
 [[gnu::noinline]] void Communicator::State::run_anew(RepeatedCalls::Entry& entry,
                                                      const SimpleCall& simple, std::byte* in,
                                                      std::byte* out, const Choice& choice,
-                                                     bool plain, const MakeCall& make) {
-  if (plain && entry.is(simple, choice) && entry.fits(in, out)) {
+                                                     const MakeCall& make) {
+  if (entry.is(simple, choice) && entry.fits(in, out)) {
     entry.run = entry.plan->take_small(options.window);
     if (entry.run) return run_again(entry, in, out);
     std::byte* const bases[] = {in, out};
     blocking.execution() = execute(*entry.plan, entry.kernels, bases);
     const int tag = next_tag();
-    blocking.begin(name(simple.collective).data(), sequence, tag);
+    blocking.begin(name(simple.collective()).data(), sequence, tag);
   } else {
     prepare(blocking, make(), choice);
-    if (plain) {
+    if (!simple.of_user() && !options.check) {
       if (entry.run) entry.plan->give(std::move(entry.run));
       const Execution& execution = blocking.execution();
       const std::size_t bytes = arguments.element_bytes;
@@ -66,15 +60,15 @@ template <class MakeCall>
 }
 
 void Communicator::broadcast(Data data, int root, const Choice& choice) {
-  state_->run_simple(simple(Collective::broadcast, {}, data, {}, root), nullptr, data.data, {},
-                     choice, [&] { return calls::broadcast(data, root); });
+  state_->run_simple(SimpleCall(Collective::broadcast, {}, data, OpKind::sum, root), nullptr,
+                     data.data, choice, [&] { return calls::broadcast(data, root); });
 }
 void Communicator::reduce(ConstData input, Data output, Op op, int root, const Choice& choice) {
   state_->run(calls::reduce(input, output, op, root), choice);
 }
 void Communicator::all_reduce(ConstData input, Data output, Op op, const Choice& choice) {
-  state_->run_simple(simple(Collective::all_reduce, input, output, op), input.data, output.data, op,
-                     choice, [&] { return calls::all_reduce(input, output, op); });
+  state_->run_simple(SimpleCall(Collective::all_reduce, input, output, op.kind), input.data,
+                     output.data, choice, [&] { return calls::all_reduce(input, output, op); });
 }
 void Communicator::gather(ConstData input, Data output, int root, const Choice& choice) {
   state_->run(calls::gather(input, output, root), choice);
@@ -95,7 +89,7 @@ void Communicator::scatter_v(ConstData input, Data output, std::span<const std::
   state_->run(call, choice);
 }
 void Communicator::all_gather(ConstData input, Data output, const Choice& choice) {
-  state_->run_simple(simple(Collective::all_gather, input, output), input.data, output.data, {},
+  state_->run_simple(SimpleCall(Collective::all_gather, input, output), input.data, output.data,
                      choice, [&] { return calls::all_gather(input, output); });
 }
 void Communicator::all_gather(const ConstTensor& input, const Tensor& output, int dim,
@@ -110,8 +104,8 @@ void Communicator::all_gather_v(ConstData input, Data output, std::span<const st
   state_->run(call, choice);
 }
 void Communicator::reduce_scatter(ConstData input, Data output, Op op, const Choice& choice) {
-  state_->run_simple(simple(Collective::reduce_scatter, input, output, op), input.data, output.data,
-                     op, choice, [&] { return calls::reduce_scatter(input, output, op); });
+  state_->run_simple(SimpleCall(Collective::reduce_scatter, input, output, op.kind), input.data,
+                     output.data, choice, [&] { return calls::reduce_scatter(input, output, op); });
 }
 void Communicator::reduce_scatter_v(ConstData input, Data output,
                                     std::span<const std::int64_t> counts, Op op,
@@ -121,7 +115,7 @@ void Communicator::reduce_scatter_v(ConstData input, Data output,
   state_->run(call, choice);
 }
 void Communicator::all_to_all(ConstData input, Data output, const Choice& choice) {
-  state_->run_simple(simple(Collective::all_to_all, input, output), input.data, output.data, {},
+  state_->run_simple(SimpleCall(Collective::all_to_all, input, output), input.data, output.data,
                      choice, [&] { return calls::all_to_all(input, output); });
 }
 void Communicator::all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim,
@@ -146,7 +140,7 @@ void Communicator::exscan(ConstData input, Data output, Op op, const Choice& cho
   state_->run(calls::exscan(input, output, op), choice);
 }
 void Communicator::barrier(const Choice& choice) {
-  state_->run_simple(simple(Collective::barrier, {}, {}), &state_->arguments.token, nullptr, {},
+  state_->run_simple(SimpleCall(Collective::barrier, {}, {}), &state_->arguments.token, nullptr,
                      choice, [] { return calls::barrier(); });
 }
 

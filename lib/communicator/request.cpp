@@ -48,7 +48,7 @@ void Request::Release::operator()(Operation* operation) const {
   if (!operation->finished()) {
     try {
       if (std::uncaught_exceptions() > 0 || !state->broken.empty()) {
-        state->broken = "a request was destroyed before it was complete";
+        state->break_off("a request was destroyed before it was complete");
         operation->abandon();
       } else {
         const InUse in_use(*state->busy);

@@ -162,12 +162,12 @@ void Communicator::State::run_again(RepeatedCalls::Entry& entry, std::byte* inpu
     }
   } catch (...) {
     blocking.adopt({entry.plan, std::move(entry.run), entry.kernels},
-                   name(entry.call.collective).data(), sequence, tag);
+                   name(entry.call.collective()).data(), sequence, tag);
     fail(blocking);
   }
   // This takes longer: wait for it as for any other.
   blocking.adopt({entry.plan, std::move(entry.run), entry.kernels},
-                 name(entry.call.collective).data(), sequence, tag);
+                 name(entry.call.collective()).data(), sequence, tag);
   wait(blocking);
 }
 
@@ -315,7 +315,7 @@ void Communicator::State::finish_oldest() {
           operation->fail_timeout();
         } catch (const Error& error) {
           const Error named = operation->named(error);
-          broken = named.what();
+          break_off(named.what());
           throw named;
         }
       }
@@ -358,12 +358,12 @@ void Communicator::State::fail(Operation& operation) {
   } catch (const Error& error) {
     const Error named = operation.named(error);
     if (error.code != ErrorCode::mismatch && error.code != ErrorCode::invalid_argument) {
-      broken = named.what();
+      break_off(named.what());
     }
     operation.abandon();
     throw named;
   } catch (...) {
-    broken = "an operation was interrupted by an exception";
+    break_off("an operation was interrupted by an exception");
     operation.abandon();
     throw;
   }

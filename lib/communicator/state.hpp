@@ -52,16 +52,26 @@ struct Execution {
 /// All that tells one simple call (plain buffers, built-in operation) from another, apart from
 /// addresses and the caller's choice.
 struct SimpleCall {
-  Collective collective;
-  Datatype input_type, output_type;
-  OpKind op;
-  int root;
-  std::int64_t input_count, output_count;
+  SimpleCall() = default;
+  SimpleCall(Collective collective, const ConstData& input, const Data& output,
+             OpKind op = OpKind::sum, int root = 0)
+      : what(static_cast<std::uint64_t>(collective) | static_cast<std::uint64_t>(input.type) << 8 |
+             static_cast<std::uint64_t>(output.type) << 16 | static_cast<std::uint64_t>(op) << 24 |
+             static_cast<std::uint64_t>(static_cast<std::uint32_t>(root)) << 32),
+        input_count(input.count),
+        output_count(output.count) {}
+
+  Collective collective() const { return static_cast<Collective>(what & 0xff); }
+  bool of_user() const { return static_cast<OpKind>(what >> 24 & 0xff) == OpKind::user; }
   bool operator==(const SimpleCall&) const = default;
+
+  std::uint64_t what = 0;  // collective, types, operation, root: so that one comparison serves
+  std::int64_t input_count = 0, output_count = 0;
 };
 
 /// Simple calls that were made before, with their plans: a repeated call needs no checks but of its
-/// addresses. Direct-mapped; forgotten when a plan is dropped.
+/// addresses. Direct-mapped; forgotten when a plan is dropped or the communicator breaks. Calls
+/// that are compared among the ranks, or whose operation is the user's, are not kept.
 class RepeatedCalls {
  public:
   struct Entry {
@@ -76,7 +86,8 @@ class RepeatedCalls {
 
     bool is(const SimpleCall& other, const Choice& its_choice) const {
       return plan && call == other && choice.segment == its_choice.segment &&
-             choice.algorithm == its_choice.algorithm;
+             choice.algorithm.size() == its_choice.algorithm.size() &&
+             (choice.algorithm.empty() || choice.algorithm == its_choice.algorithm);
     }
     /// Whether these addresses need no more than this entry knows.
     bool fits(const std::byte* input, const std::byte* output) const {
@@ -86,10 +97,9 @@ class RepeatedCalls {
     }
   };
   Entry& at(const SimpleCall& call) {
-    const auto mix =
-        static_cast<std::uint64_t>(call.input_count + call.output_count) * 0x9e3779b97f4a7c15ull +
-        static_cast<std::uint64_t>(call.collective) * 0xff51afd7ed558ccdull +
-        static_cast<std::uint64_t>(call.op);
+    const auto mix = (call.what + 31 * static_cast<std::uint64_t>(call.input_count) +
+                      static_cast<std::uint64_t>(call.output_count)) *
+                     0x9e3779b97f4a7c15ull;
     return entries_[mix >> 59];
   }
   void forget() {
@@ -240,6 +250,11 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   /// handler.
   [[noreturn]] void fail(Operation& operation);
   void require_usable() const;
+  /// Makes further calls impossible.
+  void break_off(std::string why) {
+    broken = std::move(why);
+    repeated.forget();
+  }
 
   /// The problem of the call being made.
   Problem problem() const;
@@ -252,12 +267,12 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   /// it. Runs a call that was made before, on the run that its entry has at hand.
   void run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byte* output);
   template <class MakeCall>
-  void run_simple(const SimpleCall& simple, const void* input, void* output, const Op& op,
-                  const Choice& choice, const MakeCall& make);
+  void run_simple(const SimpleCall& simple, const void* input, void* output, const Choice& choice,
+                  const MakeCall& make);
   /// The same for a call that has no run at hand.
   template <class MakeCall>
   void run_anew(RepeatedCalls::Entry& entry, const SimpleCall& simple, std::byte* in,
-                std::byte* out, const Choice& choice, bool plain, const MakeCall& make);
+                std::byte* out, const Choice& choice, const MakeCall& make);
   void give_back(Execution& execution) noexcept;
   /// As give_back(), for a run whose messages were abandoned. Where the transport cannot cancel,
   /// one may still arrive: then the run and its scratch are kept for good.

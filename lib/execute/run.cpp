@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::uint32_t largest_window = 32;
 constexpr std::size_t most_own_scratch = 4096;  // bytes
-constexpr std::size_t most_together =
-    2048;  // bytes; while more is under way, the rank had better copy
+constexpr std::size_t most_together = 4096;  // bytes; with more under way, the rank had better copy
 constexpr std::uint32_t alone = ~std::uint32_t{0};
 
 std::string describe(const Plan::Item& item) {
