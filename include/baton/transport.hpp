@@ -19,7 +19,7 @@ struct Capabilities {
   bool concurrent = true;    ///< different communicators may be used by different threads at once
   bool cancels = true;  ///< cancel() ends any message; otherwise one that is under way may go on
   int spins = 256;      ///< tests in a row that are worth their while before idle()
-  bool waits = false;   ///< recv() and send_recv() cost less than what they stand for
+  bool waits = false;   ///< send(), recv() and send_recv() cost less than what they stand for
 };
 
 /// State of one message in flight, owned by the caller and used by one transport. Neither it nor
@@ -51,6 +51,8 @@ class Transport {
   /// for ranks that could do nothing else. Returns what was sent, as test() does. Where the
   /// transport has no better way, by irecv(), test() and idle().
   virtual std::size_t recv(int peer, int tag, void* data, std::size_t bytes);
+  /// As isend(), and waits for its end, likewise.
+  virtual void send(int peer, int tag, const void* data, std::size_t bytes);
   /// As isend() of `out` and recv() of `in` at once; waits for both.
   struct Out {
     int peer, tag;

@@ -75,16 +75,35 @@ void Run::write_script() {
     line.with = alone;
     script_.push_back(line);
   }
+  write_waiting_script();
+}
+
+void Run::write_waiting_script() {
   waiting_script_ = script_;
+  const auto drop = [&](std::uint32_t step) {
+    std::erase_if(waiting_script_, [&](const Line& line) { return line.step == step; });
+  };
+  // The last receive takes a small send with it.
   for (std::size_t i = 0; i < script_.size(); ++i) {
     const std::uint8_t send = plan_->script()[i].with;
     if (send == ScriptLine::none || script_[i].bytes > most_together) continue;
-    const auto is_send = [&](const Line& line) { return line.step == send; };
-    const auto posted = std::find_if(script_.begin(), script_.end(), is_send);
+    const auto posted = std::find_if(script_.begin(), script_.end(),
+                                     [&](const Line& line) { return line.step == send; });
     if (posted->bytes > most_together) continue;
     waiting_script_[i].with = static_cast<std::uint32_t>(posted - script_.begin());
-    std::erase_if(waiting_script_, is_send);
-    break;  // there is but one last receive
+    return drop(send);  // there is but one last receive
+  }
+  // Or the last message is a small send that only sends are under way with.
+  for (auto line = waiting_script_.rbegin(); line != waiting_script_.rend(); ++line) {
+    if (line->act == ScriptLine::Act::local) continue;
+    if (line->act == ScriptLine::Act::await && line->sends) continue;
+    if (line->act != ScriptLine::Act::post || !line->sends || line->bytes > most_together) return;
+    const std::uint32_t step = line->step;
+    line->act = ScriptLine::Act::send;
+    std::erase_if(waiting_script_, [&](const Line& other) {
+      return other.step == step && other.act == ScriptLine::Act::await;
+    });
+    return;
   }
 }
 
@@ -188,6 +207,9 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
             run_local(line->kind, line->pieces);
           }
           continue;
+        case ScriptLine::Act::send:
+          transport.send(line->peer, tag + line->lane, address(line->place), line->bytes);
+          continue;
         case ScriptLine::Act::receive:
           if (may_wait) {
             receive(*line);
@@ -222,7 +244,8 @@ Run::Progress Run::progress_at(std::span<const Line> before) const {
     std::uint64_t steps = std::uint64_t{1} << line.step;
     const bool receives = line.act == ScriptLine::Act::receive;
     if (receives && line.with != alone) steps |= std::uint64_t{1} << script_[line.with].step;
-    if (line.act == ScriptLine::Act::post || receives) progress.posted |= steps;
+    const bool sends = line.act == ScriptLine::Act::send;
+    if (line.act == ScriptLine::Act::post || receives || sends) progress.posted |= steps;
     if (line.act != ScriptLine::Act::post) progress.complete |= steps;
   }
   return progress;

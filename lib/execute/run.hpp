@@ -96,6 +96,7 @@ class Run {
   void post_ready(std::uint32_t stream);
   Line message_line(std::uint32_t step, std::uint32_t flight) const;
   void write_script();
+  void write_waiting_script();
   /// Receives a line's message, waiting for it, and sends the one that goes with it.
   void receive(const Line& line);
   /// Posts a line's message.

@@ -10,7 +10,8 @@ namespace baton {
 /// One thing to do, on the way of a small schedule from its start to its end.
 struct ScriptLine {
   /// `receive` posts a receive and awaits it: while it is awaited the rank can do nothing else.
-  enum class Act : std::uint8_t { post, await, receive, local };
+  /// `send` posts a send and awaits it: nothing is left but locals and sends under way.
+  enum class Act : std::uint8_t { post, await, receive, send, local };
   static constexpr std::uint8_t none = 0xff;
   Act act;
   std::uint8_t step;

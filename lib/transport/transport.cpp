@@ -7,6 +7,13 @@ constexpr std::chrono::microseconds nap{200};
 
 }  // namespace
 
+void Transport::send(int peer, int tag, const void* data, std::size_t bytes) {
+  Message message;
+  isend(peer, tag, data, bytes, message);
+  std::size_t sent = 0;
+  while (!test(message, sent)) idle(nap);
+}
+
 std::size_t Transport::recv(int peer, int tag, void* data, std::size_t bytes) {
   Message message;
   irecv(peer, tag, data, bytes, message);

@@ -45,6 +45,10 @@ class Puppet final : public Transport {
     waited += std::to_string(posted.size() - 1) + " ";
     return bytes - lost;
   }
+  void send(int peer, int tag, const void* data, std::size_t bytes) override {
+    ++sent_waiting;
+    Transport::send(peer, tag, data, bytes);
+  }
   std::size_t send_recv(const Out& out, const In& in) override {
     ++together;
     return Transport::send_recv(out, in);
@@ -70,8 +74,9 @@ class Puppet final : public Transport {
   std::size_t lost = 0;  ///< bytes of it that are missing
   std::size_t refused = std::numeric_limits<std::size_t>::max();  ///< the send that is
   int tests = 0;
-  std::string waited;  ///< which of `posted` came by recv()
-  int together = 0;    ///< calls of send_recv()
+  std::string waited;    ///< which of `posted` came by recv()
+  int together = 0;      ///< calls of send_recv()
+  int sent_waiting = 0;  ///< calls of send()
 
   void complete(std::size_t i) { complete(i, posted[i].bytes); }
   void complete(std::size_t i, std::size_t found) {
@@ -353,11 +358,12 @@ TEST_CASE("a script waits in the transport for a receive that nothing can be don
   CHECK(s.start_scripted(1, true));
   CHECK(s.transport.fresh() == Texts{"send 1 of 4", "recv 1 of 4", "send 2 of 4"});
   CHECK(s.transport.waited == "1 ");
+  CHECK(s.transport.sent_waiting == 1);
   CHECK(s.transport.tests == 2);
   Stage left(exchange, 4);
+  left.transport.near_peer = 2;
   CHECK(!left.start_scripted(1, true));  // over its first send
   left.transport.complete(0);
-  left.transport.complete(2);
   CHECK(left.run->drive());
   CHECK(left.transport.posted.size() == 3);
   Stage polled(exchange, 4);
@@ -389,6 +395,26 @@ TEST_CASE("a small send goes with the last receive, a large one before it") {
   CHECK(left.run->waiting() == "waits for rank 2 (step 0: send 4 B, lane 0)");
   left.transport.complete(0);
   CHECK(left.run->drive());
+}
+
+TEST_CASE("a small send that is the last message is waited for in the transport") {
+  Stage s("send 2 input[0:4]\nsend 1 input[4:4]\ncopy output[8:4] = input[8:4]", 4);
+  s.transport.near_peer = 1;
+  CHECK(!s.start_scripted(1, true));  // over its first send
+  CHECK(s.transport.sent_waiting == 1);
+  CHECK(s.run->waiting() == "waits for rank 2 (step 0: send 4 B, lane 0)");
+  s.transport.complete(0);
+  CHECK(s.run->drive());
+  CHECK(s.transport.fresh() == Texts{"send 2 of 4", "send 1 of 4"});
+  // Not while a receive is under way, whose data others may wait for; nor if the rank may not wait.
+  Stage busy("recv 2 output[0:4]\nrecv 1 output[4:4]\nsend 1 input[4:4]", 4);
+  busy.transport.near = true;
+  CHECK(busy.start_scripted(9, true));
+  CHECK(busy.transport.sent_waiting == 0);
+  Stage polled("send 1 input[4:4]", 4);
+  polled.transport.near = true;
+  CHECK(polled.start_scripted(9));
+  CHECK(polled.transport.sent_waiting == 0);
 }
 
 TEST_CASE("a receive that a script waited for and that is short fails the run") {

@@ -17,7 +17,7 @@ std::string script(const std::string& steps) {
             steps + "\nrank 1\nrank 2\n")[0];
   std::string text;
   for (const ScriptLine& line : script_of(schedule)) {
-    constexpr const char* acts[] = {"post ", "await ", "receive ", "local "};
+    constexpr const char* acts[] = {"post ", "await ", "receive ", "send ", "local "};
     text +=
         (text.empty() ? "" : ", ") + (acts[static_cast<int>(line.act)] + std::to_string(line.step));
     if (line.with != ScriptLine::none) text += " with " + std::to_string(line.with);

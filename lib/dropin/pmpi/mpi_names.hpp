@@ -17,6 +17,7 @@
 #define MPI_Error_class PMPI_Error_class
 #define MPI_Error_string PMPI_Error_string
 #define MPI_Finalized PMPI_Finalized
+#define MPI_Get_count PMPI_Get_count
 #define MPI_Get_elements_x PMPI_Get_elements_x
 #define MPI_Get_library_version PMPI_Get_library_version
 #define MPI_Group_free PMPI_Group_free
@@ -29,6 +30,7 @@
 #define MPI_Query_thread PMPI_Query_thread
 #define MPI_Recv PMPI_Recv
 #define MPI_Request_free PMPI_Request_free
+#define MPI_Send PMPI_Send
 #define MPI_Sendrecv PMPI_Sendrecv
 #define MPI_Test PMPI_Test
 #define MPI_Type_commit PMPI_Type_commit

@@ -101,6 +101,12 @@ class MpiTransport final : public Transport {
     }
   }
 
+  void send(int peer, int tag, const void* data, std::size_t bytes) override {
+    if (bytes > most_bytes) return Transport::send(peer, tag, data, bytes);
+    check(MPI_Send(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, communicator_), "MPI_Send",
+          rank_, peer);
+  }
+
   std::size_t recv(int peer, int tag, void* data, std::size_t bytes) override {
     if (bytes > most_bytes) return Transport::recv(peer, tag, data, bytes);
     MPI_Status status;
@@ -213,6 +219,10 @@ class MpiTransport final : public Transport {
   }
 
   static std::size_t length(const MPI_Status& status) {
+    int few = 0;
+    check(MPI_Get_count(&status, MPI_BYTE, &few), "MPI_Get_count");
+    if (few >= 0) [[likely]]
+      return static_cast<std::size_t>(few);
     MPI_Count bytes = 0;
     check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
     return static_cast<std::size_t>(bytes);
