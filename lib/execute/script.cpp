@@ -53,15 +53,17 @@ class Writer {
     return true;
   }
 
-  /// The send posted last before this receive, the last message of all, or none.
+  /// The send that was posted last before this receive, if that is the last message of all and
+  /// nothing was waited for in between; or none.
   std::uint8_t company_of(std::uint32_t i) const {
     for (std::uint32_t j = 0; j < count(); ++j) {
       if (step(j).message() && !posted_[j]) return ScriptLine::none;
     }
     for (auto line = script_.rbegin(); line != script_.rend(); ++line) {
-      if (line->act != ScriptLine::Act::post || step(line->step).kind != StepKind::send) continue;
-      const bool alone = (complete_ & bit(line->step)) == 0 && !needs(i, line->step);
-      return alone ? line->step : ScriptLine::none;
+      if (line->act == ScriptLine::Act::local || line->step == i) continue;
+      const bool sends =
+          line->act == ScriptLine::Act::post && step(line->step).kind == StepKind::send;
+      return sends ? line->step : ScriptLine::none;
     }
     return ScriptLine::none;
   }

@@ -60,4 +60,8 @@ TEST_CASE("the last send goes with the last receive, unless the one needs the ot
   CHECK(script("send 1 input[0:4]\nrecv 2 output[0:4]\nsend 1 output[0:4]") ==
         "post 0, receive 1, post 2, await 0, await 2");
   CHECK(script("recv 2 output[0:4]\ncopy output[4:4] = input[0:4]") == "local 1, receive 0");
+  // The first receive may be the answer to the send, which then cannot wait for the second.
+  CHECK(script("send 1 input[0:4]\nrecv 1 scratch[0:4]\n"
+               "fold output[0:4] = input[0:4] + scratch[0:4]\nrecv 2 scratch[0:4]") ==
+        "post 0, receive 1, local 2, receive 3, await 0");
 }
