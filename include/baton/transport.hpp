@@ -53,7 +53,6 @@ class Transport {
   virtual std::size_t recv(int peer, int tag, void* data, std::size_t bytes);
   /// As isend(), and waits for its end, likewise.
   virtual void send(int peer, int tag, const void* data, std::size_t bytes);
-  /// As isend() of `out` and recv() of `in` at once; waits for both.
   struct Out {
     int peer, tag;
     const void* data;
@@ -64,6 +63,7 @@ class Transport {
     void* data;
     std::size_t bytes;
   };
+  /// As isend() of `out` and recv() of `in` at once; waits for both.
   virtual std::size_t send_recv(const Out& out, const In& in);
   /// Whether the message is complete; if so it is released, and `bytes` is what was sent, which for
   /// a receive may be less or more than the room given (more: only the room was filled).
