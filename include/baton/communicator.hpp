@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "baton/data.hpp"
 #include "baton/options.hpp"
+#include "baton/timeline.hpp"
 #include "baton/transport.hpp"
 
 namespace baton {
@@ -92,8 +95,11 @@ class Communicator {
  public:
   explicit Communicator(std::unique_ptr<Transport> transport,
                         Options options = Options::from_environment());
-  /// With the options of `like`, which is a communicator on every rank. Sends nothing.
-  Communicator(std::unique_ptr<Transport> transport, const Communicator& like);
+  /// With the options of `like`, which is a communicator on every rank. Sends nothing. `members`
+  /// are its ranks as ranks of the communicator that records (start_recording()); empty: this one
+  /// is not recorded.
+  Communicator(std::unique_ptr<Transport> transport, const Communicator& like,
+               std::vector<int> members = {});
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
@@ -210,6 +216,27 @@ class Communicator {
 
   /// Advances all operations under way; for callers that compute meanwhile.
   void progress();
+
+  // --- recording
+  // ------------------------------------------------------------------------------------
+
+  /// From now on the times of every step of every collective are recorded, also on communicators
+  /// that are split from this one while it records; messages of send() and recv() are not. Each
+  /// rank keeps its last `events` events (40 B each) and counts what it had to drop; an event costs
+  /// less than 100 ns. The clocks of ranks that have not the same are compared with rank 0's.
+  /// Collective. With Options::trace it is called when the communicator is made.
+  void start_recording(std::int64_t events = 1 << 18);
+  /// Ends it; clocks are compared again. On rank 0 all that was recorded, elsewhere nothing.
+  /// Collective. Throws Error(timeout) where ranks do not take part, Error(invalid_argument) where
+  /// nothing is being recorded.
+  Timeline stop_recording();
+  /// The same, and rank 0 writes it to a file (see lib/trace/README.md), which read_trace() reads.
+  /// Throws Error(invalid_argument) on all ranks where the file cannot be written. With
+  /// Options::trace, destroying the communicator does this unless it was done before, and is
+  /// collective then; ranks whose peers do not come, because of an error or the end of MPI, write
+  /// their own parts to FILE.RANK.
+  void stop_recording(const std::string& file);
+  bool recording() const;
 
  private:
   friend class Request;

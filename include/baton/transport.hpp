@@ -42,6 +42,8 @@ class Transport {
   /// The host of each rank, the same on all ranks: hosts are numbered in the order of their lowest
   /// ranks. Empty: all ranks share one.
   virtual std::span<const int> hosts() const { return {}; }
+  /// Whether messages can still be sent: false where what it rests on has come to its end.
+  virtual bool alive() const { return true; }
 
   /// Starts to send `bytes` bytes; the buffer is read until test() returns true.
   virtual void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) = 0;

@@ -20,7 +20,7 @@ namespace {
 struct BenchOptions {
   std::vector<std::string> collectives;
   std::string bytes = "8:64M", type = "f32", op = "sum", segment, through = "api";
-  std::string json, judge;  // files
+  std::string json, judge, trace;  // files
   ContestOptions contest;
   int factor = 2, root = 0, sample_ms = 5;
   bool strict = false, progress = false;
@@ -69,6 +69,7 @@ Task task_of(const BenchOptions& options, World& world) {
   Task task;
   task.exercises = exercises_for(options, world.size());
   task.library = Options::from_environment();
+  if (!options.trace.empty()) task.library.trace = options.trace;
   if (options.contest.through != Through::api && drop_in().empty()) {
     refuse(
         "--through: expected a drop-in to be loaded into this process (LD_PRELOAD), found no "
@@ -110,6 +111,7 @@ class Benchmark {
     print(head(session));
     for (const Exercise& exercise : task_.exercises) run_exercise(exercise);
     progress_.reset();
+    stop_recording(communicator_);
     std::int64_t checks = 0, wrong = 0;
     for (const BenchRow& row : rows_) {
       checks += row.checks();
@@ -275,6 +277,7 @@ void add_options(CLI::App& sub, BenchOptions& options) {
   sub.add_option("--root", options.root, "(default 0)")
       ->type_name("R")
       ->check(whole_number(0, INT32_MAX));
+  add_trace_option(sub, options.trace);
   sub.add_option("--json", options.json,
                  "write everything there: all samples, flags, versions, point-to-point times")
       ->type_name("FILE");

@@ -96,6 +96,17 @@ Options library_options(bool check) {
   return library;
 }
 
+void add_trace_option(CLI::App& sub, std::string& file) {
+  sub.add_option("--trace", file,
+                 "record the times of all messages of the library; `baton timeline --from FILE`\n"
+                 "draws them (BATON_TRACE=FILE)")
+      ->type_name("FILE");
+}
+
+void stop_recording(Communicator& communicator) {
+  if (communicator.recording()) communicator.stop_recording(communicator.options().trace);
+}
+
 void add_run_options(CLI::App& sub, RunOptions& options) {
   auto* collective =
       sub.add_option(
@@ -171,6 +182,7 @@ void add_run_options(CLI::App& sub, RunOptions& options) {
          "threads as if on several hosts: 2x4 is 2 hosts of 4 ranks each, 0,1,0,1 the host\n"
          "of each rank")
       ->type_name("HOSTS");
+  add_trace_option(sub, options.trace);
   sub.add_option("--prove", options.prove, "first prove these algorithms for 1 to N ranks")
       ->type_name("N")
       ->check(whole_number(1, 4096));

@@ -13,7 +13,7 @@ namespace baton::cli {
 /// The command line of `baton run`.
 struct RunOptions {
   std::string collective;  ///< empty: all_reduce, or each line's own of a workload
-  std::string bytes = "8:64M", type, op, segment, schedule, hosts;
+  std::string bytes = "8:64M", type, op, segment, schedule, hosts, trace;
   std::vector<std::string> workloads;
   MeasureOptions measure;
   int ranks = 0, root = 0, prove = 0;
@@ -38,6 +38,10 @@ std::int64_t segment_of(const std::string& text);
 /// The library's options: those of the environment, and of the command line. Without a word of the
 /// user, a hang ends after a minute, with a sentence.
 Options library_options(bool check);
+
+/// Option --trace, and the end of what it asks for: collective.
+void add_trace_option(CLI::App& sub, std::string& file);
+void stop_recording(Communicator& communicator);
 
 /// The number of ranks to run with; `launched` is the launcher's, or 0. Throws
 /// Error(invalid_argument) where the two differ.

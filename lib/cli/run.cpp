@@ -55,6 +55,7 @@ class Runner {
       outcome_.wrong += row.wrong;
     }
     progress_.reset();
+    stop_recording(communicator_);
     return std::move(outcome_);
   }
 
@@ -227,7 +228,9 @@ struct Task {
         jobs(jobs_for(options, ranks)),
         library(library_options(options.check)),
         threads(thread_options(options)),
-        table(columns_for(options, jobs, launched > 0)) {}
+        table(columns_for(options, jobs, launched > 0)) {
+    if (!options.trace.empty()) library.trace = options.trace;
+  }
   int ranks;
   std::vector<Job> jobs;
   Options library;

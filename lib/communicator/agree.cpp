@@ -14,6 +14,7 @@ std::string written(const Options& options) {
   for (const Choice& choice : options.choices) {
     text += fmt::format("{}\n{}\n", choice.algorithm, choice.segment);
   }
+  text += fmt::format("{}\n{}\n", options.trace, options.trace_events);
   text += options.table + "\n";
   if (!options.table.empty()) text += table_text(options.table);
   return text;
@@ -62,7 +63,13 @@ std::string Communicator::State::agreed(const std::function<std::string()>& writ
 }
 
 void Communicator::State::agree_options() {
-  const std::string text = agreed([&] { return written(options); });
+  const std::string text = agreed([&] {
+    if (!options.trace.empty()) {
+      options.trace = next_trace_name(options.trace);
+      write_trace(options.trace, {});  // so that what cannot be written is said before
+    }
+    return written(options);
+  });
   std::size_t at = 0;
   const auto line = [&] {
     const std::size_t begin = at, end = text.find('\n', begin);
@@ -74,6 +81,8 @@ void Communicator::State::agree_options() {
     choice.algorithm = line();
     choice.segment = std::stoll(line());
   }
+  options.trace = line();
+  options.trace_events = std::stoll(line());
   options.table = line();
   if (options.table.empty()) return;
   table = std::make_shared<const Table>(parse_table(text.substr(at), options.table, *registry));

@@ -40,6 +40,7 @@ template <class MakeCall>
     blocking.execution() = execute(*entry.plan, entry.kernels, bases);
     const int tag = next_tag();
     blocking.begin(name(simple.collective()).data(), sequence, tag);
+    record(*blocking.execution().run, *entry.plan, entry.call);
   } else {
     prepare(blocking, make(), choice);
     if (!simple.of_user() && !options.check) {

@@ -10,6 +10,7 @@ struct PersistentCall::State {
   CachedPlan* plan = nullptr;
   Kernels kernels;
   std::vector<std::byte*> bases;
+  Datatype type = Datatype::u8;
 
   ~State() {
     if (plan) plan->unpin();
@@ -31,6 +32,8 @@ void PersistentCall::run() {
       communicator.execute(*state_->plan, state_->kernels, state_->bases);
   const int tag = communicator.next_tag();
   communicator.blocking.begin(name(state_->call.collective).data(), communicator.sequence, tag);
+  communicator.record(*communicator.blocking.execution().run, *state_->plan,
+                      state_->call.collective, state_->type, state_->call.op.kind);
   communicator.run_blocking();
 }
 Request PersistentCall::start() { return Communicator(state_->communicator).start(state_->call); }
@@ -39,9 +42,15 @@ Communicator::Communicator(std::unique_ptr<Transport> transport, Options options
     : state_(std::make_shared<State>(std::move(transport), std::move(options),
                                      std::make_shared<Family>())) {
   state_->agree_options();
+  if (!state_->options.trace.empty()) state_->start_recording(state_->options.trace_events);
 }
-Communicator::Communicator(std::unique_ptr<Transport> transport, const Communicator& like)
-    : state_(std::make_shared<State>(std::move(transport), *like.state_)) {}
+Communicator::Communicator(std::unique_ptr<Transport> transport, const Communicator& like,
+                           std::vector<int> members)
+    : state_(std::make_shared<State>(std::move(transport), *like.state_)) {
+  const auto& recording = like.state_->recording;
+  if (!members.empty() && recording && recording->active)
+    state_->join(recording, std::move(members));
+}
 Communicator::Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
@@ -59,7 +68,12 @@ Communicator Communicator::split(int color, int key) {
   state_->require_usable();
   std::unique_ptr<Transport> transport = state_->transport->split(color, key);
   if (!transport) return Communicator(std::shared_ptr<State>());
-  return Communicator(std::make_shared<State>(std::move(transport), *state_));
+  auto made = std::make_shared<State>(std::move(transport), *state_);
+  if (state_->recording && state_->recording->active) {
+    const auto members = made->gathered(static_cast<std::uint64_t>(state_->recording->rank));
+    made->join(state_->recording, {members.begin(), members.end()});
+  }
+  return Communicator(std::move(made));
 }
 
 void Communicator::run(const Call& call) { state_->run(call, call.choice); }
@@ -109,6 +123,7 @@ PersistentCall Communicator::plan(const Call& call) {
   state.call = call;
   state.kernels = state_->kernels(call.collective, call.op, state_->arguments.type);
   state.bases = state_->arguments.bases;
+  state.type = state_->arguments.type;
   state.plan = &state_->cached_plan(call.choice);
   state.plan->pin();
   return persistent;

@@ -94,6 +94,9 @@ std::vector<OptionInfo> option_table() {
       {"BATON_WINDOW", "N", "messages in flight per lane, peer and direction"},
       {"BATON_TABLE", "FILE", "tuning table (baton tune), or the name of a shipped one"},
       {"BATON_PLANS", "N", "plans that are kept for calls to come"},
+      {"BATON_TRACE", "FILE",
+       "record every message's times; baton timeline --from FILE draws them"},
+      {"BATON_TRACE_EVENTS", "N", "events that each rank keeps of a recording, the latest"},
   };
   for (int c = 0; c < collective_count; ++c) {
     const auto collective = static_cast<Collective>(c);
@@ -115,6 +118,8 @@ Options Options::from_environment() {
   with("BATON_WINDOW", [&](auto v, auto t) { options.window = parse_count(v, t, 1); });
   with("BATON_TABLE", [&](auto, auto t) { options.table = t; });
   with("BATON_PLANS", [&](auto v, auto t) { options.plans = parse_count(v, t, 1); });
+  with("BATON_TRACE", [&](auto, auto t) { options.trace = t; });
+  with("BATON_TRACE_EVENTS", [&](auto v, auto t) { options.trace_events = parse_count(v, t, 1); });
   for (int c = 0; c < collective_count; ++c) {
     with(choice_variable(static_cast<Collective>(c)), [&](auto v, auto t) {
       options.choices[static_cast<std::size_t>(c)] = parse_choice(v, t);

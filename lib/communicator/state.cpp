@@ -27,10 +27,11 @@ Communicator::State::State(std::unique_ptr<Transport> made, Options given,
 Communicator::State::State(std::unique_ptr<Transport> made, const State& like)
     : State(std::move(made), like.options, like.family) {
   table = like.table;
+  options.trace.clear();  // it is the one that records which writes
   if (table) section = table->find(scope_of(*transport, hosts.get()));
 }
 
-Communicator::State::~State() = default;
+Communicator::State::~State() { finish_trace(); }
 
 void Communicator::State::require_usable() const {
   if (broken.empty()) return;
@@ -152,6 +153,7 @@ void Communicator::State::run_again(RepeatedCalls::Entry& entry, std::byte* inpu
     const auto bases = entry.run->bases();
     bases[first_tensor_base] = input;
     bases[first_tensor_base + 1] = output;
+    record(*entry.run, *entry.plan, entry.call);
     if (entry.run->scripted()) {
       if (entry.run->start_scripted(*transport, entry.kernels, tag, spins, may_wait())) return;
     } else {
@@ -192,6 +194,8 @@ void Communicator::State::prepare(Operation& operation, const Call& call, const 
   }
   const int tag = next_tag();
   operation.begin(name(call.collective).data(), sequence, tag);
+  if (Execution& execution = operation.execution(); execution.run)
+    record(*execution.run, *execution.plan, call.collective, arguments.type, call.op.kind);
 }
 
 void Communicator::State::prepare_message(Operation& operation, StepKind kind, Data data, int peer,
@@ -298,6 +302,7 @@ void Communicator::State::prepare_schedule(Operation& operation, const Schedule&
   operation.execution() = execute(*uncached, kernels, bases);
   const int tag = next_tag();
   operation.begin(name(header.collective).data(), sequence, tag);
+  record(*operation.execution().run, *uncached, header.collective, type, op.kind);
 }
 
 void Communicator::State::finish_oldest() {

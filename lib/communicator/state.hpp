@@ -14,6 +14,7 @@
 #include "arguments.hpp"
 #include "baton/communicator.hpp"
 #include "baton/error.hpp"
+#include "recording.hpp"
 
 namespace baton {
 
@@ -62,7 +63,9 @@ struct SimpleCall {
         output_count(output.count) {}
 
   Collective collective() const { return static_cast<Collective>(what & 0xff); }
-  bool of_user() const { return static_cast<OpKind>(what >> 24 & 0xff) == OpKind::user; }
+  OpKind op() const { return static_cast<OpKind>(what >> 24 & 0xff); }
+  Datatype type() const { return static_cast<Datatype>(what >> 16 & 0xff); }  ///< of the output
+  bool of_user() const { return op() == OpKind::user; }
   bool operator==(const SimpleCall&) const = default;
 
   std::uint64_t what = 0;  // collective, types, operation, root: so that one comparison serves
@@ -225,6 +228,9 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::vector<std::unique_ptr<Operation>> idle_operations;
   std::vector<Operation*> under_way;     ///< nonblocking collectives, the oldest first
   std::unique_ptr<CachedPlan> uncached;  ///< of the schedule that the caller gave
+  std::shared_ptr<Recording> recording;  ///< null: nothing is recorded
+  std::uint32_t group = 0;               ///< of the recording
+  bool records = false;                  ///< whether start_recording() was called on this one
 
   /// `choice` stands instead of the call's, so that no call copies an algorithm's name.
   void run(const Call& call, const Choice& choice);
@@ -297,6 +303,34 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Execution internal(Collective collective, const char* algorithm, std::int64_t count,
                      std::span<std::byte* const> bases);
   void prepare_check(Operation& operation, const Choice& choice, const Error* local);
+
+  void start_recording(std::int64_t events);
+  /// Takes part in a recording, as the group of these ranks of it.
+  void join(std::shared_ptr<Recording> joined, std::vector<int> members);
+  /// Has the run recorded, if anything is.
+  void record(Run& run, CachedPlan& plan, Collective collective, Datatype type, OpKind op) {
+    if (recording && recording->active) [[unlikely]]
+      run.record(destination(plan, collective, type, op));
+  }
+  void record(Run& run, CachedPlan& plan, const SimpleCall& call) {
+    record(run, plan, call.collective(), call.type(), call.op());
+  }
+  tracing::Destination destination(CachedPlan& plan, Collective collective, Datatype type,
+                                   OpKind op);
+  /// Ends the recording; a trace file's bytes on rank 0.
+  std::string stop_recording();
+  /// Ends the recording that Options::trace asked for.
+  void finish_trace() noexcept;
+  /// Every rank's number, in rank order.
+  std::vector<std::uint64_t> gathered(std::uint64_t own);
+  /// This rank's clock against rank 0's, if it is the first that has it.
+  std::optional<tracing::ClockSample> compare_clocks(const Recording& of);
+  /// Ends this rank's recording: its part of a trace file.
+  std::string own_part(const std::optional<tracing::ClockSample>& after);
+  /// All ranks' parts as a trace file, on rank 0.
+  std::string gathered_parts(const std::string& own);
+  /// How long to wait for others to take part.
+  std::chrono::milliseconds patience() const;
 };
 
 }  // namespace baton

@@ -112,6 +112,7 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
 
   const auto steps = schedule.steps();
   items_.reserve(steps.size());
+  rounds_.reserve(steps.size());
   std::map<std::tuple<int, int, bool>, std::vector<std::uint32_t>> streams;
   std::vector<std::uint32_t> dependent_counts(steps.size(), 0);
   for (std::uint32_t i = 0; i < steps.size(); ++i) {
@@ -132,6 +133,7 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
     }
     for (const std::uint32_t d : schedule.dependencies(i)) ++dependent_counts[d];
     items_.push_back(item);
+    rounds_.push_back(step.round);
   }
 
   // Streams in the order of their first messages, so that posting follows the program.
@@ -160,6 +162,46 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
     }
   }
   script_ = script_of(schedule);
+}
+
+Region Plan::region(const Piece& piece, int operand) const {
+  const auto bytes = static_cast<std::int64_t>(element_bytes_);
+  const Place& place = piece.at[operand];
+  std::int64_t offset = place.offset / bytes;
+  Buffer buffer = place.base == scratch_base ? Buffer::scratch : Buffer::slot;
+  if (place.base >= first_tensor_base) {
+    const std::uint32_t tensor = place.base - first_tensor_base;
+    buffer = tensor < first_output_ ? Buffer::input : Buffer::output;
+    offset += begins_[tensor];
+  }
+  return strided(buffer, offset, piece.block, piece.rows, piece.stride[operand] / bytes);
+}
+
+Schedule Plan::schedule() const {
+  std::vector<Step> steps;
+  std::vector<Region> regions;
+  std::vector<std::vector<std::uint32_t>> waits_for(items_.size());
+  for (std::uint32_t i = 0; i < items_.size(); ++i) {
+    for (const std::uint32_t next : dependents_of(i)) waits_for[next].push_back(i);
+  }
+  Dependencies dependencies;
+  for (std::uint32_t i = 0; i < items_.size(); ++i) {
+    const Item& item = items_[i];
+    Step step;
+    step.kind = item.kind;
+    step.lane = item.lane;
+    step.peer = item.local() ? -1 : item.peer;
+    step.round = rounds_[i];
+    step.first = static_cast<std::uint32_t>(regions.size());
+    for (int k = 0; k < operands(item.kind); ++k) {
+      step.parts[k] = item.piece_count;
+      for (const Piece& piece : pieces_of(item)) regions.push_back(region(piece, k));
+    }
+    steps.push_back(step);
+    dependencies.list.insert(dependencies.list.end(), waits_for[i].begin(), waits_for[i].end());
+    dependencies.end_step();
+  }
+  return Schedule(header_, std::move(steps), std::move(regions), std::move(dependencies));
 }
 
 std::uint32_t Plan::longest_stream() const {

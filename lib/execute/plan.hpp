@@ -60,6 +60,9 @@ class Plan {
        std::span<const std::int64_t> outputs);
 
   const Schedule::Header& header() const { return header_; }
+  /// The schedule as it is run: messages contiguous, regions cut where tensors begin and operands'
+  /// pieces end.
+  Schedule schedule() const;
   std::size_t element_bytes() const { return element_bytes_; }
   std::size_t scratch_bytes() const {
     return static_cast<std::size_t>(header_.scratch) * element_bytes_;
@@ -89,6 +92,7 @@ class Plan {
   std::uint32_t longest_stream() const;
 
  private:
+  Region region(const Piece& piece, int operand) const;
   void append_pieces(const Schedule& schedule, const Step& step,
                      std::span<const std::int64_t> ends);
 
@@ -105,6 +109,7 @@ class Plan {
   std::vector<std::uint32_t> messages_;
   std::vector<std::uint32_t> initial_;
   std::vector<ScriptLine> script_;
+  std::vector<std::int32_t> rounds_;  // of each step, for schedule()
 };
 
 }  // namespace baton

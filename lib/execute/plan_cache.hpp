@@ -68,6 +68,19 @@ class CachedPlan {
   const std::string algorithm;
   const std::int64_t segment;  ///< bytes; 0: not cut
 
+  /// What a recorder knows this plan by, for elements of one type and one operation.
+  struct Recorded {
+    std::weak_ptr<const tracing::Recorder> recorder;
+    Datatype type;
+    OpKind op;
+    std::uint32_t number;
+
+    bool of(const std::shared_ptr<tracing::Recorder>& other) const {
+      return !recorder.owner_before(other) && !other.owner_before(recorder);
+    }
+  };
+  std::vector<Recorded> recorded;
+
  private:
   std::vector<std::unique_ptr<Run>> idle_;
   int taken_ = 0;

@@ -107,8 +107,21 @@ void Run::write_waiting_script() {
   }
 }
 
+void Run::record(tracing::Destination destination) {
+  destination_ = std::move(destination);
+  moments_.assign(plan_->items().size(), {});
+}
+
+void Run::hand_over() noexcept {
+  if (!recorded()) [[likely]]
+    return;
+  destination_.recorder->add_run(destination_.plan, destination_.sequence, moments_);
+  destination_ = {};
+}
+
 void Run::receive(const Line& line) {
   std::size_t bytes = 0;
+  const std::int64_t posted = recorded() ? tracing::now() : 0;
   const Transport::In in{line.peer, tag_ + line.lane, address(line.place), line.bytes};
   if (line.with == alone) {
     bytes = transport_->recv(in.peer, in.tag, in.data, in.bytes);
@@ -119,6 +132,11 @@ void Run::receive(const Line& line) {
   }
   if (bytes != line.bytes) [[unlikely]]
     fail_length(line.step, bytes);
+  if (recorded()) [[unlikely]] {
+    const std::int64_t end = tracing::now();
+    moments_[line.step] = {posted, posted, end};
+    if (line.with != alone) moments_[script_[line.with].step] = {posted, posted, end};
+  }
 }
 
 void Run::begin(Transport& transport, const Kernels& kernels, int tag) {
@@ -166,15 +184,22 @@ bool Run::leave_script(const Progress& progress) {
     for (const std::uint32_t next : plan_->dependents_of(step)) --waits_[next];
   });
   for (std::uint32_t s = 0; s < streams_.size(); ++s) post_ready(s);
+  const std::int64_t ready = recorded() ? tracing::now() : 0;
+  const auto add_local = [&](std::uint32_t step) {
+    local_[local_tail_++] = step;
+    if (recorded()) [[unlikely]]
+      moments_[step].posted = ready;
+  };
   if (complete == 0) {
-    for (const std::uint32_t step : plan_->initial()) local_[local_tail_++] = step;
+    for (const std::uint32_t step : plan_->initial()) add_local(step);
   } else {
     for (std::uint32_t step = 0; step < waits_.size(); ++step) {
       const bool waiting = plan_->items()[step].local() && (complete >> step & 1) == 0;
-      if (waiting && waits_[step] == 0) local_[local_tail_++] = step;
+      if (waiting && waits_[step] == 0) add_local(step);
     }
   }
   drain_local();
+  if (done()) hand_over();
   return done();
 }
 
@@ -186,6 +211,8 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
     if (!transport.test(flights_[line.flight].message, bytes)) return false;
     if (bytes != line.bytes && !line.sends) [[unlikely]]
       fail_length(line.step, bytes);
+    if (recorded()) [[unlikely]]
+      note_end(line.step);
     return true;
   };
   const std::vector<Line>& script = may_wait ? waiting_script_ : script_;
@@ -200,16 +227,25 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
           send_off(*line);
           continue;
         case ScriptLine::Act::local:
-          if (line->kind == StepKind::copy && line->bytes > 0) {
+          if (recorded()) [[unlikely]] {
+            moments_[line->step].posted = tracing::now();
+            run_local(line->step, line->kind, line->pieces);
+          } else if (line->kind == StepKind::copy && line->bytes > 0) {
             const Piece& piece = line->pieces.front();
             std::memcpy(address(piece.at[0]), address(piece.at[1]), line->bytes);
           } else {
             run_local(line->kind, line->pieces);
           }
           continue;
-        case ScriptLine::Act::send:
+        case ScriptLine::Act::send: {
+          const std::int64_t posted = recorded() ? tracing::now() : 0;
           transport.send(line->peer, tag + line->lane, address(line->place), line->bytes);
+          if (recorded()) [[unlikely]] {
+            const std::int64_t end = tracing::now();
+            moments_[line->step] = {posted, end, end};
+          }
           continue;
+        }
         case ScriptLine::Act::receive:
           if (may_wait) {
             receive(*line);
@@ -231,6 +267,7 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
   }
   if (near) {
     completed_ = plan_->items().size();
+    hand_over();
     return true;
   }
   Progress so_far = progress();
@@ -266,10 +303,13 @@ bool Run::drive() {
     streams_[stream].free |= std::uint32_t{1} << (flight % window_);
     --streams_[stream].in_flight;
     check_length(step, bytes);
+    if (recorded()) [[unlikely]]
+      note_end(step);
     post_ready(stream);
     complete(step);
     drain_local();
   }
+  if (done()) hand_over();
   return done();
 }
 
@@ -299,11 +339,15 @@ void Run::send_off(const Line& line) {
   Flight& flight = flights_[line.flight];
   flight.step = line.step;
   std::byte* const data = address(line.place);
+  if (recorded()) [[unlikely]]
+    moments_[line.step].posted = tracing::now();
   if (line.sends) {
     transport_->isend(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
   } else {
     transport_->irecv(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
   }
+  if (recorded()) [[unlikely]]
+    moments_[line.step].start = tracing::now();
 }
 
 void Run::complete(std::uint32_t step) {
@@ -313,6 +357,8 @@ void Run::complete(std::uint32_t step) {
     const Plan::Item& ready = plan_->items()[next];
     if (ready.local()) {
       local_[local_tail_++] = next;
+      if (recorded()) [[unlikely]]
+        moments_[next].posted = moments_[step].end;
     } else {
       post_ready(ready.stream);
     }
@@ -323,9 +369,19 @@ void Run::drain_local() {
   while (local_head_ < local_tail_) {
     const std::uint32_t step = local_[local_head_++];
     const Plan::Item& item = plan_->items()[step];
-    run_local(item.kind, plan_->pieces_of(item));
+    if (recorded()) [[unlikely]] {
+      run_local(step, item.kind, plan_->pieces_of(item));
+    } else {
+      run_local(item.kind, plan_->pieces_of(item));
+    }
     complete(step);
   }
+}
+
+void Run::run_local(std::uint32_t step, StepKind kind, std::span<const Piece> pieces) {
+  moments_[step].start = tracing::now();
+  run_local(kind, pieces);
+  note_end(step);
 }
 
 void Run::run_local(StepKind kind, std::span<const Piece> pieces) {
@@ -368,6 +424,7 @@ void Run::run_local(StepKind kind, std::span<const Piece> pieces) {
 }
 
 void Run::abandon() noexcept {
+  hand_over();
   for (const std::uint32_t flight : active_) {
     try {
       transport_->cancel(flights_[flight].message);

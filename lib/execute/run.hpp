@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "../trace/recorder.hpp"
 #include "baton/memory.hpp"
 #include "baton/transport.hpp"
 #include "baton/types.hpp"
@@ -39,6 +40,9 @@ class Run {
   std::span<std::byte*> bases() { return bases_; }
   /// Whether the run is so small that it keeps scratch and slots of its own, already set.
   bool has_scratch() const { return !own_scratch_.empty(); }
+
+  /// The times of all steps of the next execution go there.
+  void record(tracing::Destination destination);
 
   /// Posts what can be posted. Messages carry tags `tag` + lane.
   void start(Transport& transport, const Kernels& kernels, int tag);
@@ -110,6 +114,12 @@ class Run {
   void post(std::uint32_t stream, std::uint32_t step);
   void complete(std::uint32_t step);
   void run_local(StepKind kind, std::span<const Piece> pieces);
+  /// The same for a step with its number, whose times are recorded.
+  void run_local(std::uint32_t step, StepKind kind, std::span<const Piece> pieces);
+  bool recorded() const { return destination_.recorder != nullptr; }
+  void note_end(std::uint32_t step) { moments_[step].end = tracing::now(); }
+  /// Hands over what was recorded of this execution.
+  void hand_over() noexcept;
   void drain_local();
   /// Throws Error(truncated) unless as many bytes were received as the step says.
   void check_length(std::uint32_t step, std::size_t bytes) const {
@@ -135,6 +145,8 @@ class Run {
   std::vector<std::uint32_t> active_;  // flights in use
   std::vector<std::uint32_t> local_;   // ready folds and copies, each entered once
   std::uint32_t local_head_ = 0, local_tail_ = 0;
+  tracing::Destination destination_;       // of this execution; nowhere unless it is recorded
+  std::vector<tracing::Moments> moments_;  // of each step, if so
 };
 
 }  // namespace baton

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -204,15 +205,32 @@ void DropIn::attach(MPI_Comm comm, const Group* like) {
       like ? mpi_transport_within(like->communicator.transport(), own) : mpi_transport_over(own);
   hang(comm, std::make_shared<Group>(
                  own,
-                 like ? Communicator(std::move(transport), like->communicator)
+                 like ? Communicator(std::move(transport), like->communicator, members(own))
                       : Communicator(std::move(transport), Options::from_environment()),
                  like));
 }
 
 void DropIn::attach(MPI_Comm comm, MPI_Comm own, const Group& like) {
   auto transport = mpi_transport_within(like.communicator.transport(), own);
-  hang(comm,
-       std::make_shared<Group>(own, Communicator(std::move(transport), like.communicator), &like));
+  hang(comm, std::make_shared<Group>(
+                 own, Communicator(std::move(transport), like.communicator, members(own)), &like));
+}
+
+std::vector<int> DropIn::members(MPI_Comm comm) const {
+  const auto* const world = group(MPI_COMM_WORLD);
+  if (!world || !(*world)->communicator.recording()) return {};
+  MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+  PMPI_Comm_group(MPI_COMM_WORLD, &all);
+  PMPI_Comm_group(comm, &some);
+  int size = 0;
+  PMPI_Group_size(some, &size);
+  std::vector<int> ranks(static_cast<std::size_t>(size)), members(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  PMPI_Group_translate_ranks(some, size, ranks.data(), all, members.data());
+  PMPI_Group_free(&some);
+  PMPI_Group_free(&all);
+  const bool elsewhere = std::count(members.begin(), members.end(), MPI_UNDEFINED) > 0;
+  return elsewhere ? std::vector<int>() : members;
 }
 
 void DropIn::remember(MPI_Win win, std::shared_ptr<Group> group) {

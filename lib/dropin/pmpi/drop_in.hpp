@@ -53,6 +53,9 @@ class DropIn {
   /// The same for a communicator with the same ranks as `like`; `own` is its private communicator.
   /// Sends nothing.
   void attach(MPI_Comm comm, MPI_Comm own, const Group& like);
+  /// The ranks of a communicator as those of MPI_COMM_WORLD; empty where nothing is being recorded,
+  /// or some are not part of it.
+  std::vector<int> members(MPI_Comm comm) const;
 
   /// The group of a window or a file, from where it is made to where it is freed.
   void remember(MPI_Win win, std::shared_ptr<Group> group);

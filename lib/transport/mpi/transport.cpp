@@ -48,8 +48,7 @@ class MpiTransport final : public Transport {
   }
 
   ~MpiTransport() override {
-    int finalized = 0;
-    if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
+    if (!MpiTransport::alive()) return;
     // A communicator that cannot be freed is MPI's until it is finalised.
     if (MPI_Comm_free(&communicator_) != MPI_SUCCESS) communicator_ = MPI_COMM_NULL;
   }
@@ -74,6 +73,11 @@ class MpiTransport final : public Transport {
   }
 
   std::span<const int> hosts() const override { return hosts_; }
+
+  bool alive() const override {
+    int finalized = 0;
+    return MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0;
+  }
 
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
     auto& send = *new (message.state) Pending{MPI_REQUEST_NULL, peer, false, bytes};

@@ -1,0 +1,23 @@
+#pragma once
+/// Trace files: what Communicator::stop_recording, `--trace` and BATON_TRACE leave behind.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "baton/timeline.hpp"
+
+namespace baton {
+
+struct Trace {
+  Timeline timeline;                ///< of what is whole
+  std::vector<std::string> damage;  ///< a sentence for each thing that was lost; empty: none
+};
+
+/// Reads a trace: one file, or the parts that ranks wrote each for itself. Times are on rank 0's
+/// clock. Throws Error(invalid_argument) where a file cannot be read, is no trace or one of another
+/// version, where parts do not belong together, or where a clock was not compared with rank 0's
+/// before and after the recording, unless `force`.
+Trace read_trace(std::span<const std::string> files, bool force = false);
+
+}  // namespace baton

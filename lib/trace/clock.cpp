@@ -1,0 +1,98 @@
+#include "clock.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "baton/error.hpp"
+
+namespace baton::tracing {
+namespace {
+
+void finish_message(Transport& transport, Message& message, int peer,
+                    std::chrono::milliseconds at_most) {
+  constexpr int spins = 256;
+  std::size_t bytes = 0;
+  const auto deadline = std::chrono::steady_clock::now() + at_most;
+  for (int i = 0; !transport.test(message, bytes); ++i) {
+    if (i < spins) continue;
+    if (std::chrono::steady_clock::now() > deadline) {
+      transport.cancel(message);
+      Error error(ErrorCode::timeout,
+                  fmt::format("rank {}: expected rank {} to take part in the end of a recording, "
+                              "found it silent for {} s",
+                              transport.rank(), peer, static_cast<double>(at_most.count()) / 1000));
+      error.rank = transport.rank();
+      error.peer = peer;
+      throw error;
+    }
+    transport.idle(std::chrono::microseconds(200));
+  }
+}
+
+}  // namespace
+
+std::uint64_t clock_identity(int host) {
+  struct stat status {};
+  const bool known = stat("/proc/self/ns/time", &status) == 0;
+  const std::uint64_t space = known ? static_cast<std::uint64_t>(status.st_ino) : 0;
+  return static_cast<std::uint64_t>(host) << 40 ^ space;
+}
+
+void send_all(Transport& transport, int peer, int tag, const void* data, std::size_t bytes,
+              std::chrono::milliseconds at_most) {
+  Message message;
+  transport.isend(peer, tag, data, bytes, message);
+  finish_message(transport, message, peer, at_most);
+}
+
+void recv_all(Transport& transport, int peer, int tag, void* data, std::size_t bytes,
+              std::chrono::milliseconds at_most) {
+  Message message;
+  transport.irecv(peer, tag, data, bytes, message);
+  finish_message(transport, message, peer, at_most);
+}
+
+ClockSample compare_clock(Transport& transport, int reference, int tag, int rounds,
+                          const Clock& clock, std::chrono::milliseconds at_most) {
+  ClockSample best;
+  for (int i = 0; i < rounds; ++i) {
+    std::int64_t its = 0;
+    const std::int64_t asked = clock();
+    send_all(transport, reference, tag, &asked, sizeof asked, at_most);
+    recv_all(transport, reference, tag, &its, sizeof its, at_most);
+    const std::int64_t answered = clock();
+    // It was read somewhere between: the middle is at most half of that away.
+    const std::int64_t middle = asked + (answered - asked) / 2;
+    const std::int64_t error = (answered - asked + 1) / 2;
+    if (i == 0 || error < best.error) best = {middle, its - middle, error};
+  }
+  return best;
+}
+
+void answer_clock(Transport& transport, int asking, int tag, int rounds, const Clock& clock,
+                  std::chrono::milliseconds at_most) {
+  for (int i = 0; i < rounds; ++i) {
+    std::int64_t its = 0;
+    recv_all(transport, asking, tag, &its, sizeof its, at_most);
+    const std::int64_t own = clock();
+    send_all(transport, asking, tag, &own, sizeof own, at_most);
+  }
+}
+
+Correction::Correction(const ClockSample& before, const ClockSample& after)
+    : before_(before), error_(std::max(before.error, after.error) + 1) {
+  const std::int64_t between = after.local - before.local;
+  if (between > 0) {
+    slope_ = static_cast<double>(after.offset - before.offset) / static_cast<double>(between);
+  }
+}
+
+std::int64_t Correction::operator()(std::int64_t local) const {
+  const double drifted = slope_ * static_cast<double>(local - before_.local);
+  return local + before_.offset + std::llround(drifted);
+}
+
+}  // namespace baton::tracing

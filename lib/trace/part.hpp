@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "baton/timeline.hpp"
+
+namespace baton::tracing {
+
+/// Where a clock stood against that of rank 0: rank 0's = local + offset, give or take `error`. All
+/// ns.
+struct ClockSample {
+  std::int64_t local = 0, offset = 0, error = 0;
+  bool operator==(const ClockSample&) const = default;
+};
+
+/// What one rank recorded. Times are those of its own clock.
+struct Part {
+  struct Group {
+    std::vector<int> members;  ///< ranks of the timeline
+    std::uint32_t number = 0;  ///< among the groups of the same members
+    bool operator==(const Group&) const = default;
+    auto operator<=>(const Group&) const = default;
+  };
+  struct Plan {
+    std::uint32_t group = 0;  ///< in `groups`
+    TimedOperation what;      ///< without ranks and schedules
+    Schedule schedule;
+  };
+  struct Record {
+    std::int64_t posted, start, end;
+    std::uint32_t plan;      ///< in `plans`
+    std::uint32_t sequence;  ///< of the call in its group
+    std::uint32_t step;
+    bool operator==(const Record&) const = default;
+  };
+
+  int rank = 0, ranks = 1;
+  int host = 0;
+  std::string host_name;
+  int clock = 0;  ///< the lowest rank that has the same clock
+  /// Of the lowest rank of each clock but rank 0's: before and after the recording.
+  std::optional<ClockSample> before, after;
+  std::uint64_t dropped = 0;  ///< events there was no room for
+  std::vector<Group> groups;
+  std::vector<Plan> plans;
+  std::vector<Record> records;
+};
+
+}  // namespace baton::tracing

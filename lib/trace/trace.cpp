@@ -1,0 +1,35 @@
+#include "baton/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "baton/error.hpp"
+#include "file.hpp"
+#include "merge.hpp"
+
+namespace baton {
+
+Trace read_trace(std::span<const std::string> files, bool force) {
+  Trace trace;
+  std::vector<tracing::Part> parts;
+  for (const std::string& file : files) {
+    std::ifstream stream(file, std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+    if (!stream) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("expected a trace file, found that {} cannot be read: {}", file,
+                              std::strerror(errno)));
+    }
+    tracing::ReadParts read = tracing::read_parts(bytes, file);
+    std::move(read.parts.begin(), read.parts.end(), std::back_inserter(parts));
+    std::move(read.damage.begin(), read.damage.end(), std::back_inserter(trace.damage));
+  }
+  trace.timeline = tracing::merged(std::move(parts), force);
+  return trace;
+}
+
+}  // namespace baton

@@ -1,0 +1,128 @@
+#include "trace/file.hpp"
+
+#include <doctest/doctest.h>
+
+#include "baton/trace.hpp"
+#include "parts.hpp"
+#include "support/ranks.hpp"
+
+using namespace baton;
+using namespace support;
+
+namespace {
+
+/// A file of three ranks; rank 2 has a clock of its own.
+std::vector<tracing::Part> three_parts() {
+  std::vector<tracing::Part> parts{ring_part(0, 3, 2), ring_part(1, 3, 2), ring_part(2, 3, 2)};
+  parts[2].clock = 2;
+  parts[2].before = {{100, -5, 3}};
+  parts[2].after = {{900000, -7, 4}};
+  parts[1].dropped = 77;
+  parts[1].groups.push_back({{1, 0}, 5});
+  return parts;
+}
+
+std::string file_of(const std::vector<tracing::Part>& parts) {
+  std::string bytes = tracing::file_head();
+  for (const tracing::Part& part : parts) bytes += written(part);
+  return bytes;
+}
+
+std::size_t events_in(const std::vector<tracing::Part>& parts) {
+  std::size_t events = 0;
+  for (const tracing::Part& part : parts) events += part.records.size();
+  return events;
+}
+
+}  // namespace
+
+TEST_CASE("what is written is read back") {
+  const auto parts = three_parts();
+  const auto read = tracing::read_parts(file_of(parts), "x");
+  CHECK(read.damage.empty());
+  REQUIRE(read.parts.size() == 3);
+  for (std::size_t p = 0; p < 3; ++p) CHECK(same(read.parts[p], parts[p]));
+}
+
+TEST_CASE("schedules of all algorithms are read back") {
+  const Registry registry = Registry::builtin();
+  for (const Algorithm& algorithm : registry.all()) {
+    for (const int ranks : {1, 4, 5}) {
+      Problem p = problem(algorithm.collective, ranks, ranks - 1, 7);
+      p.hosts = hosts_for(algorithm, ranks);
+      if (!refusal(algorithm, p).empty()) continue;
+      CAPTURE(algorithm.name);
+      tracing::Part part = ring_part(ranks - 1, ranks, 1);
+      part.plans[0].schedule = algorithm.generate(p);
+      part.records.clear();
+      const auto read = tracing::read_parts(file_of({part}), "x");
+      CHECK(read.damage.empty());
+      REQUIRE(read.parts.size() == 1);
+      CHECK(same(read.parts[0], part));
+    }
+  }
+}
+
+TEST_CASE("files may be put together") {
+  const auto parts = three_parts();
+  std::string bytes;
+  for (const tracing::Part& part : parts) bytes += file_of({part});
+  const auto read = tracing::read_parts(bytes, "x");
+  CHECK(read.damage.empty());
+  REQUIRE(read.parts.size() == 3);
+  for (std::size_t p = 0; p < 3; ++p) CHECK(same(read.parts[p], parts[p]));
+}
+
+TEST_CASE("more events than a section holds") {
+  const auto part = ring_part(0, 2, 5000);
+  REQUIRE(part.records.size() > 3 * 4096);
+  const auto read = tracing::read_parts(file_of({part}), "x");
+  CHECK(read.damage.empty());
+  CHECK(same(read.parts.at(0), part));
+}
+
+TEST_CASE("a file that was cut off anywhere gives what it still has, and says so") {
+  const auto parts = three_parts();
+  const std::string whole = file_of(parts);
+  for (std::size_t length = tracing::file_head().size(); length < whole.size(); ++length) {
+    CAPTURE(length);
+    const auto read = tracing::read_parts(whole.substr(0, length), "x.trace");
+    REQUIRE(read.parts.size() <= 3);
+    // At the end of a part nothing shows that others should follow.
+    const bool between = read.damage.empty();
+    for (std::size_t p = 0; p < read.parts.size(); ++p) {
+      if (between || p + 1 < read.parts.size()) CHECK(same(read.parts[p], parts[p]));
+    }
+    if (!between) CHECK(holds(read.damage[0], {"x.trace", "expected", "found"}));
+  }
+}
+
+TEST_CASE("a byte that was changed anywhere costs its section at most, and is noticed") {
+  const auto parts = three_parts();
+  const std::string whole = file_of(parts);
+  const std::size_t all = events_in(parts);
+  for (std::size_t at = tracing::file_head().size(); at < whole.size(); ++at) {
+    CAPTURE(at);
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    const auto read = tracing::read_parts(damaged, "x");
+    CHECK(!read.damage.empty());
+    // Sections of one rank are lost, not those of the others.
+    CHECK(events_in(read.parts) >= all - parts[0].records.size());
+    CHECK(read.parts.size() >= 2);
+  }
+}
+
+TEST_CASE("what is no trace is refused") {
+  const auto refusal_of = [](const std::string& bytes) {
+    return std::string(error_of([&] { tracing::read_parts(bytes, "its_name"); }).what());
+  };
+  CHECK(holds(refusal_of(""), {"its_name", "expected a trace", "baton trace 1", "found none"}));
+  CHECK(holds(refusal_of("PNG..."), {"its_name", "expected a trace"}));
+  CHECK(holds(refusal_of("baton trace 2\nabc"), {"its_name", "version 1", "found version \"2\""}));
+  const std::string missing = "/nowhere/a.trace";
+  CHECK(holds(error_of([&] {
+                read_trace({&missing, 1});
+              }).what(),
+              {"/nowhere/a.trace", "cannot be read", "No such file"}));
+}
