@@ -15,12 +15,11 @@ namespace baton {
 
 /// One step of one rank in time, in nanoseconds from the timeline's origin; posted <= start <= end.
 ///
-/// | kind   | posted                        | start                       | end |
-/// |--------|-------------------------------|-----------------------------|--------------------------|
-/// | send   | it is handed to the transport | the rank is free again      | its buffer is free
-/// again | | recv   | it is handed to the transport | the rank is free again      | the whole
-/// message is there | | others | all that it waits for is done | work begins                 | work
-/// is done             |
+/// | kind   | posted                        | start                  | end                      |
+/// |--------|-------------------------------|------------------------|--------------------------|
+/// | send   | it is handed to the transport | the rank is free again | its buffer is free again |
+/// | recv   | it is handed to the transport | the rank is free again | the message is there     |
+/// | others | all it waits for is done      | work begins            | work is done             |
 ///
 /// So a rank is at work from `posted` to `start` of a message and from `start` to `end` of other
 /// steps. A message travels from `posted` of its send to `end` of its receive.
@@ -33,7 +32,7 @@ struct Event {
   std::int32_t peer = -1;       ///< of the timeline; -1: the step is no message
   StepKind kind = StepKind::copy;
   std::uint8_t lane = 0;
-  std::uint32_t chunk = none;  ///< in Timeline::chunks; set by name_chunks()
+  std::uint32_t chunk = none;  ///< in Timeline::chunks; set by finish()
   std::int64_t bytes = 0;      ///< of a message, or of one operand of another step
   std::int64_t posted = 0, start = 0, end = 0;
 
