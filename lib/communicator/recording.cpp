@@ -183,13 +183,18 @@ void Communicator::State::finish_trace() noexcept {
   }
 }
 
-tracing::Destination Communicator::State::destination(CachedPlan& cached, Collective collective,
-                                                      Datatype type, OpKind op) {
+void Communicator::State::record_into(Run& run, CachedPlan& plan, Collective collective,
+                                      Datatype type, OpKind op) {
+  if (!recording->active) return;
+  run.record(recording->recorder, recorded_plan(plan, collective, type, op),
+             static_cast<std::uint32_t>(sequence));
+}
+
+std::uint32_t Communicator::State::recorded_plan(CachedPlan& cached, Collective collective,
+                                                 Datatype type, OpKind op) {
   const auto& recorder = recording->recorder;
-  const auto number = static_cast<std::uint32_t>(sequence);
   for (const CachedPlan::Recorded& known : cached.recorded) {
-    if (known.of(recorder) && known.type == type && known.op == op)
-      return {recorder, known.number, number};
+    if (known.of(recorder) && known.type == type && known.op == op) return known.number;
   }
   TimedOperation what;
   what.name = name(collective);
@@ -202,7 +207,7 @@ tracing::Destination Communicator::State::destination(CachedPlan& cached, Collec
       group, std::move(what), cached.plan,
       [](const void* plan) { return static_cast<const Plan*>(plan)->schedule(); });
   cached.recorded.push_back({recorder, type, op, plan});
-  return {recorder, plan, number};
+  return plan;
 }
 
 void Communicator::start_recording(std::int64_t events) {

@@ -309,14 +309,16 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   void join(std::shared_ptr<Recording> joined, std::vector<int> members);
   /// Has the run recorded, if anything is.
   void record(Run& run, CachedPlan& plan, Collective collective, Datatype type, OpKind op) {
-    if (recording && recording->active) [[unlikely]]
-      run.record(destination(plan, collective, type, op));
+    if (recording) [[unlikely]]
+      record_into(run, plan, collective, type, op);
   }
   void record(Run& run, CachedPlan& plan, const SimpleCall& call) {
     record(run, plan, call.collective(), call.type(), call.op());
   }
-  tracing::Destination destination(CachedPlan& plan, Collective collective, Datatype type,
-                                   OpKind op);
+  [[gnu::cold]] void record_into(Run& run, CachedPlan& plan, Collective collective, Datatype type,
+                                 OpKind op);
+  /// What the recorder knows the plan by.
+  std::uint32_t recorded_plan(CachedPlan& plan, Collective collective, Datatype type, OpKind op);
   /// Ends the recording; a trace file's bytes on rank 0.
   std::string stop_recording();
   /// Ends the recording that Options::trace asked for.

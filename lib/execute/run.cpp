@@ -107,21 +107,23 @@ void Run::write_waiting_script() {
   }
 }
 
-void Run::record(tracing::Destination destination) {
-  destination_ = std::move(destination);
+void Run::record(const std::shared_ptr<tracing::Recorder>& recorder, std::uint32_t plan,
+                 std::uint32_t sequence) {
+  if (recorder_ != recorder) recorder_ = recorder;
+  recorded_plan_ = plan;
+  recorded_sequence_ = sequence;
   moments_.assign(plan_->items().size(), {});
+  recorded_ = true;
 }
 
-void Run::hand_over() noexcept {
-  if (!recorded()) [[likely]]
-    return;
-  destination_.recorder->add_run(destination_.plan, destination_.sequence, moments_);
-  destination_ = {};
+void Run::add_to_recorder() noexcept {
+  recorder_->add_run(recorded_plan_, recorded_sequence_, moments_);
+  recorded_ = false;
 }
 
 void Run::receive(const Line& line) {
   std::size_t bytes = 0;
-  const std::int64_t posted = recorded() ? tracing::now() : 0;
+  const std::int64_t posted = recorded_ ? tracing::now() : 0;
   const Transport::In in{line.peer, tag_ + line.lane, address(line.place), line.bytes};
   if (line.with == alone) {
     bytes = transport_->recv(in.peer, in.tag, in.data, in.bytes);
@@ -132,7 +134,7 @@ void Run::receive(const Line& line) {
   }
   if (bytes != line.bytes) [[unlikely]]
     fail_length(line.step, bytes);
-  if (recorded()) [[unlikely]] {
+  if (recorded_) [[unlikely]] {
     const std::int64_t end = tracing::now();
     moments_[line.step] = {posted, posted, end};
     if (line.with != alone) moments_[script_[line.with].step] = {posted, posted, end};
@@ -184,10 +186,10 @@ bool Run::leave_script(const Progress& progress) {
     for (const std::uint32_t next : plan_->dependents_of(step)) --waits_[next];
   });
   for (std::uint32_t s = 0; s < streams_.size(); ++s) post_ready(s);
-  const std::int64_t ready = recorded() ? tracing::now() : 0;
+  const std::int64_t ready = recorded_ ? tracing::now() : 0;
   const auto add_local = [&](std::uint32_t step) {
     local_[local_tail_++] = step;
-    if (recorded()) [[unlikely]]
+    if (recorded_) [[unlikely]]
       moments_[step].posted = ready;
   };
   if (complete == 0) {
@@ -211,7 +213,7 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
     if (!transport.test(flights_[line.flight].message, bytes)) return false;
     if (bytes != line.bytes && !line.sends) [[unlikely]]
       fail_length(line.step, bytes);
-    if (recorded()) [[unlikely]]
+    if (recorded_) [[unlikely]]
       note_end(line.step);
     return true;
   };
@@ -227,9 +229,10 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
           send_off(*line);
           continue;
         case ScriptLine::Act::local:
-          if (recorded()) [[unlikely]] {
-            moments_[line->step].posted = tracing::now();
-            run_local(line->step, line->kind, line->pieces);
+          if (recorded_) [[unlikely]] {
+            const std::int64_t posted = tracing::now();
+            run_local(line->kind, line->pieces);
+            moments_[line->step] = {posted, posted, tracing::now()};
           } else if (line->kind == StepKind::copy && line->bytes > 0) {
             const Piece& piece = line->pieces.front();
             std::memcpy(address(piece.at[0]), address(piece.at[1]), line->bytes);
@@ -238,9 +241,9 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
           }
           continue;
         case ScriptLine::Act::send: {
-          const std::int64_t posted = recorded() ? tracing::now() : 0;
+          const std::int64_t posted = recorded_ ? tracing::now() : 0;
           transport.send(line->peer, tag + line->lane, address(line->place), line->bytes);
-          if (recorded()) [[unlikely]] {
+          if (recorded_) [[unlikely]] {
             const std::int64_t end = tracing::now();
             moments_[line->step] = {posted, end, end};
           }
@@ -303,7 +306,7 @@ bool Run::drive() {
     streams_[stream].free |= std::uint32_t{1} << (flight % window_);
     --streams_[stream].in_flight;
     check_length(step, bytes);
-    if (recorded()) [[unlikely]]
+    if (recorded_) [[unlikely]]
       note_end(step);
     post_ready(stream);
     complete(step);
@@ -336,18 +339,27 @@ void Run::post(std::uint32_t stream, std::uint32_t step) {
 }
 
 void Run::send_off(const Line& line) {
+  if (recorded_) [[unlikely]]
+    return send_off_recorded(line);
+  hand_to_transport(line);
+}
+
+void Run::send_off_recorded(const Line& line) {
+  tracing::Moments& moments = moments_[line.step];
+  moments.posted = tracing::now();
+  hand_to_transport(line);
+  moments.start = tracing::now();
+}
+
+inline void Run::hand_to_transport(const Line& line) {
   Flight& flight = flights_[line.flight];
   flight.step = line.step;
   std::byte* const data = address(line.place);
-  if (recorded()) [[unlikely]]
-    moments_[line.step].posted = tracing::now();
   if (line.sends) {
     transport_->isend(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
   } else {
     transport_->irecv(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
   }
-  if (recorded()) [[unlikely]]
-    moments_[line.step].start = tracing::now();
 }
 
 void Run::complete(std::uint32_t step) {
@@ -357,7 +369,7 @@ void Run::complete(std::uint32_t step) {
     const Plan::Item& ready = plan_->items()[next];
     if (ready.local()) {
       local_[local_tail_++] = next;
-      if (recorded()) [[unlikely]]
+      if (recorded_) [[unlikely]]
         moments_[next].posted = moments_[step].end;
     } else {
       post_ready(ready.stream);
@@ -369,7 +381,7 @@ void Run::drain_local() {
   while (local_head_ < local_tail_) {
     const std::uint32_t step = local_[local_head_++];
     const Plan::Item& item = plan_->items()[step];
-    if (recorded()) [[unlikely]] {
+    if (recorded_) [[unlikely]] {
       run_local(step, item.kind, plan_->pieces_of(item));
     } else {
       run_local(item.kind, plan_->pieces_of(item));

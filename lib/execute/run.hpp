@@ -41,8 +41,9 @@ class Run {
   /// Whether the run is so small that it keeps scratch and slots of its own, already set.
   bool has_scratch() const { return !own_scratch_.empty(); }
 
-  /// The times of all steps of the next execution go there.
-  void record(tracing::Destination destination);
+  /// The times of all steps of the next execution go to `recorder`, as those of its plan `plan`.
+  void record(const std::shared_ptr<tracing::Recorder>& recorder, std::uint32_t plan,
+              std::uint32_t sequence);
 
   /// Posts what can be posted. Messages carry tags `tag` + lane.
   void start(Transport& transport, const Kernels& kernels, int tag);
@@ -103,8 +104,10 @@ class Run {
   void write_waiting_script();
   /// Receives a line's message, waiting for it, and sends the one that goes with it.
   void receive(const Line& line);
-  /// Posts a line's message.
+  /// Posts a line's message; the parts of it.
   void send_off(const Line& line);
+  [[gnu::cold]] void send_off_recorded(const Line& line);
+  void hand_to_transport(const Line& line);
   /// How far a run has come by this script.
   Progress progress_at(std::span<const Line> before) const;
   /// Takes up the order of arrival where the script was left. Whether all steps are complete.
@@ -115,11 +118,14 @@ class Run {
   void complete(std::uint32_t step);
   void run_local(StepKind kind, std::span<const Piece> pieces);
   /// The same for a step with its number, whose times are recorded.
-  void run_local(std::uint32_t step, StepKind kind, std::span<const Piece> pieces);
-  bool recorded() const { return destination_.recorder != nullptr; }
+  [[gnu::cold]] void run_local(std::uint32_t step, StepKind kind, std::span<const Piece> pieces);
   void note_end(std::uint32_t step) { moments_[step].end = tracing::now(); }
   /// Hands over what was recorded of this execution.
-  void hand_over() noexcept;
+  void hand_over() noexcept {
+    if (recorded_) [[unlikely]]
+      add_to_recorder();
+  }
+  [[gnu::cold]] void add_to_recorder() noexcept;
   void drain_local();
   /// Throws Error(truncated) unless as many bytes were received as the step says.
   void check_length(std::uint32_t step, std::size_t bytes) const {
@@ -145,8 +151,10 @@ class Run {
   std::vector<std::uint32_t> active_;  // flights in use
   std::vector<std::uint32_t> local_;   // ready folds and copies, each entered once
   std::uint32_t local_head_ = 0, local_tail_ = 0;
-  tracing::Destination destination_;       // of this execution; nowhere unless it is recorded
-  std::vector<tracing::Moments> moments_;  // of each step, if so
+  bool recorded_ = false;  // whether this execution is; if so:
+  std::uint32_t recorded_plan_ = 0, recorded_sequence_ = 0;
+  std::shared_ptr<tracing::Recorder> recorder_;
+  std::vector<tracing::Moments> moments_;  // of each step
 };
 
 }  // namespace baton

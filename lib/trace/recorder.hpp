@@ -66,10 +66,4 @@ class Recorder {
   std::size_t forget_at_ = 1024;  // plans
 };
 
-/// Where a run's steps go; nowhere by default.
-struct Destination {
-  std::shared_ptr<Recorder> recorder;
-  std::uint32_t plan = 0, sequence = 0;
-};
-
 }  // namespace baton::tracing

@@ -44,9 +44,10 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+/// The least of some rounds, in ns per call.
 template <class Body>
-void measure(const char* what, const Body& body) {
-  constexpr int repeats = 200000, rounds = 9;
+double nanoseconds(const Body& body, int repeats = 200000) {
+  constexpr int rounds = 9;
   for (int i = 0; i < 1000; ++i) body();
   double best = 1e9;
   for (int round = 0; round < rounds; ++round) {
@@ -54,7 +55,45 @@ void measure(const char* what, const Body& body) {
     for (int i = 0; i < repeats; ++i) body();
     best = std::min(best, (cpu_seconds() - begin) / repeats);
   }
-  fmt::print("{:<56} {:>8.1f} ns\n", what, best * 1e9);
+  return best * 1e9;
+}
+
+void print(const std::string& what, double nanoseconds) {
+  fmt::print("{:<56} {:>8.1f} ns\n", what, nanoseconds);
+}
+
+template <class Body>
+void measure(const char* what, const Body& body) {
+  print(what, nanoseconds(body));
+}
+
+/// What recording adds to each step.
+void measure_recording(int ranks, int repeats) {
+  // The others take no part in its beginning and end: a communicator of one rank records.
+  baton::Communicator alone(std::make_unique<InstantTransport>(1));
+  alone.start_recording();
+  std::vector<int> members(static_cast<std::size_t>(ranks), 0);
+  const baton::Communicator plain(std::make_unique<InstantTransport>(ranks));
+  const auto schedule = [&](baton::Communicator& comm, std::vector<float>& data) {
+    return comm.schedule([&] {
+      baton::Call call = baton::calls::all_reduce(std::span<const float>(data),
+                                                  std::span<float>(data), baton::sum);
+      call.choice = {"ring", 0};
+      return call;
+    }());
+  };
+  baton::Communicator off(std::make_unique<InstantTransport>(ranks), plain);
+  baton::Communicator on(std::make_unique<InstantTransport>(ranks), alone, members);
+  std::vector<float> data(static_cast<std::size_t>(ranks), 1);
+  const auto steps = static_cast<double>(schedule(off, data).steps().size());
+  const auto all_reduce = [&](baton::Communicator& comm) {
+    return [&] { comm.all_reduce(data, baton::sum, {"ring", 0}); };
+  };
+  const double without = nanoseconds(all_reduce(off), repeats);
+  const double with = nanoseconds(all_reduce(on), repeats);
+  print(fmt::format("ring all_reduce on {} ranks, {:.0f} steps: each step", ranks, steps),
+        without / steps);
+  print("  the same, recorded: more for each step", (with - without) / steps);
 }
 
 /// The longest that a rank of 4096 takes to write its schedule, in milliseconds of CPU time.
@@ -96,6 +135,8 @@ int main() {
   measure("all_reduce 8 B, start and wait",
           [&] { comm.start_all_reduce(in, out, baton::sum).wait(); });
   measure("plan look-up with all checks (chosen)", [&] { comm.chosen(call); });
+  measure_recording(2, 200000);
+  measure_recording(64, 5000);
   const baton::Registry registry = baton::Registry::builtin();
   for (const baton::Algorithm& algorithm : registry.all()) {
     fmt::print(
