@@ -138,3 +138,30 @@ TEST_CASE("buffers that are too small, and regions out of bounds") {
   CHECK(refused(Schedule(header, {send}, {contiguous(Buffer::slot, 0, 1)}), {12}, {12},
                 "0 elements of slots"));
 }
+
+TEST_CASE("the schedule that a plan gives back is the one that it runs") {
+  const Registry registry = Registry::builtin();
+  for (const Algorithm& algorithm : registry.all()) {
+    for (const int ranks : {1, 4, 5}) {
+      Problem p = support::problem(algorithm.collective, ranks, 0, 12);
+      p.hosts = support::hosts_for(algorithm, ranks);
+      if (!refusal(algorithm, p).empty()) continue;
+      CAPTURE(algorithm.name);
+      const auto problems = support::problems(p);
+      std::vector<Schedule> given_back;
+      for (const Schedule& schedule : support::schedules(algorithm, problems)) {
+        const auto& [input, output] = std::pair(schedule.header().input, schedule.header().output);
+        // Lists of two tensors each, where there is enough for two.
+        const auto halves = [](std::int64_t n) {
+          return n < 2 ? std::vector<std::int64_t>{n} : std::vector<std::int64_t>{n / 2, n - n / 2};
+        };
+        const Plan first = plan(schedule, halves(input), halves(output));
+        given_back.push_back(first.schedule());
+        const Plan second = plan(given_back.back(), halves(input), halves(output));
+        CHECK(second.schedule() == given_back.back());
+        CHECK(second.items().size() == first.items().size());
+      }
+      CHECK(support::flaws(given_back, problems) == "");
+    }
+  }
+}

@@ -107,6 +107,19 @@ class Puppet final : public Transport {
 
 using Texts = std::vector<std::string>;
 
+struct Stage;
+/// What the next run on a stage records.
+class Recorded {
+ public:
+  explicit Recorded(Stage& stage);
+  /// That there are `steps`, each once, and each after those that it depends on.
+  void check(std::size_t steps) const;
+
+ private:
+  std::shared_ptr<tracing::Recorder> recorder_ = std::make_shared<tracing::Recorder>(100);
+  std::uint32_t plan_;
+};
+
 /// A run of steps of rank 0 of 3, on i8 elements.
 struct Stage {
   Puppet transport;
@@ -146,6 +159,35 @@ struct Stage {
     run->bases()[first_tensor_base + 1] = output.data();
   }
 };
+
+Recorded::Recorded(Stage& stage)
+    : plan_(recorder_->add_plan(
+          recorder_->add_group({0, 1, 2}), {}, stage.run,
+          [](const void* run) { return static_cast<const Run*>(run)->plan().schedule(); })) {
+  stage.run->record(recorder_, plan_, 7);
+}
+
+void Recorded::check(std::size_t steps) const {
+  const tracing::Part part = recorder_->take(0, 3);
+  REQUIRE(part.records.size() == steps);
+  if (steps == 0) return;
+  const Schedule& schedule = part.plans.at(0).schedule;
+  std::vector<const tracing::Part::Record*> of(schedule.steps().size(), nullptr);
+  for (const auto& record : part.records) {
+    CHECK(record.sequence == 7);
+    CHECK(record.posted <= record.start);
+    CHECK(record.start <= record.end);
+    CHECK(of[record.step] == nullptr);
+    of[record.step] = &record;
+  }
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (!of[i]) continue;
+    for (const std::uint32_t before : schedule.dependencies(i)) {
+      REQUIRE(of[before] != nullptr);
+      CHECK(of[i]->posted >= of[before]->end);
+    }
+  }
+}
 
 }  // namespace
 
@@ -324,6 +366,7 @@ TEST_CASE("a script that is left anywhere goes on in the order of arrival") {
     std::vector<std::size_t> order{0, 1, 2, 3, 4, 5};
     do {
       Stage s(mixed, 4);
+      Recorded recorded(s);
       for (int i = 0; i < 16; ++i) s.input[static_cast<std::size_t>(i)] = std::byte(i + 1);
       bool done = s.start_scripted(attempts);
       std::vector<bool> complete(6);
@@ -344,6 +387,7 @@ TEST_CASE("a script that is left anywhere goes on in the order of arrival") {
       CHECK(s.output[0] == std::byte{1});
       CHECK(s.output[4] == std::byte{5 + 7});
       CHECK(s.output[11] == std::byte{7});
+      recorded.check(8);
     } while (std::next_permutation(order.begin(), order.end()));
   }
 }
@@ -415,6 +459,29 @@ TEST_CASE("a small send that is the last message is waited for in the transport"
   polled.transport.near = true;
   CHECK(polled.start_scripted(9));
   CHECK(polled.transport.sent_waiting == 0);
+}
+
+TEST_CASE("what is waited for in the transport is recorded too, and what fails as far as it came") {
+  for (const char* steps : {exchange, "send 1 input[0:4]", "recv 1 output[0:4]"}) {
+    Stage s(steps, 4);
+    s.transport.near = true;
+    Recorded recorded(s);
+    CHECK(s.start_scripted(9, true));
+    recorded.check(s.run->plan().items().size());
+  }
+  Stage failing(exchange, 4);
+  failing.transport.lost = 1;
+  const Recorded recorded(failing);
+  CHECK_THROWS_AS(failing.start_scripted(1, true), Error);
+  failing.run->abandon();
+  recorded.check(0);
+
+  // One run is recorded, not those that follow it.
+  Stage s("send 1 input[0:4]", 4);
+  s.transport.near = true;
+  const Recorded once(s);
+  for (int i = 0; i < 3; ++i) CHECK(s.start_scripted(9));
+  once.check(1);
 }
 
 TEST_CASE("a receive that a script waited for and that is short fails the run") {
