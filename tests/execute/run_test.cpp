@@ -163,7 +163,7 @@ struct Stage {
 Recorded::Recorded(Stage& stage)
     : plan_(recorder_->add_plan(
           recorder_->add_group({0, 1, 2}), {},
-          std::shared_ptr<const void>(nullptr, stage.run.get()),
+          std::shared_ptr<const void>(std::shared_ptr<int>(), stage.run.get()),
           [](const void* run) { return static_cast<const Run*>(run)->plan().schedule(); })) {
   stage.run->record(recorder_, plan_, 7);
 }
