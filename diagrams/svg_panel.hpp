@@ -22,6 +22,8 @@ struct Frame {
   /// The middle of a row.
   double y(int row) const { return top + (row + 0.5) * pitch; }
   double bottom(int rows) const { return top + rows * pitch; }
+  /// Where an arrow ends: at the nearer side of the receiver's bar.
+  double edge(int from, int to) const { return y(to) + (to > from ? -bar / 2 : bar / 2); }
 };
 
 /// By event: how much later it ended than predicted, ns.
@@ -34,6 +36,8 @@ std::string axis_svg(const View& view, const Frame& frame, double y);
 /// Bars, arrows and their labels.
 std::string panel_svg(const View& view, const Frame& frame, const Palette& palette,
                       const Differences& differences);
+/// The labels of arrows, as many as there is room for; none on another, none on a bar.
+std::string labels_svg(const View& view, const Frame& frame, const Palette& palette);
 /// A row per rank, or per few ranks, coloured by the share of time at work, or by messages under
 /// way where nobody works; above it a curve of bytes under way. Its rows are `frame.pitch` high.
 std::string heat_svg(const View& view, const Frame& frame, int rows);
