@@ -115,7 +115,7 @@ std::vector<int> ranks_named(const std::string& text) {
       last = number();
     }
     constexpr int most = 1 << 20;
-    if (last < first || last >= most || (at != end && *at++ != ',')) {
+    if (last < first || last >= most || (at != end && (*at++ != ',' || at == end))) {
       refuse(fmt::format("--ranks-shown: expected ranks such as 0-7,9, found \"{}\"", text));
     }
     for (int r = first; r <= last; ++r) ranks.push_back(r);
@@ -271,7 +271,7 @@ void add_timeline(CLI::App& app, Command& command) {
       ->check(whole_number(0, INT64_MAX))
       ->excludes(bytes)
       ->needs(collective);
-  sub->add_option("--type", options->type, "datatype (default f32)")->type_name("T");
+  sub->add_option("--dtype", options->type, "datatype (default f32)")->type_name("T");
   sub->add_option("--op", options->wanted.op, "operation (default sum)")->type_name("OP");
   sub->add_option("--root", options->wanted.root, "(default 0)")
       ->type_name("R")
