@@ -4,78 +4,24 @@
 #include <memory>
 
 #include "baton/explain.hpp"
-#include "baton/schedule/passes.hpp"
 #include "baton/schedule/text.hpp"
 #include "commands.hpp"
 #include "json.hpp"
-#include "workload.hpp"
+#include "wanted.hpp"
 
 namespace baton::cli {
 namespace {
 
 struct ExplainOptions {
-  std::string collective, algorithm, schedule, format, hosts, op = "sum";
-  int ranks = 0, rank = -1, root = 0;
-  std::int64_t count = -1, segment = 0;
-  bool in_place = false, every_step = false, json = false;
+  Wanted wanted;
+  std::string format;
+  int rank = -1;
+  bool every_step = false, json = false;
   std::vector<double> values;
 };
 
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(ErrorCode::invalid_argument, sentence);
-}
-
-Problem problem_of(const ExplainOptions& options, Collective collective) {
-  Problem p;
-  p.collective = collective;
-  p.size = options.ranks > 0 ? options.ranks : 4;
-  if (!options.hosts.empty()) {
-    const Hosts hosts = parse_hosts(options.hosts);
-    if (options.ranks > 0 && hosts.size() != options.ranks) {
-      refuse(fmt::format("--hosts: expected the hosts of {} ranks, found those of {}",
-                         options.ranks, hosts.size()));
-    }
-    p.size = hosts.size();
-    p.hosts = grouped(hosts.of());
-  }
-  if (options.root >= p.size) {
-    refuse(fmt::format("expected a root from 0 to {}, found {}", p.size - 1, options.root));
-  }
-  p.root = rooted(collective) ? options.root : 0;
-  p.in_place = options.in_place;
-  p.average = reducing(collective) && op_named(options.op) == OpKind::avg;
-  const bool vector = collective == Collective::all_reduce || collective == Collective::reduce ||
-                      collective == Collective::broadcast;
-  p.count = options.count >= 0 ? options.count : (vector ? p.size : 1);  // an element per chunk
-  if (collective == Collective::barrier) p.count = 1;
-  return p;
-}
-
-std::vector<Schedule> schedules_of(const ExplainOptions& options) {
-  if (!options.schedule.empty()) return parse(file_text(options.schedule), options.schedule);
-  if (options.collective.empty()) {
-    refuse("expected a collective (baton list shows them) or --schedule FILE, found neither");
-  }
-  const Registry registry = Registry::builtin();
-  const Collective collective = collective_named(options.collective);
-  const Problem problem = problem_of(options, collective);
-  const Algorithm& algorithm = options.algorithm.empty()
-                                   ? *registry.of(collective).at(0)
-                                   : registry.find(collective, options.algorithm);
-  if (const std::string why = refusal(algorithm, problem); !why.empty()) {
-    refuse(fmt::format("{}: algorithm {} {}", name(collective), algorithm.name, why));
-  }
-  std::vector<Schedule> schedules;
-  for (int r = 0; r < problem.size; ++r) {
-    Problem own = problem.at(r);
-    if (algorithm.pipelined && options.segment > 0) {
-      own.blocks = static_cast<int>(
-          std::max<std::int64_t>(1, (own.count + options.segment - 1) / options.segment));
-    }
-    Schedule schedule = algorithm.generate(own);
-    schedules.push_back(algorithm.pipelined ? schedule : segmented(schedule, options.segment));
-  }
-  return schedules;
 }
 
 /// The values of the command line, cut into the ranks' inputs.
@@ -102,7 +48,7 @@ std::vector<std::vector<double>> inputs(const std::vector<double>& values,
 
 int explain(const ExplainOptions& options, Session& session) {
   if (session.rank() != 0) return 0;
-  const auto schedules = schedules_of(options);
+  const auto schedules = schedules_of(options.wanted);
   if (options.rank >= static_cast<int>(schedules.size())) {
     refuse(
         fmt::format("expected a rank from 0 to {}, found {}", schedules.size() - 1, options.rank));
@@ -113,7 +59,7 @@ int explain(const ExplainOptions& options, Session& session) {
   }
   WalkThrough how;
   how.values = inputs(options.values, schedules);
-  how.op = op_named(options.op);
+  how.op = op_named(options.wanted.op);
   how.every_step = options.every_step;
 
   if (options.json) {
@@ -149,31 +95,34 @@ void add_explain(CLI::App& app, Command& command) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App* sub = app.add_subcommand(
       "explain", "A schedule in words, and a table of what every rank holds after every round");
-  auto* collective =
-      sub->add_option("collective", options->collective, "such as all_reduce")->type_name("");
-  auto* algorithm = sub->add_option("--algorithm", options->algorithm, "(default: the reference)")
-                        ->type_name("A");
-  auto* ranks = sub->add_option("--ranks", options->ranks, "number of ranks (default 4)")
+  auto* collective = sub->add_option("collective", options->wanted.collective, "such as all_reduce")
+                         ->type_name("");
+  auto* algorithm =
+      sub->add_option("--algorithm", options->wanted.algorithm, "(default: the reference)")
+          ->type_name("A");
+  auto* ranks = sub->add_option("--ranks", options->wanted.ranks, "number of ranks (default 4)")
                     ->type_name("P")
                     ->check(whole_number(1, 4096));
-  sub->add_option("--hosts", options->hosts,
+  sub->add_option("--hosts", options->wanted.hosts,
                   "2x4: 2 hosts of 4 ranks each; 0,1,0,1: the host of each rank (default: one)")
       ->type_name("HOSTS");
   sub->add_option("--rank", options->rank, "only this rank's schedule")
       ->type_name("R")
       ->check(whole_number(0, 4095));
-  auto* count = sub->add_option("--count", options->count,
+  auto* count = sub->add_option("--count", options->wanted.count,
                                 "elements: of a vector (default P), of a rank's block (default 1)")
                     ->type_name("N")
                     ->check(whole_number(0, 1 << 20));
-  sub->add_option("--root", options->root, "(default 0)")
+  sub->add_option("--root", options->wanted.root, "(default 0)")
       ->type_name("R")
       ->check(whole_number(0, 4095));
-  sub->add_option("--segment", options->segment, "elements per message piece (default: not cut)")
+  sub->add_option("--segment", options->wanted.segment,
+                  "elements per message piece (default: not cut)")
       ->type_name("N")
       ->check(whole_number(0, INT64_MAX));
-  sub->add_option("--op", options->op, "operation of the table (default sum)")->type_name("OP");
-  sub->add_flag("--in-place", options->in_place, "input and output are the same memory");
+  sub->add_option("--op", options->wanted.op, "operation of the table (default sum)")
+      ->type_name("OP");
+  sub->add_flag("--in-place", options->wanted.in_place, "input and output are the same memory");
   sub->add_option("--format", options->format,
                   "words, table (both by default), or text: the form that --schedule reads")
       ->check(CLI::IsMember({"words", "text", "table"}));
@@ -181,7 +130,7 @@ void add_explain(CLI::App& app, Command& command) {
   sub->add_option("--values", options->values,
                   "inputs of the ranks, rank after rank (default: 10 (r + 1) + i)")
       ->type_name("X...");
-  sub->add_option("--schedule", options->schedule,
+  sub->add_option("--schedule", options->wanted.schedule,
                   "instead, a schedule of your own (format: lib/schedule/README.md)")
       ->type_name("FILE")
       ->excludes(collective)

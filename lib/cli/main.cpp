@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* description =
     "Collectives built only from send and recv: list them, run and check them, time them against\n"
-    "the MPI library's own, prove them, have them explained.";
+    "the MPI library's own, prove them, have them explained and drawn.";
 constexpr const char* footer =
     "Examples:\n"
     "  baton list all_reduce                                what there is\n"
@@ -25,6 +25,7 @@ constexpr const char* footer =
     "  mpirun -n 2 baton bench                              timed against MPI's own, in turn\n"
     "  baton verify --max-ranks 16                          every algorithm proved\n"
     "  baton explain broadcast --algorithm binomial --root 1 --count 1\n"
+    "  baton timeline all_reduce --algorithm ring --ranks 8 -o ring.svg\n"
     "\n"
     "Exit code: 0, 1 if a result or a proof is wrong, 2 if the program could not do what was "
     "asked.\n"
@@ -41,8 +42,10 @@ class Help final : public CLI::Formatter {
 /// What CLI11 says of an error, or better.
 std::string sentence(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (!app.get_subcommands().empty()) return fmt::format("{} (--help tells more)", error.what());
-  return fmt::format("expected a subcommand (list, run, bench, verify, explain, tune), found {}",
-                     argc > 1 ? fmt::format("\"{}\"", argv[1]) : "none (--help tells more)");
+  return fmt::format(
+      "expected a subcommand (list, run, bench, verify, explain, timeline, tune), "
+      "found {}",
+      argc > 1 ? fmt::format("\"{}\"", argv[1]) : "none (--help tells more)");
 }
 
 /// Sets `command` and returns -1, or the exit code of what was answered at once.
@@ -57,6 +60,7 @@ int parse(int argc, char** argv, bool speaks, Command& command) {
   add_bench(app, command);
   add_verify(app, command);
   add_explain(app, command);
+  add_timeline(app, command);
   add_tune(app, command);
   try {
     app.parse(argc, argv);

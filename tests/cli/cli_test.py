@@ -25,7 +25,7 @@ class Cli(CommandTest):
 
     def test_help_teaches(self):
         self.assertIn("Examples:", self.output("--help"))
-        for subcommand in ["list", "run", "bench", "verify", "explain", "tune"]:
+        for subcommand in ["list", "run", "bench", "verify", "explain", "timeline", "tune"]:
             self.assertIn("Example", self.output(subcommand, "--help"))
         run = self.output("run", "--help")
         for variable in ["BATON_TIMEOUT", "BATON_ALL_REDUCE", "BATON_CHECK"]:
@@ -281,7 +281,7 @@ class Cli(CommandTest):
 
     def test_errors_are_one_sentence(self):
         for sentence, *arguments in [
-                ("expected a subcommand (list, run, bench, verify, explain, tune), found none",),
+                ("expected a subcommand (list, run, bench, verify, explain, timeline, tune), found none",),
                 ('found "lost"', "lost"),
                 ("bench: expected processes of MPI", "bench"),
                 ("--lost", "run", "--lost"),

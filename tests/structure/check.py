@@ -23,6 +23,8 @@ INCLUDES = [
     (r"algorithms/.*", rf'{STANDARD}|"baton/schedule\.hpp"|"\w+\.hpp"'),
     (r"include/baton/mpi\.hpp", rf'{STANDARD}|"baton/[\w/]+\.hpp"|<mpi\.h>'),
     (r"include/.*", rf'{STANDARD}|"baton/[\w/]+\.hpp"'),
+    (r"diagrams/convert\.cpp", rf'{STANDARD}|<fmt/format\.h>|<[\w/]+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
+    (r"diagrams/.*", rf'{STANDARD}|<fmt/format\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
 ]
 
 # Which other rooms of lib/ a room may include; "*" is all of them.

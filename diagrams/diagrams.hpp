@@ -1,0 +1,52 @@
+#pragma once
+/// Renderers of timelines and of how data is split and put together: one function per format.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "baton/timeline.hpp"
+
+namespace baton::diagrams {
+
+struct Options {
+  int width = 1200;             ///< of a picture, in pixels; long timelines are wider
+  std::vector<int> ranks = {};  ///< those that are shown; empty: all
+  std::int64_t from = 0;        ///< ns; what ends before is not shown
+  std::int64_t to = std::numeric_limits<std::int64_t>::max();  ///< ns; nor what begins after
+  bool critical_path = false;                                  ///< highlighted
+  std::size_t most_events = 500'000;  ///< of a Chrome trace; it says so where there are more
+  /// Of the same schedules, to be compared with: its first operation with the timeline's first.
+  const Timeline* prediction = nullptr;
+};
+
+/// A picture: a row per rank, time to the right, an arrow per message. Of more than 32 ranks or 200
+/// messages per rank a heat map, of one operation or several.
+std::string svg(const Timeline& timeline, const Options& options = {});
+/// The same rows and arrows for draw.io, as uncompressed mxGraph XML.
+std::string drawio(const Timeline& timeline, const Options& options = {});
+/// Chrome trace events, for Perfetto and chrome://tracing.
+std::string chrome_trace(const Timeline& timeline, const Options& options = {});
+
+/// LogGOPSim's input: what every rank sends and receives, what it computes in ns (the recorded or
+/// predicted time of folds and copies; none in rounds), and what waits for what. Throws
+/// Error(unsupported) where the timeline has several operations.
+std::string goal(const Timeline& timeline);
+/// An algorithm in MSCCL's XML. Its chunks are the largest common parts of all regions. Throws
+/// Error(unsupported), saying why, where a schedule cannot be expressed.
+std::string msccl(std::span<const Schedule> schedules);
+
+/// How every rank's input is cut, which pieces go where, and how the output is put together, of an
+/// all_to_all, all_gather, reduce_scatter, gather or scatter in equal blocks. Throws
+/// Error(unsupported) of others.
+std::string split_assemble_svg(std::span<const Schedule> schedules);
+std::string split_assemble_drawio(std::span<const Schedule> schedules);
+
+/// Writes an SVG as PNG or PDF, by the program rsvg-convert. Throws Error(unsupported) if there is
+/// none, Error(invalid_argument) if it fails.
+void convert(const std::string& svg, const std::string& format, const std::string& file);
+
+}  // namespace baton::diagrams

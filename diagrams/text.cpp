@@ -1,0 +1,139 @@
+#include "text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+namespace baton::diagrams {
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\n':
+        out += "&#10;";
+        break;
+      default:
+        // XML has no other control characters.
+        out += static_cast<unsigned char>(c) < 0x20 && c != '\t' ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string time_text(std::int64_t ns) {
+  const auto size = static_cast<double>(std::llabs(ns));
+  const auto value = static_cast<double>(ns);
+  const auto scaled = [&](double unit, std::string_view name) {
+    const double in = value / unit;
+    const double digits = size / unit;
+    return digits < 9.995   ? fmt::format("{:.2f} {}", in, name)
+           : digits < 99.95 ? fmt::format("{:.1f} {}", in, name)
+                            : fmt::format("{:.0f} {}", in, name);
+  };
+  if (size < 1e3) return fmt::format("{} ns", ns);
+  if (size < 999.5e3) return scaled(1e3, "µs");
+  if (size < 999.5e6) return scaled(1e6, "ms");
+  return scaled(1e9, "s");
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  const char* unit = "B";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (value < 1024) break;
+    value /= 1024;
+    unit = next;
+  }
+  return fmt::format("{:.1f} {}", value, unit);
+}
+
+std::string counted(std::int64_t n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+std::string heading(const Timeline& timeline) {
+  if (!timeline.title.empty()) return timeline.title;
+  if (timeline.operations.empty()) return "nothing happened";
+  const TimedOperation& first = timeline.operations[0];
+  std::string text = first.name;
+  if (!first.choice.algorithm.empty()) text += " by " + first.choice.algorithm;
+  if (timeline.operations.size() > 1) {
+    text += fmt::format(
+        " and {} more",
+        counted(static_cast<std::int64_t>(timeline.operations.size()) - 1, "operation"));
+  }
+  return text;
+}
+
+std::string what_text(const Timeline& timeline) {
+  std::string text = counted(timeline.ranks, "rank");
+  if (!timeline.hosts.empty()) {
+    const int hosts = 1 + *std::max_element(timeline.hosts.begin(), timeline.hosts.end());
+    if (hosts > 1) text += fmt::format(" on {} hosts", hosts);
+  }
+  if (timeline.operations.size() != 1) return text;
+  const TimedOperation& operation = timeline.operations[0];
+  text += " · " + bytes_text(operation.bytes);
+  if (!operation.type.empty() || !operation.op.empty()) {
+    text += " · " + operation.type + (operation.op.empty() ? "" : " " + operation.op);
+  }
+  if (operation.choice.segment > 0) {
+    text += " · pieces of " + bytes_text(operation.choice.segment);
+  }
+  return text;
+}
+
+std::string source_text(const Timeline& timeline) {
+  switch (timeline.kind) {
+    case TimelineKind::rounds:
+      return "rounds of its schedule, not times";
+    case TimelineKind::predicted:
+      return "predicted" + (timeline.parameters.empty() ? "" : ": " + timeline.parameters);
+    case TimelineKind::measured:
+      break;
+  }
+  std::string text = "measured; ";
+  text += timeline.clock_error > 0
+              ? fmt::format("clocks of hosts agree within {}", time_text(timeline.clock_error))
+              : "one clock";
+  if (timeline.early_arrivals > 0) {
+    text += fmt::format("; {} before they were sent",
+                        timeline.early_arrivals == 1
+                            ? "1 message arrives"
+                            : fmt::format("{} messages arrive", timeline.early_arrivals));
+  }
+  const auto dropped =
+      std::accumulate(timeline.dropped.begin(), timeline.dropped.end(), std::uint64_t{0});
+  if (dropped > 0) {
+    text += fmt::format("; {} not recorded", counted(static_cast<std::int64_t>(dropped), "event"));
+  }
+  return text;
+}
+
+std::string chunk_text(const Timeline& timeline, const Event& event) {
+  if (event.chunk >= timeline.chunks.size()) return "";
+  const ChunkName& chunk = timeline.chunks[event.chunk];
+  return chunk.reduced ? chunk.text + " +=" : chunk.text;
+}
+
+int origin_of(const Timeline& timeline, const Event& event) {
+  return event.chunk < timeline.chunks.size() ? timeline.chunks[event.chunk].origin : 0;
+}
+
+}  // namespace baton::diagrams

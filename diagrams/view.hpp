@@ -1,0 +1,40 @@
+#pragma once
+/// What of a timeline is shown: ranks as rows, a stretch of time, and what follows from both.
+
+#include <cstdint>
+#include <vector>
+
+#include "diagrams.hpp"
+
+namespace baton::diagrams {
+
+/// A stretch of time, ns.
+struct Span {
+  std::int64_t from = 0, to = 0;
+};
+
+struct View {
+  /// Throws Error(invalid_argument) where ranks or times are not the timeline's.
+  View(const Timeline& timeline, const Options& options);
+
+  const Timeline& timeline;
+  std::vector<int> ranks;              ///< of each row
+  std::vector<int> row_of;             ///< of each rank; -1: not shown
+  std::int64_t from = 0, to = 0;       ///< ns
+  std::vector<TimedMessage> messages;  ///< that run between shown ranks in the time shown
+  std::size_t hidden = 0;              ///< messages that are not shown
+  std::vector<std::vector<std::uint32_t>> events;  ///< of each row, in the time shown
+  std::vector<std::uint32_t> critical;             ///< the critical path, if it is wanted
+  int origins = 1;                                 ///< 1 + the largest by which to colour
+
+  int rows() const { return static_cast<int>(ranks.size()); }
+  const Event& event(std::uint32_t e) const { return timeline.events[e]; }
+  bool shows(std::int64_t first, std::int64_t last) const { return last >= from && first <= to; }
+  /// When a row's rank has messages outstanding and is not at work.
+  std::vector<Span> waiting(int row) const;
+};
+
+/// When an event keeps its rank at work.
+Span work_of(const Event& event);
+
+}  // namespace baton::diagrams

@@ -1,0 +1,104 @@
+"""Draws the gallery.
+
+Usage: gallery.py BATON FOLDER [NAME...]
+Draws the pictures of these names (such as all_reduce_ring_4), or all with an index, into FOLDER.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+# Those that are drawn at other numbers of ranks, too: their pictures differ there.
+MORE = {
+    5: ["broadcast binomial", "broadcast circulant", "reduce binomial", "all_reduce circulant",
+        "all_reduce rabenseifner", "all_reduce recursive_multiplying", "all_gather bruck",
+        "all_gather circulant", "reduce_scatter circulant", "all_to_all pairwise",
+        "all_to_all bruck", "barrier dissemination"],
+    8: ["broadcast binomial", "broadcast scatter_ring", "broadcast circulant", "all_reduce ring",
+        "all_reduce tree", "all_reduce double_tree", "all_reduce rabenseifner",
+        "all_reduce recursive_doubling", "all_reduce circulant", "all_reduce hierarchical",
+        "all_reduce leaders", "all_gather recursive_doubling", "all_gather hierarchical",
+        "reduce_scatter recursive_halving", "all_to_all pairwise", "all_to_all bruck",
+        "all_to_all hierarchical", "gather binomial", "scatter binomial"],
+    64: ["all_reduce recursive_doubling"],
+}
+SPLIT = {"all_to_all": ["svg", "png", "pdf", "drawio"], "all_gather": ["svg"],
+         "reduce_scatter": ["svg"]}
+DRAWIO = ["all_reduce_ring_4"]
+
+
+def pictures(baton):
+    """The arguments of `baton timeline` by the file that they make."""
+    listed = json.loads(subprocess.run([baton, "list", "--json"], check=True, capture_output=True,
+                                       text=True).stdout)
+    made = {}
+    for algorithm in listed:
+        collective, name = algorithm["collective"], algorithm["algorithm"]
+        for size in [4] + [size for size in MORE if f"{collective} {name}" in MORE[size]]:
+            arguments = [collective, "--algorithm", name, "--rounds"]
+            several = "several hosts" in algorithm["refuses"]
+            arguments += ["--hosts", f"2x{size // 2}"] if several else ["--ranks", str(size)]
+            if name == "circulant" and collective == "broadcast":
+                arguments += ["--count", "4", "--segment", "4"]  # 4 blocks
+            stem = f"{collective}_{name}_{size}"
+            made[stem + ".svg"] = arguments
+            if stem in DRAWIO:
+                made[stem + ".drawio"] = arguments
+    made["all_reduce_ring_8_critical_path.svg"] = ["all_reduce", "--algorithm", "ring", "--ranks",
+                                                   "8", "--rounds", "--critical-path"]
+    made["broadcast_chain_4_pieces.svg"] = ["broadcast", "--algorithm", "chain", "--ranks", "4",
+                                            "--rounds", "--count", "4", "--segment", "4"]
+    for collective, endings in SPLIT.items():
+        for ending in endings:
+            made[f"{collective}_split_assemble_4.{ending}"] = [collective, "--ranks", "4",
+                                                               "--split-assemble"]
+    return made
+
+
+def index(files):
+    lines = ["# Gallery", "",
+             "Drawn by `scripts/gallery`, reproducible to the byte; a test draws some of it again. "
+             "Rounds, not times:", "what is sent in the same round is independent. A colour is a "
+             "chunk; `c3 +=` is folded on arrival.", "",
+             "How data is split and put together: [all_to_all](all_to_all_split_assemble_4.svg) "
+             "([PNG](all_to_all_split_assemble_4.png), [PDF](all_to_all_split_assemble_4.pdf), "
+             "[draw.io](all_to_all_split_assemble_4.drawio)),",
+             "[all_gather](all_gather_split_assemble_4.svg), "
+             "[reduce_scatter](reduce_scatter_split_assemble_4.svg).", "",
+             "![](all_to_all_split_assemble_4.svg)", "",
+             "| collective | algorithm | pictures, by number of ranks |", "|---|---|---|"]
+    rows = {}
+    for file, arguments in files.items():
+        if "--split-assemble" in arguments:
+            continue
+        stem, ending = file.rsplit(".", 1)
+        collective, algorithm = arguments[0], arguments[2]
+        text = stem.removeprefix(f"{collective}_{algorithm}_").replace("_", " ")
+        rows.setdefault((collective, algorithm), []).append(
+            f"[{text}{'' if ending == 'svg' else ' ' + ending}]({file})")
+    lines += [f"| {collective} | {algorithm} | {', '.join(links)} |"
+              for (collective, algorithm), links in rows.items()]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    baton, folder, *names = sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]
+    files = pictures(baton)
+    if unknown := set(names) - {file.rsplit(".", 1)[0] for file in files}:
+        raise SystemExit(f"gallery.py: expected names of pictures, found {sorted(unknown)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, arguments in files.items():
+        if names and file.rsplit(".", 1)[0] not in names:
+            continue
+        # Dates in a PDF are those of the epoch.
+        subprocess.run([baton, "timeline", *arguments, "-o", folder / file], check=True,
+                       env={**os.environ, "SOURCE_DATE_EPOCH": "0"})
+    if not names:
+        (folder / "README.md").write_text(index(files))
+        for old in set(os.listdir(folder)) - set(files) - {"README.md"}:
+            (folder / old).unlink()
+
+
+main()

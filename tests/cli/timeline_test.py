@@ -1,0 +1,105 @@
+"""Usage: timeline_test.py BATON EXAMPLES"""
+
+import os
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from command import CommandTest, run_tests
+
+
+class Timeline(CommandTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def drawn(self, *arguments, ending="svg", **variables):
+        file = self.folder / f"picture.{ending}"
+        self.assertEqual(self.output("timeline", *arguments, "-o", str(file), **variables), "")
+        return file.read_bytes().decode(errors="replace")
+
+    def test_every_ending(self):
+        begins = {"svg": "<svg ", "drawio": "<mxfile ", "json": '{"displayTimeUnit"',
+                  "txt": "all_reduce by ring, 4 ranks, sum\n", "goal": "num_ranks 4\n",
+                  "xml": '<algo name="ring"', "pdf": "%PDF-", "png": "\ufffdPNG"}
+        help_text = self.output("timeline", "--help")
+        for ending, begin in begins.items():
+            with self.subTest(ending=ending):
+                text = self.drawn("all_reduce", "--algorithm", "ring", ending=ending)
+                self.assertTrue(text.startswith(begin), text[:50])
+                self.assertIn(f".{ending} (", help_text)
+
+    def test_examples_of_help_work(self):
+        examples = re.findall(r"^  baton (timeline .*) -o (\S+)$",
+                              self.output("timeline", "--help").split("Examples:")[1], re.M)
+        self.assertGreaterEqual(len(examples), 3)
+        for example, file in examples:
+            self.output(*example.split(), "-o", str(self.folder / file))
+            self.assertGreater((self.folder / file).stat().st_size, 1000)
+
+    def test_sizes_types_hosts(self):
+        svg = self.drawn("all_reduce", "--algorithm", "ring", "--ranks", "5", "--bytes", "1M",
+                         "--dtype", "f64", "--op", "max", "--segment", "64K")
+        for text in ("5 ranks · 1.0 MiB · f64 max · pieces of 64.0 KiB", "c3.1", "8 rounds"):
+            self.assertIn(text, svg)
+        self.assertIn("all_gather by linear",
+                      self.drawn("all_gather", "--bytes", "1M", "--ranks", "3"))
+        self.assertIn(">host 1<", self.drawn("all_reduce", "--algorithm", "hierarchical",
+                                             "--hosts", "2x2"))
+        self.assertIn(">mine &amp; yours<", self.drawn("barrier", "--title", "mine & yours"))
+
+    def test_part_of_it(self):
+        svg = self.drawn("all_reduce", "--algorithm", "ring", "--ranks", "4", "--ranks-shown",
+                         "0-1,3", "--from-time", "1", "--to-time", "1.9")
+        self.assertEqual(sorted(re.findall(r'data-from="(\d)" data-to="(\d)"', svg)),
+                         [("0", "1"), ("3", "0")])
+        self.assertIn('class="critical"', self.drawn("broadcast", "--critical-path"))
+
+    def test_own_schedule(self):
+        mine = self.folder / "mine.txt"
+        mine.write_text(self.output("explain", "broadcast", "--algorithm", "binomial",
+                                    "--format", "text"))
+        self.assertEqual(self.drawn("--schedule", str(mine)).count('class="arrow"'), 3)
+
+    def test_no_rsvg_convert_is_one_sentence(self):
+        for tool in ("png", "pdf"):
+            self.refused("expected the program rsvg-convert", "timeline", "broadcast", "-o",
+                         str(self.folder / f"x.{tool}"), PATH=str(self.folder))
+
+    def test_errors_are_one_sentence(self):
+        svg = str(self.folder / "x.svg")
+        endings = "one of .svg, .png, .pdf, .drawio, .json, .txt, .goal, .xml, found"
+        for sentence, *arguments in [
+            (endings, "broadcast", "-o", "x.gif"),
+            (endings, "broadcast", "-o", "x"),
+            ("expected a collective (broadcast, reduce, ", "cast", "-o", svg),
+            ("expected an algorithm of broadcast (linear, binomial, ", "broadcast", "--algorithm", "tree", "-o", svg),
+            ("expected a collective (baton list shows them) or --schedule", "-o", svg),
+            ("-o", "broadcast"),
+            ("expected the hosts of 3 ranks, found those of 4", "broadcast", "--ranks", "3",
+             "--hosts", "2x2", "-o", svg),
+            ("expected ranks such as 0-7,9, found \"3-1\"", "broadcast", "--ranks-shown", "3-1",
+             "-o", svg),
+            ("expected ranks such as 0-7,9, found \"1,\"", "broadcast", "--ranks-shown", "1,", "-o",
+             svg),
+            ("expected ranks from 0 to 3 to show, found 4", "broadcast", "--ranks-shown", "0-4",
+             "-o", svg),
+            ("expected a stretch of time within 0 to ", "broadcast", "--from-time", "90", "-o",
+             svg),
+            ("--bytes: expected one size, found several", "broadcast", "--bytes", "1:4", "-o", svg),
+            ("found all_reduce", "all_reduce", "--split-assemble", "-o", svg),
+            ("expected .svg, .png, .pdf or .drawio, found .json", "all_to_all", "--split-assemble",
+             "-o", str(self.folder / "x.json")),
+            ("expected a file that can be written", "broadcast", "-o",
+             str(self.folder / "nowhere" / "x.svg")),
+        ]:
+            with self.subTest(arguments=arguments):
+                self.refused(sentence, "timeline", *arguments)
+                self.assertFalse(os.path.exists(svg))
+
+
+if __name__ == "__main__":
+    run_tests(Timeline, [sys.argv[1]])

@@ -1,0 +1,49 @@
+"""Usage: gallery_test.py BATON ROOT: a part of the gallery, drawn again, is the same."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+baton, root = sys.argv[1], Path(sys.argv[2])
+gallery = root / "diagrams" / "gallery"
+PART = ["all_reduce_ring_4", "all_reduce_double_tree_8", "broadcast_binomial_5",
+        "all_to_all_bruck_4", "all_gather_hierarchical_8", "all_reduce_ring_8_critical_path",
+        "all_to_all_split_assemble_4"]
+
+
+class Gallery(unittest.TestCase):
+    def test_a_part_drawn_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, root / "scripts" / "gallery.py", baton, folder, *PART],
+                           check=True)
+            made = sorted(Path(folder).iterdir())
+            # What rsvg-convert makes differs from version to version.
+            same = [file for file in made if file.suffix not in (".png", ".pdf")]
+            self.assertEqual(len(made), len(same) + 2)
+            self.assertGreaterEqual(len(same), len(PART))
+            for file in same:
+                with self.subTest(file=file.name):
+                    self.assertTrue(file.read_bytes() == (gallery / file.name).read_bytes(),
+                                    f"expected {file.name} as it is in the gallery, found another; "
+                                    "scripts/gallery draws it anew")
+
+    def test_every_algorithm_is_there_and_the_index_names_what_is(self):
+        listed = subprocess.run([baton, "list"], capture_output=True, text=True, check=True).stdout
+        algorithms, collective = [], None
+        for line in listed.splitlines()[3:]:
+            if line and not line.startswith(" "):
+                collective = line
+            elif line.startswith("  ") and line[2] != " ":
+                algorithms.append(f"{collective}_{line.split()[0]}_4.svg")
+        self.assertGreater(len(algorithms), 50)
+        index = (gallery / "README.md").read_text()
+        files = {file.name for file in gallery.iterdir()} - {"README.md"}
+        self.assertLessEqual(set(algorithms), files)
+        for file in files:
+            self.assertIn(f"({file})", index)
+            self.assertLess((gallery / file).stat().st_size, 130_000)
+
+
+unittest.main(argv=sys.argv[:1], verbosity=2)
