@@ -41,7 +41,7 @@ class Help final : public CLI::Formatter {
 /// What CLI11 says of an error, or better.
 std::string sentence(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (!app.get_subcommands().empty()) return fmt::format("{} (--help tells more)", error.what());
-  return fmt::format("expected a subcommand (list, run, bench, verify, explain, tune), found {}",
+  return fmt::format("expected a subcommand (list, run, bench, verify, explain, simulate, tune), found {}",
                      argc > 1 ? fmt::format("\"{}\"", argv[1]) : "none (--help tells more)");
 }
 
@@ -57,6 +57,7 @@ int parse(int argc, char** argv, bool speaks, Command& command) {
   add_bench(app, command);
   add_verify(app, command);
   add_explain(app, command);
+  add_simulate(app, command);
   add_tune(app, command);
   try {
     app.parse(argc, argv);
