@@ -117,6 +117,7 @@ struct Prediction {
   /// What was simulated one by one: work of processors (a post, a fold, a copy, an answer, taking a
   /// message) and stages of messages (put on a wire, first byte there, whole message there).
   std::int64_t events = 0;
+  double seconds = 0;                ///< of the wall clock, for them, schedules not counted
   std::vector<HostBytes> hosts;      ///< bytes across
   std::int64_t bytes_within = 0;     ///< between ranks of one host
   std::optional<Timeline> timeline;  ///< in the order that finish() asks for, chunks not named

@@ -35,6 +35,10 @@ HostBytes most_bytes(const Prediction& prediction) {
   return most;
 }
 
+double events_per_second(const Prediction& p) {
+  return p.seconds > 0 ? static_cast<double>(p.events) / p.seconds : 0;
+}
+
 /// What decided the time of the last step.
 struct Path {
   std::int64_t messages = 0, folds = 0, copies = 0;
@@ -101,8 +105,9 @@ Json json(const Forecast& forecast, const Exercise& exercise, const Path* path) 
                                               {"ranks", Json::array(ranks)}})
                               : Json::null()},
        {"events", p.events},
+       {"simulating_seconds", p.seconds},
        {"seconds", forecast.seconds},
-       {"events_per_second", static_cast<double>(p.events) / forecast.seconds}});
+       {"events_per_second", events_per_second(p)}});
 }
 
 void print(const Forecast& forecast, const Path* path) {
@@ -120,9 +125,9 @@ void print(const Forecast& forecast, const Path* path) {
                human_bytes(most.received));
   }
   if (path) fmt::print("critical path  {}\n", text(*path));
-  fmt::print("simulated      {} events in {}, {:.1f} million/s\n", p.events,
-             human_time(forecast.seconds * 1e6),
-             static_cast<double>(p.events) / forecast.seconds * 1e-6);
+  fmt::print("simulated      {} events in {}, {:.1f} million/s; with its schedules {}\n", p.events,
+             human_time(p.seconds * 1e6), events_per_second(p) * 1e-6,
+             human_time(forecast.seconds * 1e6));
 }
 
 std::string cut(std::int64_t segment) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <chrono>
 #include <exception>
 #include <thread>
 
@@ -36,13 +36,16 @@ Prediction predicted(Program& program, const Network& network, const SimulateOpt
   const std::vector<int> host_of = hosts_of(options, program.ranks());
   if (times) times->resize(program.steps.size());
   Engine engine(program, network, host_of, options.window, times);
+  const auto begin = std::chrono::steady_clock::now();
   engine.run();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   Prediction prediction;
   for (int r = 0; r < program.ranks(); ++r) prediction.finish.push_back(engine.finish(r));
   prediction.total = *std::max_element(prediction.finish.begin(), prediction.finish.end());
   prediction.messages = static_cast<std::int64_t>(program.messages.size() / 2);
   prediction.steps = static_cast<std::int64_t>(program.steps.size()) - 1;
   prediction.events = engine.events();
+  prediction.seconds = seconds.count();
   prediction.hosts = engine.host_bytes();
   prediction.bytes_within = engine.bytes_within();
   return prediction;
