@@ -11,7 +11,6 @@
 namespace baton {
 namespace {
 
-/// Pieces that are tried where the caller leaves the choice, in bytes.
 constexpr std::int64_t segments[] = {0, 16 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20};
 
 std::int64_t elements_of(std::int64_t bytes, std::size_t element_bytes) {
@@ -30,6 +29,8 @@ Selection named(const Registry& registry, const Problem& problem, const Choice& 
 }
 
 }  // namespace
+
+std::span<const std::int64_t> segment_candidates() { return segments; }
 
 Selection select(const Registry& registry, const Problem& problem, std::size_t element_bytes,
                  const Choice& call, const Choice& option, const TableSection* table,

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "../cost/cost.hpp"
@@ -15,6 +17,9 @@ struct Selection {
   std::int64_t segment = 0;  ///< bytes; 0: not cut
   std::string reason;
 };
+
+/// Bytes of message pieces that are tried where the caller leaves the choice; 0: not cut.
+std::span<const std::int64_t> segment_candidates();
 
 /// Chooses by the caller's choice, else the option's, else the table's, if one is given and serves,
 /// else the least estimate. Depends only on what

@@ -92,6 +92,21 @@ class Plot(unittest.TestCase):
         for name in ["run0: baton", "run1: baton", "run0: MPI_Allreduce", "run1: MPI_Allreduce"]:
             self.assertIn(f"<!-- {name} -->", picture)
 
+    def test_a_sweep_has_a_line_for_each_algorithm_and_shows_the_best(self):
+        rows = [{"algorithm": algorithm, "ranks": 4, "asked_bytes": size, "time_us": us}
+                for algorithm, times in {"ring": [9, 10], "tree": [2, 20]}.items()
+                for size, us in zip([8, 1024], times)]
+        sweep = {"sweep": "bytes", "collective": "all_reduce", "type": "f32", "parameters": "a net",
+                 "rows": rows, "best": [{"from": 8, "algorithm": "tree"},
+                                        {"from": 400, "algorithm": "ring"}]}
+        for kind in ["bytes", "ranks"]:
+            self.plot(sweep | {"sweep": kind})
+            picture = (self.folder / "out/all_reduce-run0.svg").read_text()
+            for text in ["ring", "tree", "a net"]:
+                self.assertIn(f"<!-- {text} -->", picture)
+        said = self.plot(sweep | {"rows": [{"algorithm": "ring"}]}, code=1).stderr
+        self.assertIn("expected what `baton simulate --sweep --json` prints", said)
+
     def test_errors_are_one_sentence(self):
         for sentence, content in [("expected a file of JSON, found", "{"),
                                   ("found no rows", {"rows": []}),

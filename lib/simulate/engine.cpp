@@ -1,0 +1,398 @@
+#include "engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "baton/error.hpp"
+
+namespace baton::simulating {
+namespace {
+
+/// FlatStep::moment of a step whose announcement or answer has come through the last wire.
+constexpr std::int64_t through = -1;
+
+}  // namespace
+
+Engine::Engine(Program& program, const Network& network, const std::vector<int>& host_of,
+               int window, std::vector<StepTimes>* times)
+    : program_(program),
+      steps_(program.steps),
+      times_(times),
+      within_(network.within),
+      across_(network.across),
+      fold_(network.fold),
+      copy_(network.copy),
+      call_(network.call),
+      window_(static_cast<std::uint32_t>(std::clamp(window, 1, 0xffff))),
+      host_of_(host_of),
+      ranks_(static_cast<std::size_t>(program.ranks())),
+      rank_wires_(2 * ranks_.size()),
+      shared_processors_(network.processors > 0),
+      free_processors_(network.processors) {
+  const int hosts = 1 + *std::max_element(host_of.begin(), host_of.end());
+  host_ranks_.resize(static_cast<std::size_t>(hosts));
+  for (const int host : host_of) ++host_ranks_[static_cast<std::size_t>(host)];
+  host_bytes_.resize(host_ranks_.size());
+  host_wires_.resize(2 * host_ranks_.size());
+  if (shared_processors_) line_.resize(ranks_.size(), none);
+  for (Stream& stream : program.streams) {
+    stream.across = host_of[static_cast<std::size_t>(stream.rank)] !=
+                    host_of[static_cast<std::size_t>(stream.peer)];
+  }
+}
+
+void Engine::run() {
+  for (int r = 0; r < program_.ranks(); ++r) wake(r, 0);
+  while (!queue_.empty()) handle(queue_.pop());
+  for (const Rank& rank : ranks_) {
+    if (rank.left > 0) fail_stuck();
+  }
+}
+
+void Engine::push(Fifo& fifo, std::uint32_t step) {
+  steps_[step].next = none;
+  if (fifo.empty()) {
+    fifo.head = step;
+  } else {
+    steps_[fifo.tail].next = step;
+  }
+  fifo.tail = step;
+}
+
+std::uint32_t Engine::take(Fifo& fifo) {
+  const std::uint32_t step = fifo.head;
+  fifo.head = steps_[step].next;
+  return step;
+}
+
+// --- a rank's processor
+// ---------------------------------------------------------------------------
+
+void Engine::wake(int r, std::int64_t time) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  if (rank.awaited) return;
+  if (time < rank.busy) {
+    rank.awaited = true;
+    queue_.push({rank.busy, EventKind::free_again, static_cast<std::uint32_t>(r)});
+  } else if (!shared_processors_) {
+    batch(r, time);
+  } else if (free_processors_ > 0) {
+    --free_processors_;
+    batch(r, time);
+  } else {
+    rank.awaited = true;
+    const auto last = static_cast<std::uint32_t>(r);
+    (line_head_ == none ? line_head_ : line_[line_tail_]) = last;
+    line_[last] = none;
+    line_tail_ = last;
+  }
+}
+
+void Engine::free_processor(int r, std::int64_t time) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  rank.awaited = false;
+  if (!rank.arrivals.empty()) return batch(r, time);
+  if (!shared_processors_) return;
+  if (line_head_ == none) {
+    ++free_processors_;
+    return;
+  }
+  const std::uint32_t next = line_head_;
+  line_head_ = line_[next];
+  ranks_[next].awaited = false;
+  batch(static_cast<int>(next), time);
+}
+
+void Engine::batch(int r, std::int64_t time) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  now_ = time;
+  do {
+    if (!rank.started) {
+      begin(r);
+    } else {
+      deal_with(rank, take(rank.arrivals));
+    }
+    for (;;) {
+      if (!rank.posts.empty()) {
+        post(rank, take(rank.posts));
+      } else if (!rank.locals.empty()) {
+        work(rank, take(rank.locals));
+      } else if (!rank.sent.empty()) {
+        leave(rank, take(rank.sent));
+      } else {
+        break;
+      }
+    }
+  } while (now_ == time && !rank.arrivals.empty());
+  rank.busy = now_;
+  if (rank.left == 0 && rank.finish == 0) rank.finish = now_;
+  if (shared_processors_ || !rank.arrivals.empty()) {
+    rank.awaited = true;
+    queue_.push({now_, EventKind::free_again, static_cast<std::uint32_t>(r)});
+  }
+}
+
+void Engine::begin(int r) {
+  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+  const auto at = static_cast<std::size_t>(r);
+  rank.started = true;
+  rank.left = program_.first_step[at + 1] - program_.first_step[at];
+  now_ += call_;
+  for (std::uint32_t s = program_.first_stream[at]; s < program_.first_stream[at + 1]; ++s) {
+    post_ready(rank, s);
+  }
+  for (std::uint32_t i = program_.first_step[at]; i < program_.first_step[at + 1]; ++i) {
+    if (steps_[i].message() || steps_[i].waits != 0) continue;
+    if (times_) (*times_)[i].posted = now_;
+    push(rank.locals, i);
+  }
+}
+
+void Engine::deal_with(Rank& rank, std::uint32_t step) {
+  ++events_;
+  FlatStep& s = steps_[step];
+  LevelTimes& times = level(program_.streams[s.stream]);
+  switch (s.stage) {
+    case Stage::answer:
+      s.stage = Stage::posted;
+      now_ += times.level.handshake;
+      return announce(step, now_, EventKind::answered);
+    case Stage::take:
+      now_ += times.receive.of(s.bytes);
+      if (times_) (*times_)[step].end = now_;
+      return leave(rank, step);
+    case Stage::send_data: {
+      const std::int64_t begin = now_ + times.level.handshake;
+      now_ = begin + times.send.of(s.bytes) - times.send.zero();
+      s.moment = now_;
+      return put_on_wire(step, begin);
+    }
+    default:
+      return leave(rank, step);
+  }
+}
+
+void Engine::post(Rank& rank, std::uint32_t step) {
+  ++events_;
+  if (times_) (*times_)[step].posted = now_;
+  FlatStep& s = steps_[step];
+  if (s.kind == StepKind::send) return post_send(rank, step);
+  now_ += level(program_.streams[s.stream]).level.post;
+  if (times_) (*times_)[step].start = now_;
+  if (s.stage == Stage::here) {
+    s.stage = Stage::take;
+    push(rank.arrivals, step);
+  } else if (s.stage == Stage::announced) {
+    s.stage = Stage::answer;
+    push(rank.arrivals, step);
+  } else {
+    s.stage = Stage::posted;
+  }
+}
+
+void Engine::post_send(Rank& rank, std::uint32_t step) {
+  FlatStep& s = steps_[step];
+  LevelTimes& times = level(program_.streams[s.stream]);
+  const std::int64_t begin = now_ + times.send.zero();
+  if (s.bytes > times.level.eager) {
+    now_ = begin;
+    s.stage = Stage::posted;
+    announce(step, now_, EventKind::announced);
+  } else {
+    now_ += times.send.of(s.bytes);
+    s.moment = now_;
+    s.stage = Stage::sent;
+    put_on_wire(step, begin);
+    push(rank.sent, step);
+  }
+  if (times_) (*times_)[step].start = (*times_)[step].end = now_;
+}
+
+void Engine::post_ready(Rank& rank, std::uint32_t stream) {
+  Stream& s = program_.streams[stream];
+  while (s.next < s.last && s.in_flight < window_) {
+    const std::uint32_t step = program_.messages[s.next];
+    if (steps_[step].waits != 0) return;
+    ++s.next;
+    ++s.in_flight;
+    push(rank.posts, step);
+  }
+}
+
+void Engine::leave(Rank& rank, std::uint32_t step) {
+  steps_[step].stage = Stage::done;
+  const std::uint32_t stream = steps_[step].stream;
+  --program_.streams[stream].in_flight;
+  post_ready(rank, stream);
+  complete(rank, step);
+}
+
+void Engine::complete(Rank& rank, std::uint32_t step) {
+  --rank.left;
+  const std::uint32_t last = steps_[step + 1].first_dependent;
+  for (std::uint32_t d = steps_[step].first_dependent; d < last; ++d) {
+    const std::uint32_t next = program_.dependents[d];
+    FlatStep& ready = steps_[next];
+    if (--ready.waits != 0) continue;
+    if (ready.message()) {
+      post_ready(rank, ready.stream);
+    } else {
+      if (times_) (*times_)[next].posted = now_;
+      push(rank.locals, next);
+    }
+  }
+}
+
+void Engine::work(Rank& rank, std::uint32_t step) {
+  ++events_;
+  FlatStep& s = steps_[step];
+  const std::int64_t begin = now_;
+  now_ += s.kind == StepKind::fold ? fold_.of(s.bytes) : copy_.of(s.bytes);
+  if (times_) {
+    (*times_)[step].start = begin;
+    (*times_)[step].end = now_;
+  }
+  s.stage = Stage::done;
+  complete(rank, step);
+}
+
+// --- messages on their way
+// ------------------------------------------------------------------------
+
+Wire& Engine::wire(int rank, bool across, bool in) {
+  const auto r = static_cast<std::size_t>(rank);
+  if (!across) return rank_wires_[2 * r + in];
+  return host_wires_[2 * static_cast<std::size_t>(host_of_[r]) + in];
+}
+
+void Engine::put_on_wire(std::uint32_t send, std::int64_t time) {
+  const Stream& stream = program_.streams[steps_[send].stream];
+  const auto host = static_cast<std::size_t>(host_of_[static_cast<std::size_t>(stream.rank)]);
+  // Other ranks of the host may use its wire until then.
+  if (stream.across && host_ranks_[host] > 1) {
+    queue_.push({time, EventKind::inject, send});
+  } else {
+    inject(send, time);
+  }
+}
+
+/// `moment` is when the sender's processor has copied it.
+void Engine::inject(std::uint32_t send, std::int64_t time) {
+  ++events_;
+  FlatStep& s = steps_[send];
+  const Stream& stream = program_.streams[s.stream];
+  LevelTimes& times = level(stream);
+  const Passage passage = wire(stream.rank, stream.across, false).pass(time, s.bytes, times);
+  const std::int64_t last = std::max(passage.last, s.moment);
+  s.moment = last + times.level.latency;
+  queue_.push({passage.first + times.level.latency, EventKind::head, s.partner});
+  if (s.bytes > times.level.eager) queue_.push({last, EventKind::sent, send});
+  if (stream.across) {
+    const auto from = static_cast<std::size_t>(stream.rank),
+               to = static_cast<std::size_t>(stream.peer);
+    host_bytes_[static_cast<std::size_t>(host_of_[from])].sent += s.bytes;
+    host_bytes_[static_cast<std::size_t>(host_of_[to])].received += s.bytes;
+  } else {
+    bytes_within_ += s.bytes;
+  }
+}
+
+/// Tells the other side of `step` by a message without bytes.
+void Engine::announce(std::uint32_t step, std::int64_t time, EventKind kind) {
+  const Stream& stream = program_.streams[steps_[step].stream];
+  LevelTimes& times = level(stream);
+  const Passage passage = wire(stream.rank, stream.across, false).pass(time, 0, times);
+  queue_.push({passage.last + times.level.latency, kind, steps_[step].partner});
+}
+
+/// The first byte of a message is at the receiver's wire.
+void Engine::arrive(std::uint32_t recv, std::int64_t time) {
+  FlatStep& s = steps_[recv];
+  const FlatStep& send = steps_[s.partner];
+  const Stream& stream = program_.streams[s.stream];
+  LevelTimes& times = level(stream);
+  const Passage passage = wire(stream.rank, stream.across, true).pass(time, s.bytes, times);
+  const std::int64_t last = std::max(passage.last, send.moment);
+  // What the processor does for each byte ends with the last one, if it begins in time.
+  const std::int64_t per_byte = times.receive.of(s.bytes) - times.receive.zero();
+  std::int64_t& before = program_.streams[send.stream].last_arrival;
+  before = std::max({before, time, last - per_byte});
+  if (before == time) return handle({time, EventKind::delivered, recv});
+  queue_.push({before, EventKind::delivered, recv});
+}
+
+void Engine::enqueue(std::uint32_t step, Stage stage, std::int64_t time) {
+  steps_[step].stage = stage;
+  const int rank = rank_of(step);
+  push(ranks_[static_cast<std::size_t>(rank)].arrivals, step);
+  wake(rank, time);
+}
+
+void Engine::handle(const Event& event) {
+  const std::uint32_t number = event.number();
+  const std::int64_t time = event.time;
+  if (event.kind() == EventKind::free_again) return free_processor(static_cast<int>(number), time);
+  FlatStep& s = steps_[number];
+  switch (event.kind()) {
+    case EventKind::inject:
+      return inject(number, time);
+    case EventKind::head:
+      ++events_;
+      return arrive(number, time);
+    case EventKind::delivered:
+      ++events_;
+      if (s.stage == Stage::posted) return enqueue(number, Stage::take, time);
+      s.stage = Stage::here;
+      return;
+    case EventKind::announced:
+    case EventKind::answered: {
+      if (s.moment != through) {
+        const Stream& stream = program_.streams[s.stream];
+        const Passage passage = wire(stream.rank, stream.across, true).pass(time, 0, level(stream));
+        s.moment = through;
+        if (passage.last > time) return queue_.push({passage.last, event.kind(), number});
+      }
+      s.moment = 0;
+      ++events_;
+      if (event.kind() == EventKind::answered) return enqueue(number, Stage::send_data, time);
+      if (s.stage == Stage::posted) return enqueue(number, Stage::answer, time);
+      s.stage = Stage::announced;
+      return;
+    }
+    default:
+      ++events_;
+      if (times_) (*times_)[number].end = std::max((*times_)[number].end, time);
+      return enqueue(number, Stage::sent, time);
+  }
+}
+
+void Engine::fail_stuck() const {
+  const auto awaited = [&](std::size_t r) {  // what a rank waits for that is not complete
+    const std::uint32_t last = program_.first_step[r + 1];
+    for (std::uint32_t i = program_.first_step[r]; i < last; ++i) {
+      if (steps_[i].message() && steps_[i].waits == 0 && steps_[i].stage != Stage::done) return i;
+    }
+    return none;
+  };
+  std::vector<bool> seen(ranks_.size());
+  std::size_t r = 0;
+  while (ranks_[r].left == 0) ++r;
+  std::string text;
+  constexpr int most = 8;
+  for (int links = 0; links < most; ++links) {
+    const std::uint32_t step = awaited(r);
+    if (step == none) break;
+    const auto peer = static_cast<std::size_t>(program_.streams[steps_[step].stream].peer);
+    text += fmt::format("{} waits for rank {} in {}",
+                        links == 0 ? fmt::format("rank {}", r) : ", which", peer,
+                        program_.phrase(step));
+    if (seen[r]) break;
+    seen[r] = true;
+    r = peer;
+    if (seen[r]) break;
+  }
+  throw Error(ErrorCode::invalid_argument, "simulate: ranks wait for ever: " + text);
+}
+
+}  // namespace baton::simulating

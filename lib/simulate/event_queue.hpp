@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace baton::simulating {
+
+/// What kinds of things take place; at one instant in this order, then by number.
+enum class EventKind : std::uint8_t {
+  free_again,  ///< a rank's processor; numbered by rank, the others by step
+  inject,      ///< a message is put on its host's wire
+  head,        ///< its first byte is at the receiver's end of the wire
+  delivered,   ///< it is there, as far as the processor must wait for it
+  announced,   ///< a rendezvous message: its receiver knows of it
+  answered,    ///< its sender knows that the receiver waits
+  sent,        ///< all of it has left
+};
+
+struct Event {
+  std::int64_t time;
+  std::uint64_t what;  ///< kind, then number
+
+  Event(std::int64_t time, EventKind kind, std::uint32_t number)
+      : time(time), what(static_cast<std::uint64_t>(kind) << 32 | number) {}
+  EventKind kind() const { return static_cast<EventKind>(what >> 32); }
+  std::uint32_t number() const { return static_cast<std::uint32_t>(what); }
+  bool operator<(const Event& other) const {
+    return time < other.time || (time == other.time && what < other.what);
+  }
+};
+
+/// The earliest first: a heap whose nodes have four children, so that a node's children share a
+/// cache line.
+class EventQueue {
+ public:
+  bool empty() const { return heap_.empty(); }
+  void push(const Event& event) {
+    std::size_t at = heap_.size();
+    heap_.push_back(event);
+    while (at > 0) {
+      const std::size_t parent = (at - 1) / 4;
+      if (!(event < heap_[parent])) break;
+      heap_[at] = heap_[parent];
+      at = parent;
+    }
+    heap_[at] = event;
+  }
+  Event pop() {
+    const Event top = heap_.front();
+    const Event last = heap_.back();
+    heap_.pop_back();
+    const std::size_t size = heap_.size();
+    if (size == 0) return top;
+    std::size_t at = 0;
+    for (;;) {
+      const std::size_t first = 4 * at + 1;
+      if (first >= size) break;
+      std::size_t least = first;
+      const std::size_t end = first + 4 < size ? first + 4 : size;
+      for (std::size_t child = first + 1; child < end; ++child) {
+        if (heap_[child] < heap_[least]) least = child;
+      }
+      if (!(heap_[least] < last)) break;
+      heap_[at] = heap_[least];
+      at = least;
+    }
+    heap_[at] = last;
+    return top;
+  }
+
+ private:
+  std::vector<Event> heap_;
+};
+
+}  // namespace baton::simulating

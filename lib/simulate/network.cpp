@@ -1,0 +1,260 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include "baton/error.hpp"
+#include "baton/simulate.hpp"
+#include "shipped_networks.hpp"
+
+namespace baton {
+namespace {
+
+constexpr std::string_view blanks = " \t\r";
+constexpr std::string_view the_end = "the end of the text";
+
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  return text.substr(0, text.find_last_not_of(blanks) + 1);
+}
+
+std::string_view take_word(std::string_view& line) {
+  line = trimmed(line);
+  const std::string_view word = line.substr(0, line.find_first_of(blanks));
+  line.remove_prefix(word.size());
+  return word;
+}
+
+/// Reads a network line by line.
+class NetworkReader {
+ public:
+  explicit NetworkReader(const std::string& origin) : origin_(origin) {}
+
+  void read(std::string_view line) {
+    ++number_;
+    rest_ = trimmed(line.substr(0, line.find('#')));
+    if (rest_.empty()) return;
+    const std::string_view word = take_word(rest_);
+    if (!begun_) {
+      if (word != "baton-network") fail("\"baton-network 1\"", word);
+      if (const std::string_view version = take_word(rest_); version != "1")
+        fail("version 1 of the form", version);
+      begun_ = true;
+    } else if (word == "within" || word == "across") {
+      level_ = word == "within" ? &network_.within : &network_.across;
+      bool& seen = word == "within" ? within_ : across_;
+      if (seen) refuse(fmt::format("\"{}\" once", word), "it again");
+      seen = true;
+    } else if (level_) {
+      read_level(word);
+    } else {
+      read_common(word);
+    }
+    if (const std::string_view more = trimmed(rest_); !more.empty())
+      fail("the end of the line", more);
+  }
+
+  Network finish() {
+    ++number_;
+    if (!begun_) refuse("\"baton-network 1\"", the_end);
+    if (!within_ && !across_) refuse("\"within\" or \"across\"", the_end);
+    if (network_.name.empty()) refuse("\"name\"", the_end);
+    if (!within_) network_.within = network_.across;
+    if (!across_) network_.across = network_.within;
+    return std::move(network_);
+  }
+
+ private:
+  /// `found` stands as it was read.
+  [[noreturn]] void fail(std::string_view expected, std::string_view found) const {
+    refuse(expected, fmt::format("\"{}\"", found));
+  }
+  [[noreturn]] void refuse(std::string_view expected, std::string_view found) const {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}:{}: expected {}, found {}", origin_, number_, expected, found));
+  }
+
+  std::int64_t whole(std::string_view what, std::int64_t most) {
+    const std::string_view word = take_word(rest_);
+    std::int64_t value = -1;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || value < 0 || value > most)
+      fail(fmt::format("{} from 0 to {}", what, most), word);
+    return value;
+  }
+  std::int64_t time() { return whole("whole nanoseconds", 1'000'000'000'000); }
+  double number(std::string_view what) {
+    const std::string_view word = take_word(rest_);
+    double value = -1;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value) ||
+        value < 0)
+      fail(fmt::format("{} of at least 0", what), word);
+    return value;
+  }
+  std::int64_t bytes() {
+    const std::string_view word = take_word(rest_);
+    try {
+      return parse_bytes(word);
+    } catch (const Error& error) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}:{}: {}", origin_, number_, error.what()));
+    }
+  }
+  std::string text() { return std::string(std::exchange(rest_, {})); }
+
+  void add_point(TimeTable& table) {
+    std::vector<TimeTable::Point> points(table.points().begin(), table.points().end());
+    const std::int64_t at = bytes();
+    points.push_back({at, number("nanoseconds")});
+    try {
+      table = TimeTable(std::move(points));
+    } catch (const Error& error) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}:{}: {}", origin_, number_, error.what()));
+    }
+  }
+
+  void read_common(std::string_view word) {
+    if (word == "name") {
+      network_.name = trimmed(text());
+    } else if (word == "source") {
+      if (!network_.source.empty()) network_.source += '\n';
+      network_.source += trimmed(text());
+    } else if (word == "ranks-per-host") {
+      network_.ranks_per_host = static_cast<int>(whole("ranks", 1 << 20));
+    } else if (word == "processors") {
+      network_.processors = static_cast<int>(whole("processors", 1 << 20));
+    } else if (word == "call") {
+      network_.call = time();
+    } else if (word == "fold") {
+      add_point(network_.fold);
+    } else if (word == "copy") {
+      add_point(network_.copy);
+    } else {
+      fail("name, source, ranks-per-host, processors, call, fold, copy, within or across", word);
+    }
+  }
+
+  void read_level(std::string_view word) {
+    if (word == "latency") {
+      level_->latency = time();
+    } else if (word == "post") {
+      level_->post = time();
+    } else if (word == "handshake") {
+      level_->handshake = time();
+    } else if (word == "send") {
+      add_point(level_->send);
+    } else if (word == "receive") {
+      add_point(level_->receive);
+    } else if (word == "wire") {
+      add_point(level_->wire);
+    } else if (word == "eager") {
+      level_->eager = bytes();
+    } else if (word == "queue") {
+      level_->queue = bytes();
+    } else if (word == "burst") {
+      level_->burst = bytes();
+      level_->burst_per_byte = number("nanoseconds per byte");
+    } else {
+      fail("latency, post, handshake, send, receive, wire, eager, queue, burst, within or across",
+           word);
+    }
+  }
+
+  const std::string& origin_;
+  int number_ = 0;
+  std::string_view rest_;
+  bool begun_ = false, within_ = false, across_ = false;
+  NetworkLevel* level_ = nullptr;
+  Network network_;
+};
+
+void append(std::string& text, std::string_view word, const TimeTable& table) {
+  for (const auto& [bytes, ns] : table.points()) {
+    text += fmt::format("{:<9} {:>10} {:>12}\n", word, bytes, ns);
+  }
+}
+
+void append(std::string& text, std::string_view name, const NetworkLevel& level) {
+  text += fmt::format("\n{}\nlatency {}\npost {}\nhandshake {}\n", name, level.latency, level.post,
+                      level.handshake);
+  if (level.eager != NetworkLevel().eager) text += fmt::format("eager {}\n", level.eager);
+  if (level.queue >= 0) text += fmt::format("queue {}\n", level.queue);
+  if (level.burst > 0) text += fmt::format("burst {} {}\n", level.burst, level.burst_per_byte);
+  append(text, "send", level.send);
+  append(text, "receive", level.receive);
+  append(text, "wire", level.wire);
+}
+
+/// Bytes per ns of long messages, GB/s.
+double rate(const NetworkLevel& level) {
+  constexpr std::int64_t large = 1 << 24;
+  const auto cost = [](const TimeTable& table) {
+    return static_cast<double>(table.of(2 * large) - table.of(large));
+  };
+  return static_cast<double>(large) /
+         std::max({cost(level.wire), cost(level.send), cost(level.receive), 1.0});
+}
+
+}  // namespace
+
+Network parse_network(std::string_view text, const std::string& origin) {
+  NetworkReader reader(origin);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    reader.read(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return reader.finish();
+}
+
+std::string print(const Network& network) {
+  std::string text = fmt::format("baton-network 1\nname {}\n", network.name);
+  std::istringstream source(network.source);
+  for (std::string line; std::getline(source, line);) text += fmt::format("source {}\n", line);
+  text += fmt::format("ranks-per-host {}\nprocessors {}\ncall {}\n", network.ranks_per_host,
+                      network.processors, network.call);
+  append(text, "fold", network.fold);
+  append(text, "copy", network.copy);
+  append(text, "within", network.within);
+  append(text, "across", network.across);
+  return text;
+}
+
+std::string summary(const Network& network) {
+  const auto level = [](const NetworkLevel& l) {
+    return fmt::format("{:.3g} us, {:.3g} GB/s",
+                       static_cast<double>(l.latency + l.send.of(0) + l.receive.of(0)) * 1e-3,
+                       rate(l));
+  };
+  return fmt::format("{}: within a host {}, across {}", network.name, level(network.within),
+                     level(network.across));
+}
+
+Network network_named(const std::string& file) {
+  if (std::ifstream in(file); in) {
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!in.bad() && !text.empty()) return parse_network(text, file);
+  }
+  std::string names;
+  for (const ShippedNetwork& shipped : shipped_network_texts()) {
+    if (shipped.name == file) return parse_network(shipped.text, file);
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", shipped.name);
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("network: expected a file or one of {}, found \"{}\"", names, file));
+}
+
+std::vector<std::string> shipped_networks() {
+  std::vector<std::string> names;
+  for (const ShippedNetwork& shipped : shipped_network_texts()) names.emplace_back(shipped.name);
+  return names;
+}
+
+}  // namespace baton

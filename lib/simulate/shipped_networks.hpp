@@ -1,0 +1,14 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace baton {
+
+/// A network that comes with the library: a file of networks/, without its suffix.
+struct ShippedNetwork {
+  std::string_view name, text;
+};
+std::span<const ShippedNetwork> shipped_network_texts();
+
+}  // namespace baton

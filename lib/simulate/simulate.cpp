@@ -1,0 +1,186 @@
+#include "baton/simulate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <thread>
+
+#include "baton/error.hpp"
+#include "baton/schedule/passes.hpp"
+#include "engine.hpp"
+#include "memory.hpp"
+
+namespace baton {
+namespace {
+
+using simulating::Engine;
+using simulating::FlatRank;
+using simulating::Program;
+using simulating::ProgramBuilder;
+using simulating::StepTimes;
+
+std::vector<int> hosts_of(const SimulateOptions& options, int ranks) {
+  if (!options.hosts) return std::vector<int>(static_cast<std::size_t>(ranks), 0);
+  if (options.hosts->size() != ranks) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("simulate: expected the hosts of {} ranks, found those of {}", ranks,
+                            options.hosts->size()));
+  }
+  return {options.hosts->of().begin(), options.hosts->of().end()};
+}
+
+Prediction predicted(Program& program, const Network& network, const SimulateOptions& options,
+                     std::vector<StepTimes>* times) {
+  const std::vector<int> host_of = hosts_of(options, program.ranks());
+  if (times) times->resize(program.steps.size());
+  Engine engine(program, network, host_of, options.window, times);
+  const auto begin = std::chrono::steady_clock::now();
+  engine.run();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  Prediction prediction;
+  for (int r = 0; r < program.ranks(); ++r) prediction.finish.push_back(engine.finish(r));
+  prediction.total = *std::max_element(prediction.finish.begin(), prediction.finish.end());
+  prediction.messages = static_cast<std::int64_t>(program.messages.size() / 2);
+  prediction.steps = static_cast<std::int64_t>(program.steps.size()) - 1;
+  prediction.events = engine.events();
+  prediction.seconds = seconds.count();
+  prediction.hosts = engine.host_bytes();
+  prediction.bytes_within = engine.bytes_within();
+  return prediction;
+}
+
+/// Bytes of the whole vector, as nccl-tests counts.
+std::int64_t vector_elements(const std::vector<Schedule>& schedules) {
+  std::int64_t most = 0;
+  for (const Schedule& s : schedules) {
+    most = std::max({most, s.header().input, s.header().output});
+  }
+  return schedules[0].collective() == Collective::barrier ? 0 : most;
+}
+
+Timeline timeline_of(std::shared_ptr<const std::vector<Schedule>> schedules, const Program& program,
+                     const std::vector<StepTimes>& times, std::size_t element_bytes,
+                     const Network& network, const SimulateOptions& options) {
+  const Schedule::Header& header = schedules->front().header();
+  Timeline timeline;
+  timeline.kind = TimelineKind::predicted;
+  timeline.parameters = summary(network);
+  timeline.ranks = program.ranks();
+  if (options.hosts) timeline.hosts = hosts_of(options, program.ranks());
+  TimedOperation operation;
+  operation.name = name(header.collective);
+  operation.choice = {header.algorithm, 0};
+  operation.element_bytes = element_bytes;
+  operation.bytes = vector_elements(*schedules) * static_cast<std::int64_t>(element_bytes);
+  operation.schedules = std::move(schedules);
+  timeline.operations.push_back(std::move(operation));
+  for (int r = 0; r < program.ranks(); ++r) {
+    const std::uint32_t first = program.first_step[static_cast<std::size_t>(r)];
+    const std::uint32_t last = program.first_step[static_cast<std::size_t>(r) + 1];
+    const auto begin = static_cast<std::ptrdiff_t>(timeline.events.size());
+    for (std::uint32_t i = first; i < last; ++i) {
+      const simulating::FlatStep& step = program.steps[i];
+      Event event;
+      event.step = i - first;
+      event.rank = r;
+      event.kind = step.kind;
+      event.bytes = step.bytes;
+      if (step.message()) {
+        event.peer = program.streams[step.stream].peer;
+        event.lane = program.streams[step.stream].lane;
+      }
+      event.posted = times[i].posted;
+      event.start = times[i].start;
+      event.end = times[i].end;
+      timeline.events.push_back(event);
+    }
+    std::stable_sort(timeline.events.begin() + begin, timeline.events.end(),
+                     [](const Event& a, const Event& b) { return a.posted < b.posted; });
+  }
+  return timeline;
+}
+
+/// Flattens all ranks by as many threads as there are processors.
+Program program_of(int ranks, const std::function<Schedule(int)>& schedule_of,
+                   std::size_t element_bytes) {
+  const int threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
+  constexpr int each = 16;  // ranks that a thread flattens before they are joined
+  std::vector<FlatRank> flat(static_cast<std::size_t>(std::min(ranks, threads * each)));
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(threads));
+  ProgramBuilder builder;
+  for (int first = 0; first < ranks; first += threads * each) {
+    const auto load = [&](int t) {
+      try {
+        const int end = std::min(ranks - first, (t + 1) * each);
+        for (int i = t * each; i < end; ++i) {
+          flat[static_cast<std::size_t>(i)].load(packed(schedule_of(first + i)), element_bytes);
+        }
+      } catch (...) {
+        failures[static_cast<std::size_t>(t)] = std::current_exception();
+      }
+    };
+    {
+      std::vector<std::jthread> others;
+      for (int t = 1; t < threads && first + t * each < ranks; ++t) others.emplace_back(load, t);
+      load(0);
+    }
+    for (const std::exception_ptr& failure : failures) {
+      if (failure) std::rethrow_exception(failure);
+    }
+    for (int i = 0; i < std::min(ranks - first, threads * each); ++i) {
+      builder.add(flat[static_cast<std::size_t>(i)]);
+    }
+  }
+  return builder.finish();
+}
+
+}  // namespace
+
+Prediction simulate(std::shared_ptr<const std::vector<Schedule>> schedules,
+                    std::size_t element_bytes, const Network& network,
+                    const SimulateOptions& options) {
+  if (!schedules || schedules->empty()) {
+    throw Error(ErrorCode::invalid_argument, "simulate: expected schedules, found none");
+  }
+  auto executed = std::make_shared<std::vector<Schedule>>();
+  ProgramBuilder builder;
+  FlatRank flat;
+  for (const Schedule& schedule : *schedules) {
+    const auto expected = static_cast<int>(executed->size());
+    const auto ranks = static_cast<int>(schedules->size());
+    if (schedule.rank() != expected || schedule.size() != ranks) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("simulate: expected the schedule of rank {} of {}, found that of "
+                              "rank {} of {}",
+                              expected, ranks, schedule.rank(), schedule.size()));
+    }
+    executed->push_back(packed(schedule));
+    flat.load(executed->back(), element_bytes);
+    builder.add(flat);
+  }
+  Program program = builder.finish();
+  std::vector<StepTimes> times;
+  Prediction prediction = predicted(program, network, options, options.timeline ? &times : nullptr);
+  if (options.timeline) {
+    prediction.timeline =
+        timeline_of(std::move(executed), program, times, element_bytes, network, options);
+  }
+  return prediction;
+}
+
+Prediction simulate(int ranks, const std::function<Schedule(int)>& schedule_of,
+                    std::size_t element_bytes, const Network& network,
+                    const SimulateOptions& options) {
+  if (options.timeline) {
+    auto schedules = std::make_shared<std::vector<Schedule>>();
+    for (int r = 0; r < ranks; ++r) schedules->push_back(schedule_of(r));
+    return simulate(std::move(schedules), element_bytes, network, options);
+  }
+  simulating::check_memory(ranks, schedule_of, element_bytes);
+  Program program = program_of(ranks, schedule_of, element_bytes);
+  return predicted(program, network, options, nullptr);
+}
+
+}  // namespace baton

@@ -1,0 +1,141 @@
+"""`baton simulate`: one prediction, all algorithms, sweeps with their crossover points, errors.
+
+Usage: simulate_test.py PROGRAM
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from command import CommandTest, run_tests
+
+# 1000 ns on the way, 100 to send, 200 to take, 1 a byte on the wire.
+NETWORK = """baton-network 1
+name plain
+across
+latency 1000
+send 0 100
+receive 0 200
+wire 1K 1024
+"""
+
+
+class Simulate(CommandTest):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = Path(folder.name) / "plain.txt"
+        self.file.write_text(NETWORK)
+
+    def simulate(self, *arguments):
+        return self.json("simulate", *arguments, "--network", str(self.file))
+
+    def test_one_algorithm(self):
+        found = self.simulate("broadcast", "--algorithm", "binomial", "--ranks", "8", "--bytes",
+                              "100", "--per-host", "1", "--segment", "0")
+        self.assertEqual((found["collective"], found["ranks"], found["hosts"]), ("broadcast", 8, 8))
+        [row] = found["rows"]
+        # Three messages one after the other, each 1400 and what it is long; no rank sends two at once.
+        self.assertEqual(row["time_ns"], 3 * 1400)
+        self.assertEqual(row["finish_ns"]["max"], row["time_ns"])
+        self.assertEqual(row["messages"], 7)
+        self.assertEqual(row["host_link_bytes"][0], {"sent": 300, "received": 0})
+        self.assertEqual(row["host_link_bytes"][7], {"sent": 0, "received": 100})
+        self.assertEqual(row["critical_path"]["messages"], 3)
+        self.assertEqual(row["critical_path"]["ranks"], [0, 4, 6, 7])
+
+    def test_hosts(self):
+        one = self.simulate("all_to_all", "--algorithm", "pairwise", "--ranks", "4")
+        two = self.simulate("all_to_all", "--algorithm", "pairwise", "--ranks", "4", "--hosts", "2x2")
+        self.assertEqual((one["hosts"], two["hosts"]), (1, 2))
+        self.assertEqual(one["rows"][0]["most_host_link_bytes"]["sent"], 0)
+        self.assertEqual(two["rows"][0]["most_host_link_bytes"]["sent"], 4 * (256 << 10))
+        self.assertLess(one["rows"][0]["time_ns"], two["rows"][0]["time_ns"])
+
+    def test_all_algorithms_best_first(self):
+        rows = self.simulate("all_gather", "--algorithm", "all", "--ranks", "6")["rows"]
+        self.assertIn("neighbor_exchange", [row["algorithm"] for row in rows])
+        times = [row["time_ns"] for row in rows]
+        self.assertEqual(times, sorted(times))
+        text = self.output("simulate", "all_gather", "--algorithm", "all", "--ranks", "6",
+                           "--network", str(self.file))
+        for row in rows:
+            self.assertIn(f"\n{row['algorithm']} ", text)
+
+    def test_segments(self):
+        arguments = ["broadcast", "--algorithm", "chain", "--ranks", "4", "--bytes", "1M"]
+        whole, pieces, best = (self.simulate(*arguments, "--segment", s)["rows"][0]
+                               for s in ["0", "64K", "best"])
+        self.assertEqual((whole["messages"], pieces["messages"]), (3, 48))
+        self.assertLess(pieces["time_ns"], whole["time_ns"])
+        self.assertLessEqual(best["time_ns"], whole["time_ns"])
+        self.assertGreater(best["segment_bytes"], 0)
+        narrow = self.simulate(*arguments, "--segment", "16K", "--window", "1")["rows"][0]
+        wide = self.simulate(*arguments, "--segment", "16K", "--window", "2")["rows"][0]
+        self.assertLessEqual(wide["time_ns"], narrow["time_ns"])
+
+    def test_sweep_over_bytes(self):
+        found = self.simulate("all_reduce", "--sweep", "bytes=8:1M", "--ranks", "8")
+        self.assertEqual(found["sweep"], "bytes")
+        sizes = sorted({row["asked_bytes"] for row in found["rows"]})
+        self.assertEqual(sizes, [8 << i for i in range(18)])
+        for size in sizes:
+            times = {row["algorithm"]: row["time_us"] for row in found["rows"]
+                     if row["asked_bytes"] == size}
+            winner = [w["algorithm"] for w in found["best"] if w["from"] <= size][-1]
+            self.assertEqual(times[winner], min(times.values()), f"{size} B")
+        self.assertGreater(len(found["best"]), 1)
+        text = self.output("simulate", "all_reduce", "--sweep", "bytes=8:1M", "--ranks", "8",
+                           "--network", str(self.file))
+        for winner in found["best"]:
+            self.assertIn(f"{winner['algorithm']} from ", text)
+
+    def test_sweep_over_ranks(self):
+        found = self.simulate("all_reduce", "--sweep", "ranks=2:32", "--algorithm", "ring", "--bytes",
+                              "1K")
+        self.assertEqual([row["ranks"] for row in found["rows"]], [2, 4, 8, 16, 32])
+        times = [row["time_us"] for row in found["rows"]]
+        self.assertEqual(times, sorted(times))
+        self.assertEqual(found["best"], [{"from": 2, "algorithm": "ring"}])
+
+    def test_own_schedule(self):
+        file = Path(self.file).with_name("ring.txt")
+        file.write_text(self.output("explain", "all_reduce", "--algorithm", "ring", "--ranks", "4",
+                                    "--count", "256", "--format", "text"))
+        [own] = self.simulate("--schedule", str(file))["rows"]
+        [ours] = self.simulate("all_reduce", "--algorithm", "ring", "--ranks", "4", "--bytes", "1K",
+                               "--segment", "0")["rows"]
+        self.assertEqual(own["time_ns"], ours["time_ns"])
+
+    def test_thousands_of_ranks(self):
+        [row] = self.simulate("all_reduce", "--algorithm", "circulant", "--ranks", "4096", "--bytes",
+                              "16K", "--segment", "0")["rows"]
+        self.assertEqual(row["messages"], 4096 * 24)
+        self.assertIsNone(row["critical_path"])
+
+    def test_errors_are_one_sentence(self):
+        bad = self.file.with_name("bad.txt")
+        bad.write_text(NETWORK + "speed 3\n")
+        for sentence, *arguments in [
+                ("expected a collective (broadcast, reduce, ", "nothing"),
+                ("expected an algorithm of all_reduce (gather_broadcast, ", "--algorithm", "x"),
+                ("all_gather: algorithm neighbor_exchange needs an even number of ranks, found 5",
+                 "all_gather", "--algorithm", "neighbor_exchange", "--ranks", "5"),
+                ("network: expected a file or one of infiniband-100g, nvlink, ", "--network", "x"),
+                (f"{bad}:8: expected latency, post, ", "--network", str(bad)),
+                ("--hosts: expected the hosts of 8 ranks, found those of 4", "--hosts", "2x2"),
+                ("expected a root from 0 to 7, found 8", "--root", "8"),
+                ("--sweep: expected ranks=FIRST:LAST or bytes=FIRST:LAST, found \"x\"", "--sweep",
+                 "x"),
+                ("--sweep: expected ranks=FIRST:LAST with 1 <= FIRST", "--sweep", "ranks=4:2"),
+                ("--sweep: expected --per-host for several", "--sweep", "ranks=2:4", "--hosts",
+                 "2x2"),
+                ("--segment: expected bytes", "--segment", "x"),
+                ("simulate: expected at least ", "all_to_all", "--algorithm", "pairwise", "--ranks",
+                 "1000000")]:
+            with self.subTest(arguments=arguments):
+                self.refused(sentence, "simulate", *arguments)
+
+
+if __name__ == "__main__":
+    run_tests(Simulate, [sys.argv[1]])
