@@ -21,10 +21,11 @@ namespace {
 
 struct TimelineOptions {
   Wanted wanted;
-  std::string bytes, segment, type = "f32", from, network, ranks_shown, output, title;
+  std::string bytes, segment, type = "f32", operation, network, ranks_shown, output, title;
+  std::vector<std::string> from;
   double from_time = 0, to_time = -1;  // µs
-  int operation = -1, width = 1200;
-  bool rounds = false, split_assemble = false, critical_path = false;
+  int width = 1200;
+  bool rounds = false, split_assemble = false, critical_path = false, force = false;
 };
 
 [[noreturn]] void refuse(const std::string& sentence) {
@@ -50,6 +51,7 @@ struct Format {
   bool split_assemble;  ///< whether it can show how data is split and put together
   std::function<std::string(const Subject&, const diagrams::Options&)> render;
   std::string converted = {};  ///< what rsvg-convert makes of it; empty: written as it is
+  bool all = false;            ///< whether it shows all operations of a recording at once
 };
 
 const std::vector<Format>& formats() {
@@ -62,10 +64,14 @@ const std::vector<Format>& formats() {
          return subject.split_assemble ? diagrams::split_assemble_drawio(subject.schedules())
                                        : diagrams::drawio(subject.timeline(), how);
        }},
-      {"json", "Chrome trace events, for ui.perfetto.dev", false,
+      {"json",
+       "Chrome trace events, for ui.perfetto.dev",
+       false,
        [](const Subject& subject, const diagrams::Options& how) {
          return diagrams::chrome_trace(subject.timeline(), how);
-       }},
+       },
+       {},
+       true},
       {"txt", "a walk-through, as a table", false,
        [](const Subject& subject, const diagrams::Options&) {
          return walk_through(subject.schedules());
@@ -152,10 +158,19 @@ TimedCollective collective_of(const TimelineOptions& options) {
   return its;
 }
 
-Timeline recording(const TimelineOptions& options) {
-  Timeline timeline = recorded(options.from);
-  if (options.operation >= 0) return only(timeline, static_cast<std::uint32_t>(options.operation));
-  return timeline;
+/// One operation, or all where that is asked for, or where the format has room for all.
+Timeline recording(const TimelineOptions& options, const Format& format) {
+  Timeline timeline = recorded(options.from, options.force);
+  std::string wanted = options.operation;
+  if (wanted.empty() && format.all && options.network.empty()) wanted = "all";
+  if (wanted == "all") return timeline;
+  if (wanted.empty()) return only(timeline, typical_operation(timeline));
+  const auto number = static_cast<std::size_t>(std::stoll(wanted));
+  if (number >= timeline.operations.size()) {
+    refuse(fmt::format("--operation: expected a number below {}, found {}",
+                       timeline.operations.size(), wanted));
+  }
+  return only(timeline, static_cast<std::uint32_t>(number));
 }
 
 /// What a prediction of a recorded operation is to be made of.
@@ -193,6 +208,10 @@ void write(const std::string& file, const std::string& text) {
 
 int timeline(const TimelineOptions& options, Session& session) {
   if (session.rank() != 0) return 0;
+  if (options.output.empty() && !options.from.empty()) {
+    fmt::print("{}", contents(recorded(options.from, options.force)));
+    return 0;
+  }
   const Format& format = format_of(options.output);
   if (options.split_assemble && !format.split_assemble) {
     refuse(fmt::format("--split-assemble: expected .svg, .png, .pdf or .drawio, found .{}",
@@ -209,7 +228,8 @@ int timeline(const TimelineOptions& options, Session& session) {
   Subject subject;
   subject.split_assemble = options.split_assemble;
   if (!options.from.empty()) {
-    Timeline measured = recording(options);
+    Timeline measured = recording(options, format);
+    measured.title = options.title;
     if (!options.network.empty()) {
       prediction = predicted(collective_of(measured), options.network);
       how.prediction = &*prediction;
@@ -253,8 +273,7 @@ void add_timeline(CLI::App& app, Command& command) {
         fmt::format("{}.{} ({})", endings.empty() ? "" : ", ", format.ending, format.meaning);
   }
   sub->add_option("-o,--output", options->output, "its ending says what is made: " + endings)
-      ->type_name("FILE")
-      ->required();
+      ->type_name("FILE");
   sub->add_option("--algorithm", options->wanted.algorithm, "(default: the reference)")
       ->type_name("A")
       ->needs(collective);
@@ -287,14 +306,30 @@ void add_timeline(CLI::App& app, Command& command) {
                       "instead, a schedule of your own (format: lib/schedule/README.md)")
           ->type_name("FILE")
           ->excludes(collective);
-  sub->add_option("--from", options->from,
-                  "instead, a recording; with --network, its prediction beside it")
-      ->type_name("FILE")
-      ->excludes(collective)
-      ->excludes(schedule);
-  sub->add_option("--operation", options->operation, "one operation of the recording, from 0 on")
-      ->type_name("N")
-      ->check(whole_number(0, INT32_MAX));
+  auto* from =
+      sub->add_option("--from", options->from,
+                      "instead, a recording (or the parts that ranks left): without -o what is in "
+                      "it; with\n--network its prediction beside it")
+          ->type_name("FILE...")
+          ->excludes(collective)
+          ->excludes(schedule);
+  const auto operation = [](std::string& text) {
+    const bool number = !text.empty() && text.size() < 10 &&
+                        text.find_first_not_of("0123456789") == std::string::npos;
+    return number || text == "all"
+               ? std::string()
+               : fmt::format("expected a number or \"all\", found \"{}\"", text);
+  };
+  sub->add_option(
+         "--operation", options->operation,
+         "one of the recording, from 0 on, or all (default: all in .json; else the one of\n"
+         "median duration among those that are like the last)")
+      ->type_name("N|all")
+      ->needs(from)
+      ->check(CLI::Validator(operation, ""));
+  sub->add_flag("--force", options->force,
+                "takes the times of clocks that were not compared as they are")
+      ->needs(from);
   auto* rounds = sub->add_flag("--rounds", options->rounds, "rounds, not times (default)");
   sub->add_option("--network", options->network, "predicted times on this network")
       ->type_name("FILE")
@@ -319,7 +354,9 @@ void add_timeline(CLI::App& app, Command& command) {
       "  baton timeline all_reduce --algorithm ring --ranks 8 -o ring.svg\n"
       "  baton timeline broadcast --algorithm binomial --ranks 8 --critical-path -o tree.svg\n"
       "  baton timeline all_to_all --ranks 4 --split-assemble -o all_to_all.pdf\n"
-      "  baton timeline all_reduce --algorithm hierarchical --hosts 2x4 -o hosts.drawio");
+      "  baton timeline all_reduce --algorithm hierarchical --hosts 2x4 -o hosts.drawio\n"
+      "  mpirun -n 8 baton run all_reduce --bytes 1M --trace t.trace\n"
+      "  baton timeline --from t.trace -o t.svg");
   sub->callback([options, &command] {
     command = [options](Session& session) { return timeline(*options, session); };
   });

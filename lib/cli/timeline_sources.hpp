@@ -24,7 +24,15 @@ Timeline rounds_of(const TimedCollective& collective);
 /// A simulation on a network: a file, or the name of one that comes with the program. Throws
 /// Error(invalid_argument).
 Timeline predicted(const TimedCollective& collective, const std::string& network);
-/// A trace file. Throws Error(invalid_argument).
-Timeline recorded(const std::string& file);
+/// Trace files, as read_trace() reads them; says on standard error what was lost.
+Timeline recorded(const std::vector<std::string>& files, bool force);
+
+/// The operation that stands for a recording: of those that are like the last (name, algorithm,
+/// bytes, ranks) and whole, the one of median duration. Throws Error(invalid_argument) where
+/// nothing was recorded.
+std::uint32_t typical_operation(const Timeline& timeline);
+/// A line for each kind of operation: which ones, how often, how long; and what is known of the
+/// recording's quality.
+std::string contents(const Timeline& timeline);
 
 }  // namespace baton::cli
