@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "forecast.hpp"
+#include "jobs.hpp"
+#include "progress.hpp"
+#include "sample.hpp"
+#include "starting_line.hpp"
+#include "statistics.hpp"
+#include "text.hpp"
+#include "trial.hpp"
+
+namespace baton::cli {
+namespace {
+
+/// One algorithm on one size, predicted and measured; in seconds.
+struct Cell {
+  Collective collective;
+  std::string algorithm;
+  std::int64_t segment = 0, bytes = 0;
+  double predicted = 0;
+  std::vector<double> samples;
+
+  double measured() const { return median(samples); }
+  double error() const { return predicted / measured() - 1; }
+  double distance() const { return std::abs(error()); }
+};
+
+/// Of the cells of one collective and size: what would be picked, against what is best.
+struct Pick {
+  const Cell* picked;
+  const Cell* best;
+  bool good() const { return picked->measured() <= 1.1 * best->measured(); }
+};
+
+std::vector<Pick> picks_of(const std::vector<Cell>& cells) {
+  std::map<std::pair<Collective, std::int64_t>, Pick> picks;
+  for (const Cell& cell : cells) {
+    const auto [found, fresh] =
+        picks.try_emplace({cell.collective, cell.bytes}, Pick{&cell, &cell});
+    Pick& pick = found->second;
+    if (cell.predicted < pick.picked->predicted) pick.picked = &cell;
+    if (cell.measured() < pick.best->measured()) pick.best = &cell;
+  }
+  std::vector<Pick> all;
+  for (const auto& [key, pick] : picks) all.push_back(pick);
+  return all;
+}
+
+class Comparison {
+ public:
+  Comparison(World& world, const Setting& setting, int runs)
+      : world_(world),
+        setting_(setting),
+        runs_(runs),
+        communicator_(world.transport(), library_options(false)),
+        start_(world) {}
+
+  void run(const std::vector<Collective>& collectives, const std::vector<std::int64_t>& sizes) {
+    std::vector<Exercise> exercises;
+    for (const Collective collective : collectives) {
+      for (Exercise& exercise : sized_exercises(collective, world_.size(), sizes, setting_.type,
+                                                OpKind::sum, setting_.command.root)) {
+        exercise.problem.hosts = communicator_.hosts();
+        exercises.push_back(std::move(exercise));
+      }
+    }
+    // All are predicted before any is measured.
+    for (std::size_t e = 0; e < exercises.size(); ++e) {
+      for (const Algorithm* algorithm : setting_.algorithms(exercises[e].problem)) {
+        Cell cell{exercises[e].collective(), algorithm->name, 0, exercises[e].bytes(), 0, {}};
+        if (world_.rank() == 0) {
+          const Forecast found = forecast(setting_, exercises[e], *algorithm);
+          if (!found.refused.empty()) throw Error(ErrorCode::unsupported, found.refused);
+          cell.segment = found.segment;
+          cell.predicted = found.us() * 1e-6;
+        }
+        cells_.push_back(std::move(cell));
+        exercise_of_.push_back(e);
+      }
+    }
+    if (world_.rank() == 0)
+      progress_.emplace(static_cast<std::int64_t>(cells_.size()), setting_.command.progress);
+    for (std::size_t c = 0; c < cells_.size(); ++c)
+      measure(exercises[exercise_of_[c]], cells_[c], c);
+    progress_.reset();
+  }
+
+  const std::vector<Cell>& cells() const { return cells_; }
+  double start_error() const { return start_.error(); }
+
+ private:
+  void measure(const Exercise& exercise, Cell& cell, std::size_t done) {
+    if (progress_)
+      progress_->show(static_cast<std::int64_t>(done),
+                      fmt::format("{} by {}", exercise.text(), cell.algorithm));
+    std::optional<Trial> trial;
+    world_.together([&] { trial.emplace(communicator_, exercise, false); });
+    // What the prediction was made for, on all ranks.
+    const auto segment = static_cast<std::int64_t>(world_.max(static_cast<double>(cell.segment)));
+    const Choice choice{cell.algorithm, segment};
+    start_.timed([&] { trial->run(choice); });  // plans it
+    for (int i = 0; i < runs_; ++i)
+      cell.samples.push_back(start_.timed([&] { trial->run(choice); }));
+  }
+
+  World& world_;
+  const Setting& setting_;
+  int runs_;
+  Communicator communicator_;
+  StartingLine start_;
+  std::vector<Cell> cells_;
+  std::vector<std::size_t> exercise_of_;
+  std::optional<Progress> progress_;
+};
+
+void print_table(const std::vector<Cell>& cells) {
+  fmt::print("{:<15} {:<20} {:>10} {:>9} {:>12} {:>12} {:>10} {:>8}\n", "collective", "algorithm",
+             "size", "segment", "predicted", "measured", "+-", "error");
+  for (const Cell& cell : cells) {
+    fmt::print("{:<15} {:<20} {:>10} {:>9} {:>12} {:>12} {:>10} {:>+7.1f}%\n",
+               name(cell.collective), cell.algorithm, human_bytes(cell.bytes),
+               cell.segment > 0 ? human_bytes(cell.segment) : "-", human_time(cell.predicted * 1e6),
+               human_time(cell.measured() * 1e6), human_time(spread(cell.samples) * 1e6),
+               cell.error() * 100);
+  }
+}
+
+Json json(const Cell& cell) {
+  return Json::object({{"collective", name(cell.collective)},
+                       {"algorithm", cell.algorithm},
+                       {"segment_bytes", cell.segment},
+                       {"bytes", cell.bytes},
+                       {"predicted_us", cell.predicted * 1e6},
+                       {"measured_us", cell.measured() * 1e6},
+                       {"error", cell.error()},
+                       {"samples_us", samples_json(cell.samples)}});
+}
+
+}  // namespace
+
+int measured(const Setting& setting, Session& session) {
+  int code = 0;
+  session.run(setting.command.ranks, {}, [&](World& world) {
+    Comparison comparison(world, setting, setting.command.measure);
+    comparison.run(collectives_named(setting.command.collective),
+                   sizes_named(setting.command.bytes, setting.command.factor));
+    if (world.rank() != 0) return;
+    const auto& cells = comparison.cells();
+    std::vector<double> distances;
+    for (const Cell& cell : cells) distances.push_back(cell.distance());
+    const auto picks = picks_of(cells);
+    const auto good =
+        std::count_if(picks.begin(), picks.end(), [](const Pick& p) { return p.good(); });
+    const int hosts = world.hosts().back() + 1;
+    if (setting.command.json) {
+      std::vector<Json> rows;
+      for (const Cell& cell : cells) rows.push_back(json(cell));
+      Json::object({{"network", setting.network.name},
+                    {"parameters", summary(setting.network)},
+                    {"transport", session.transport()},
+                    {"ranks", world.size()},
+                    {"hosts", hosts},
+                    {"runs", setting.command.measure},
+                    {"median_error", median(distances)},
+                    {"error_95", quantile(distances, 0.95)},
+                    {"picks", static_cast<std::int64_t>(picks.size())},
+                    {"good_picks", static_cast<std::int64_t>(good)},
+                    {"rows", Json::array(rows)}})
+          .print();
+      return;
+    }
+    fmt::print(
+        "# {} on {}, {}; medians of {} after a common start (to {}), +- half the distance of "
+        "the quartiles\n# {}\n",
+        counted(world.size(), "rank"), counted(hosts, "host"), session.transport(),
+        counted(setting.command.measure, "run"), human_time(comparison.start_error() * 1e6),
+        summary(setting.network));
+    print_table(cells);
+    fmt::print("# |error|: median {:.1f} %, 95th percentile {:.1f} %, of {}\n",
+               median(distances) * 100, quantile(distances, 0.95) * 100,
+               counted(static_cast<std::int64_t>(cells.size()), "cell"));
+    fmt::print(
+        "# the algorithm that is predicted to be the fastest takes at most 10 % more than the "
+        "fastest in {} of {} cases\n",
+        good, picks.size());
+    for (const Pick& pick : picks) {
+      if (pick.good()) continue;
+      fmt::print("#   not in {} of {}: {} takes {:.2f} times what {} does\n",
+                 name(pick.picked->collective), human_bytes(pick.picked->bytes),
+                 pick.picked->algorithm, pick.picked->measured() / pick.best->measured(),
+                 pick.best->algorithm);
+    }
+  });
+  return code;
+}
+
+}  // namespace baton::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "../trace/clock.hpp"
+#include "world.hpp"
+
+namespace baton::cli {
+
+/// Lets all ranks begin at one time, by clocks that were compared: a barrier would let them go one
+/// after the other. All functions are collective.
+class StartingLine {
+ public:
+  explicit StartingLine(World& world);
+
+  /// Seconds from the common start of `body` on all ranks to the end of the last.
+  double timed(const std::function<void()>& body);
+  /// Bound on how far two ranks' starts are apart because of their clocks, in seconds.
+  double error() const { return error_; }
+
+ private:
+  World& world_;
+  std::unique_ptr<Transport> transport_;
+  std::int64_t ahead_ = 0;  // of this rank's clock, ns
+  double error_ = 0;
+};
+
+}  // namespace baton::cli
