@@ -17,7 +17,8 @@
 namespace baton::cli {
 namespace {
 
-constexpr int repeats = 7;          // of which the median counts
+constexpr int repeats = 7;  // of which the median counts
+constexpr double lower = 0.25;
 constexpr int train = 16;           // messages sent one after the other
 constexpr std::int64_t answer = 8;  // bytes
 constexpr std::int64_t sizes[] = {8,        64,       512,       2 << 10,   8 << 10, 16 << 10,
@@ -50,7 +51,7 @@ double nanoseconds(const std::function<void()>& work) {
     } while (now() < begin + 2e-3);
     samples.push_back((now() - begin) * 1e9 / calls);
   }
-  return median(samples);
+  return std::round(quantile(samples, lower));
 }
 
 /// By this rank alone, in and out of its caches.
@@ -58,9 +59,8 @@ TimeTable local(const std::function<void(std::size_t bytes)>& work) {
   std::vector<TimeTable::Point> points{{0, nanoseconds([&] { work(4); })}};
   for (const std::int64_t bytes : {4 << 10, 64 << 10, 1 << 20, 8 << 20}) {
     const double ns = nanoseconds([&] { work(static_cast<std::size_t>(bytes)); });
-    points.push_back({bytes, std::max(points.back().ns, std::round(ns))});
+    points.push_back({bytes, std::max(points.back().ns, ns)});
   }
-  points.front().ns = std::round(points.front().ns);
   return TimeTable(points);
 }
 
@@ -139,43 +139,55 @@ NetworkLevel Calibration::level(const Pair& pair, const std::string& what) {
     samples.push_back(sample);
   }
   level.post = std::llround(posting(pair));
-  fit(level, samples);
+  const auto host = [&](int rank) { return world_.hosts()[static_cast<std::size_t>(rank)]; };
+  const bool inside = host(pair.first) == host(pair.second);
+  fit(level, samples, inside);
   if (level.eager < largest) {
     // A round trip more, but for the bytes between.
     const double extra = one_way(pair, level.eager + 64) - one_way(pair, level.eager);
     const auto trip = static_cast<double>(level.latency + level.wire.of(0));
     level.handshake = std::max<std::int64_t>(0, std::llround((extra - 2 * trip) / 2));
   }
-  fit_burst(level, samples);
+  if (!inside) fit_burst(level, samples);
   return level;
 }
 
 /// The tables of a level from what was measured.
-void Calibration::fit(NetworkLevel& level, const std::vector<Sample>& samples) const {
+void Calibration::fit(NetworkLevel& level, const std::vector<Sample>& samples,
+                      bool processors_copy) const {
   std::vector<TimeTable::Point> send, receive, wire;
   const auto add = [](std::vector<TimeTable::Point>& points, std::int64_t bytes, double ns) {
     const double before = points.empty() ? 0 : points.back().ns;
     points.push_back({points.empty() ? 0 : bytes, std::max(before, std::round(ns))});
   };
   for (const Sample& s : samples) {
-    if (s.bytes > level.eager) continue;
-    add(send, s.bytes, s.send);
-    add(receive, s.bytes, s.receive);
+    if (s.bytes <= level.eager) add(send, s.bytes, s.send);
+    if (s.bytes <= level.eager) add(receive, s.bytes, s.receive);
+  }
+  const Sample& small = samples.front();
+  const double overhead = small.send + small.receive;
+  if (processors_copy) {
+    // The receiver copies a long message from its sender's memory.
+    for (const Sample& s : samples) {
+      if (s.bytes > level.eager) add(receive, s.bytes, s.gap);
+    }
+    add(send, largest, send.back().ns);
   }
   level.send = TimeTable(send);
   level.receive = TimeTable(receive);
-  const Sample& small = samples.front();
-  const double overhead = small.send + small.receive;
+  if (processors_copy) {
+    level.latency = std::max<std::int64_t>(0, std::llround(small.one_way - overhead));
+    return;
+  }
   // Where processors set the pace, the gap says no more of the wire than that it is no slower.
-  const bool bound =
-      small.gap > 1.1 * std::max(small.send, small.receive + static_cast<double>(level.post));
-  add(wire, 0, bound ? small.gap - std::max(small.send, small.receive) : 0);
-  const double latency = small.one_way - overhead - wire.front().ns;
-  level.latency = std::max<std::int64_t>(0, std::llround(latency));
+  const double busiest = std::max(small.send, small.receive + static_cast<double>(level.post));
+  add(wire, 0, small.gap > 1.1 * busiest ? small.gap - busiest : 0);
+  level.latency =
+      std::max<std::int64_t>(0, std::llround(small.one_way - overhead - wire.front().ns));
   for (const Sample& s : samples) {
     if (s.bytes == small.bytes) continue;
-    const double busy = std::max<double>(static_cast<double>(level.send.of(s.bytes)),
-                                         static_cast<double>(level.receive.of(s.bytes)));
+    const auto busy =
+        static_cast<double>(std::max(level.send.of(s.bytes), level.receive.of(s.bytes)));
     const double passing = s.one_way - overhead - static_cast<double>(level.latency);
     add(wire, s.bytes, s.gap > 1.1 * busy ? s.gap : std::min(s.gap, passing));
   }
@@ -223,8 +235,8 @@ void Calibration::share(Network& network, NetworkLevel& level) {
 // --- samples
 // --------------------------------------------------------------------------------------
 
-/// Median over repetitions of the greatest value that a rank has found; in ns.
-double Calibration::median_of(const std::function<double()>& sample) {
+/// Lower quartile over repetitions of the greatest value that a rank has found; in ns.
+double Calibration::typical(const std::function<double()>& sample, double share) {
   std::vector<double> values;
   for (int i = 0; i < repeats; ++i) {
     double value = 0;
@@ -234,7 +246,7 @@ double Calibration::median_of(const std::function<double()>& sample) {
     });
     values.push_back(world_.max(value));
   }
-  return median(values) * 1e9;
+  return quantile(values, share) * 1e9;
 }
 
 double Calibration::one_way(const Pair& pair, std::int64_t bytes) {
@@ -251,9 +263,9 @@ double Calibration::one_way(const Pair& pair, std::int64_t bytes) {
     }
     return rank == pair.first ? (now() - begin) / (2 * trips) : 0;
   };
-  const double first = median_of(sample) * 1e-9;
+  const double first = typical(sample) * 1e-9;
   trips = std::clamp(static_cast<int>(seconds_ / (2 * first)), 4, 2000);
-  return median_of(sample);
+  return typical(sample);
 }
 
 /// Of trains of two lengths, so that what happens once is no part of it.
@@ -261,7 +273,7 @@ double Calibration::gap(const Pair& pair, std::int64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   const int rank = world_.rank();
   const auto trains = [&](int length) {
-    return median_of([&]() -> double {
+    return typical([&]() -> double {
       const double begin = now();
       if (rank == pair.first) {
         messages_->exchange(pair.second, -1, size, length);
@@ -284,7 +296,7 @@ double Calibration::sending(const Pair& pair, std::int64_t bytes, double one_way
   const int rank = world_.rank();
   const double delay = 3e-9 * one_way + 20e-6;
   const auto round_trip = [&](int length) {
-    return median_of([&]() -> double {
+    return typical([&]() -> double {
       if (rank == pair.first) {
         const double begin = now();
         for (int i = 0; i < length; ++i) {
@@ -309,7 +321,7 @@ double Calibration::sending(const Pair& pair, std::int64_t bytes, double one_way
 double Calibration::receiving(const Pair& pair, std::int64_t bytes, double one_way) {
   const auto size = static_cast<std::size_t>(bytes);
   const int rank = world_.rank();
-  return median_of([&]() -> double {
+  return typical([&]() -> double {
     double taken = 0;
     for (int i = 0; i < train; ++i) {
       if (rank == pair.first) {
@@ -329,7 +341,7 @@ double Calibration::receiving(const Pair& pair, std::int64_t bytes, double one_w
 
 double Calibration::posting(const Pair& pair) {
   const int rank = world_.rank();
-  return median_of([&]() -> double {
+  return typical([&]() -> double {
     if (rank == pair.second) return messages_->posting(pair.first, answer, train) / train;
     if (rank == pair.first) messages_->exchange(pair.second, -1, answer, train);
     return 0;
@@ -339,20 +351,22 @@ double Calibration::posting(const Pair& pair) {
 bool Calibration::waits_for_receiver(const Pair& pair, std::int64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   const int rank = world_.rank();
-  const double taken = median_of([&]() -> double {
-    double seconds = 0;
-    if (rank == pair.first) {
-      messages_->recv(pair.second, answer);
-      const double begin = now();
-      messages_->send(pair.second, size);
-      seconds = now() - begin;
-    } else if (rank == pair.second) {
-      messages_->send(pair.first, answer);
-      spin(seconds_late);
-      messages_->recv(pair.first, size);
-    }
-    return seconds;
-  });
+  const double taken = typical(
+      [&]() -> double {
+        double seconds = 0;
+        if (rank == pair.first) {
+          messages_->recv(pair.second, answer);
+          const double begin = now();
+          messages_->send(pair.second, size);
+          seconds = now() - begin;
+        } else if (rank == pair.second) {
+          messages_->send(pair.first, answer);
+          spin(seconds_late);
+          messages_->recv(pair.first, size);
+        }
+        return seconds;
+      },
+      0);  // the least: a sender may be late for other reasons
   return taken > 0.5e9 * seconds_late;
 }
 
@@ -374,7 +388,7 @@ std::int64_t Calibration::eager_limit(const Pair& pair) {
 double Calibration::exchanging(std::int64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   const int rank = world_.rank(), ranks = world_.size();
-  return median_of([&]() -> double {
+  return typical([&]() -> double {
     constexpr int rounds = 8;
     double begin = 0;
     for (int i = -1; i < rounds; ++i) {

@@ -32,12 +32,12 @@ class Calibration {
   };
 
   NetworkLevel level(const Pair& pair, const std::string& what);
-  void fit(NetworkLevel& level, const std::vector<Sample>& samples) const;
+  void fit(NetworkLevel& level, const std::vector<Sample>& samples, bool processors_copy) const;
   void fit_burst(NetworkLevel& level, const std::vector<Sample>& samples) const;
   /// Costs of processors that are shared, by how fast all ranks exchange messages with neighbours.
   void share(Network& network, NetworkLevel& level);
 
-  double median_of(const std::function<double()>& sample);
+  double typical(const std::function<double()>& sample, double share = 0.25);
   double one_way(const Pair& pair, std::int64_t bytes);
   double gap(const Pair& pair, std::int64_t bytes);
   double sending(const Pair& pair, std::int64_t bytes, double one_way);
