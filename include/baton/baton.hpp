@@ -10,6 +10,7 @@
 #include "baton/schedule.hpp"
 #include "baton/schedule/passes.hpp"
 #include "baton/schedule/text.hpp"
+#include "baton/simulate.hpp"
 #include "baton/thread.hpp"
 #include "baton/transport.hpp"
 #include "baton/types.hpp"

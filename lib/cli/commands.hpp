@@ -19,6 +19,7 @@ void add_bench(CLI::App& app, Command& command);
 void add_verify(CLI::App& app, Command& command);
 void add_explain(CLI::App& app, Command& command);
 void add_timeline(CLI::App& app, Command& command);
+void add_calibrate(CLI::App& app, Command& command);
 void add_simulate(CLI::App& app, Command& command);
 void add_tune(CLI::App& app, Command& command);
 

@@ -43,8 +43,8 @@ class Help final : public CLI::Formatter {
 std::string sentence(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (!app.get_subcommands().empty()) return fmt::format("{} (--help tells more)", error.what());
   return fmt::format(
-      "expected a subcommand (list, run, bench, verify, explain, simulate, timeline, tune), found "
-      "{}",
+      "expected a subcommand (list, run, bench, verify, explain, simulate, calibrate, timeline, "
+      "tune), found {}",
       argc > 1 ? fmt::format("\"{}\"", argv[1]) : "none (--help tells more)");
 }
 
@@ -62,6 +62,7 @@ int parse(int argc, char** argv, bool speaks, Command& command) {
   add_explain(app, command);
   add_simulate(app, command);
   add_timeline(app, command);
+  add_calibrate(app, command);
   add_tune(app, command);
   try {
     app.parse(argc, argv);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "built_in.hpp"
+#include "clock.hpp"
 #include "world.hpp"
 
 namespace baton::cli {
@@ -33,6 +34,8 @@ class MpiMessages final : public PlainMessages {
   void exchange(int to, int from, std::size_t bytes, int window) override {
     requests_.resize(2 * static_cast<std::size_t>(window));
     auto* request = requests_.data();
+    if (to < 0) to = MPI_PROC_NULL;
+    if (from < 0) from = MPI_PROC_NULL;
     const auto count = static_cast<int>(bytes);
     for (std::size_t at = 0; request < requests_.data() + window; at += bytes) {
       mpi_checked(
@@ -44,6 +47,18 @@ class MpiMessages final : public PlainMessages {
                   "MPI_Isend");
     }
     mpi_checked(PMPI_Waitall(2 * window, requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+  }
+  double posting(int from, std::size_t bytes, int messages) override {
+    requests_.resize(static_cast<std::size_t>(messages));
+    const double begin = now();
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      mpi_checked(PMPI_Irecv(in_.data() + i * bytes, static_cast<int>(bytes), MPI_BYTE, from, tag,
+                             MPI_COMM_WORLD, &requests_[i]),
+                  "MPI_Irecv");
+    }
+    const double seconds = now() - begin;
+    mpi_checked(PMPI_Waitall(messages, requests_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    return seconds;
   }
   void sleepy_barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;

@@ -32,8 +32,10 @@ class PlainMessages {
   virtual void reserve(std::size_t bytes) = 0;  ///< for what one call sends or receives
   virtual void send(int to, std::size_t bytes) = 0;
   virtual void recv(int from, std::size_t bytes) = 0;
-  /// `window` messages of `bytes` to one rank while as many arrive from another.
+  /// `window` messages of `bytes` to one rank while as many arrive from another; -1: no rank.
   virtual void exchange(int to, int from, std::size_t bytes, int window) = 0;
+  /// Receives `messages` from a rank; returns the seconds that posting the receives took.
+  virtual double posting(int from, std::size_t bytes, int messages) = 0;
   /// Waits for all ranks, asleep rather than polling.
   virtual void sleepy_barrier() = 0;
 };

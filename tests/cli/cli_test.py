@@ -25,7 +25,8 @@ class Cli(CommandTest):
 
     def test_help_teaches(self):
         self.assertIn("Examples:", self.output("--help"))
-        for subcommand in ["list", "run", "bench", "verify", "explain", "timeline", "tune"]:
+        for subcommand in ["list", "run", "bench", "verify", "explain", "simulate", "calibrate",
+                           "timeline", "tune"]:
             self.assertIn("Example", self.output(subcommand, "--help"))
         run = self.output("run", "--help")
         for variable in ["BATON_TIMEOUT", "BATON_ALL_REDUCE", "BATON_CHECK"]:

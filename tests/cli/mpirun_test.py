@@ -1,6 +1,9 @@
 """Usage: mpirun_test.py EXAMPLES BATON MPIRUN FLAG..."""
 
+import json
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from command import CommandTest, run_tests
@@ -47,6 +50,21 @@ class UnderMpirun(CommandTest):
         self.assertEqual(self.output("--version").count("baton"), 1)
         self.assertEqual(self.output("list", "scan").count("recursive_doubling"), 1)
         self.assertIn(", 0 failures", self.output("verify", "--max-ranks", "2"))
+
+    def test_what_calibrate_writes_simulate_reads(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "here.txt"
+            self.output("calibrate", "-o", str(file), "--sample-ms", "1")
+            text = file.read_text()
+            self.assertTrue(text.startswith("baton-network 1\nname here\nsource baton calibrate, 3 "))
+            program = [self.command[-1], "simulate", "all_reduce", "--algorithm", "ring", "--ranks",
+                       "3", "--bytes", "1M", "--network", str(file), "--json"]
+            done = subprocess.run(program, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = json.loads(done.stdout)
+            self.assertEqual((found["network"], found["hosts"]), ("here", 1))
+            # 8/3 MiB pass each rank, at 1 to 100 GB/s or more slowly where the machine is busy.
+            self.assertGreater(found["rows"][0]["time_ns"], 25_000)
 
     def test_errors_are_one_sentence_on_all_ranks_together(self):
         for sentence, *arguments in [
