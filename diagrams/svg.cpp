@@ -261,7 +261,8 @@ class Page {
             ? fmt::format("a heat map, since there are more than {} ranks", most_rows)
             : fmt::format("a heat map, since ranks have more than {} messages each", most_messages);
     if (rows < view_.rows()) {
-      why += fmt::format("; a row is the mean of {:.0f} ranks",
+      why += fmt::format("; a row is the mean of {}{:.0f} ranks",
+                         view_.rows() % rows == 0 ? "" : "about ",
                          static_cast<double>(view_.rows()) / rows);
     }
     put(out, "<text class=\"key right\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", frame_.right,

@@ -74,11 +74,13 @@ std::string heat_svg(const View& view, const Frame& frame, int rows) {
   const auto row_of = [&](int row) {
     return static_cast<std::size_t>(static_cast<std::int64_t>(row) * rows / ranks);
   };
+  std::vector<int> of_row(static_cast<std::size_t>(rows));  // ranks
+  for (int row = 0; row < ranks; ++row) ++of_row[row_of(row)];
   const bool works = anybody_works(view);
   for (int row = 0; row < ranks && works; ++row) {
     for (const std::uint32_t e : view.events[static_cast<std::size_t>(row)]) {
       time.add(shares[row_of(row)], work_of(view.event(e)),
-               static_cast<double>(rows) / (ranks * time.width()));
+               1 / (of_row[row_of(row)] * time.width()));
     }
   }
   std::vector<double> bytes(cells);
@@ -90,7 +92,8 @@ std::string heat_svg(const View& view, const Frame& frame, int rows) {
     time.add(bytes, flight, static_cast<double>(send.bytes) / time.width());
     if (works) continue;
     for (const int rank : {send.rank, recv.rank}) {
-      time.add(shares[row_of(view.row_of[static_cast<std::size_t>(rank)])], flight, 1);
+      const std::size_t row = row_of(view.row_of[static_cast<std::size_t>(rank)]);
+      time.add(shares[row], flight, 1.0 / of_row[row]);
     }
   }
   if (!works) {

@@ -10,6 +10,7 @@
 
 #include "baton/error.hpp"
 #include "baton/explain.hpp"
+#include "baton/simulate.hpp"
 #include "commands.hpp"
 #include "diagrams/diagrams.hpp"
 #include "jobs.hpp"
@@ -140,6 +141,15 @@ TimedCollective collective_of(const TimelineOptions& options) {
   if (const std::int64_t segment = segment_of(options.segment); segment > 0) {
     wanted.segment = std::max<std::int64_t>(1, segment / elements);
     its.segment = wanted.segment * elements;
+  }
+  if (wanted.hosts.empty() && !options.network.empty()) {
+    // As `baton simulate` does: the network says how many ranks share a host.
+    std::string hosts;
+    const int each = network_named(options.network).ranks_per_host, size = wanted.size();
+    for (int r = 0; each > 0 && each < size && r < size; ++r) {
+      hosts += fmt::format("{}{}", r == 0 ? "" : ",", r / each);
+    }
+    wanted.hosts = hosts;
   }
   if (wanted.schedule.empty() && !wanted.collective.empty()) {
     const Collective collective = collective_named(wanted.collective);

@@ -1,5 +1,6 @@
 """Usage: timeline_test.py BATON EXAMPLES"""
 
+import json
 import os
 import re
 import sys
@@ -37,6 +38,8 @@ class Timeline(CommandTest):
                               self.output("timeline", "--help").split("Examples:")[1], re.M)
         self.assertGreaterEqual(len(examples), 3)
         for example, file in examples:
+            if "--from" in example:  # a recording that is not there
+                continue
             self.output(*example.split(), "-o", str(self.folder / file))
             self.assertGreater((self.folder / file).stat().st_size, 1000)
 
@@ -63,6 +66,46 @@ class Timeline(CommandTest):
         mine.write_text(self.output("explain", "broadcast", "--algorithm", "binomial",
                                     "--format", "text"))
         self.assertEqual(self.drawn("--schedule", str(mine)).count('class="arrow"'), 3)
+
+    def test_recording(self):
+        trace = str(self.folder / "run.trace")
+        self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "3", "--bytes", "4K",
+                    "--iters", "2", "--trace", trace)
+        svg = self.drawn("--from", trace)
+        self.assertIn(">all_reduce by ring<", svg)
+        self.assertEqual(svg.count('class="arrow"'), 12)
+        self.assertIn(">measured; one clock<", svg)
+        self.assertEqual(self.drawn("--from", trace, "--operation", "1").count('class="arrow"'), 12)
+        every = self.drawn("--from", trace, "--operation", "all")
+        calls = 1 + int(re.search(r">all_reduce by ring and (\d+) operations? more<", every)[1])
+        self.assertEqual(every.count('class="arrow"'), 12 * calls)
+        events = json.loads(self.drawn("--from", trace, ending="json"))["traceEvents"]
+        self.assertEqual(len([e for e in events if e["ph"] == "s"]), 12 * calls)
+        self.refused(f"expected a number below {calls}, found 9999", "timeline", "--from", trace, "--operation", "9999",
+                     "-o", str(self.folder / "x.svg"))
+        self.refused("nowhere", "timeline", "--from", str(self.folder / "nowhere"), "-o",
+                     str(self.folder / "x.svg"))
+
+    def test_prediction(self):
+        svg = self.drawn("all_reduce", "--algorithm", "ring", "--bytes", "64K", "--network",
+                         "virtual-cluster-1gbit")
+        self.assertIn(">predicted: virtual-cluster-1gbit: ", svg)
+        self.assertIn("4 ranks on 4 hosts · 64.0 KiB · f32 sum", svg)
+        self.assertEqual(svg.count('class="arrow"'), 24)
+        self.assertEqual(svg, self.drawn("all_reduce", "--algorithm", "ring", "--bytes", "64K",
+                                         "--network", "virtual-cluster-1gbit"))
+
+    def test_prediction_over_recording(self):
+        trace = str(self.folder / "run.trace")
+        self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "3", "--bytes", "4K",
+                    "--iters", "2", "--trace", trace)
+        svg = self.drawn("--from", trace, "--network", "shared-memory")
+        self.assertEqual(svg.count('class="arrow"'), 24)
+        self.assertIn("prediction and measurement differ by ", svg)
+        self.assertRegex(svg, r"ends \d.* (earlier|later) than predicted")
+        self.refused("expected --operation 0 to ", "timeline", "--from", trace,
+                     "--operation", "all", "--network", "shared-memory", "-o",
+                     str(self.folder / "x.svg"))
 
     def test_no_rsvg_convert_is_one_sentence(self):
         for tool in ("png", "pdf"):
