@@ -7,6 +7,7 @@
 #include "baton/simulate.hpp"
 #include "exercise.hpp"
 #include "json.hpp"
+#include "world.hpp"
 
 namespace baton::cli {
 
@@ -14,7 +15,7 @@ namespace baton::cli {
 struct SimulateCommand {
   std::string collective = "all_reduce", algorithm, bytes = "1M", network = "shared-memory", hosts,
               segment, type = "f32", sweep, schedule;
-  int ranks = 8, per_host = -1, root = 0, window = 2;
+  int ranks = 8, per_host = -1, root = 0, window = 2, measure = 0, factor = 2;
   bool json = false, progress = false;
 };
 
@@ -57,6 +58,10 @@ Forecast forecast(const Setting& setting, const Exercise& exercise, const Algori
 
 /// Costs over ranks or bytes, and which algorithm is the best where. Returns the exit code.
 int sweep(const Setting& setting);
+
+/// Runs what is predicted, too, and prints both; every rank of the session calls it. Returns the
+/// exit code.
+int measured(const SimulateCommand& command, Session& session);
 
 /// "12.3 us"
 std::string human_time(double us);

@@ -124,6 +124,7 @@ int own(const Setting& setting) {
 }
 
 int run(const SimulateCommand& command, Session& session) {
+  if (command.measure > 0) return measured(command, session);
   if (session.rank() != 0) return 0;
   const Setting setting(command);
   if (!command.schedule.empty()) return own(setting);
@@ -196,6 +197,16 @@ void add_simulate(CLI::App& app, Command& command) {
       ->excludes(ranks)
       ->excludes(bytes)
       ->excludes(sweep);
+  sub->add_option(
+         "--measure", options->measure,
+         "runs it as well, so many times, on the ranks of mpirun or on threads, and prints\n"
+         "predicted and measured times; collective may be all, --bytes a range")
+      ->type_name("RUNS")
+      ->check(whole_number(1, 1'000'000))
+      ->excludes(sweep);
+  sub->add_option("--factor", options->factor, "from one of these sizes to the next (default 2)")
+      ->type_name("N")
+      ->check(whole_number(2, 1 << 20));
   sub->add_flag("--json", options->json, "print JSON; scripts/plot draws that of --sweep");
   sub->add_flag("--progress", options->progress, "show progress even where stderr is no terminal");
   sub->footer(
@@ -204,7 +215,8 @@ void add_simulate(CLI::App& app, Command& command) {
       "  baton simulate all_reduce --algorithm all --ranks 64 --per-host 8 --bytes 16M\n"
       "  baton simulate broadcast --sweep bytes=8:64M --network virtual-cluster-1gbit\n"
       "  baton simulate all_reduce --sweep ranks=2:1024 --bytes 64K --json >sweep.json\n"
-      "  scripts/plot sweep.json -o plots");
+      "  scripts/plot sweep.json -o plots\n"
+      "  mpirun -n 4 baton simulate all --algorithm all --bytes 16K:1M --measure 9");
   sub->callback([options, &command] {
     command = [options](Session& session) { return run(*options, session); };
   });

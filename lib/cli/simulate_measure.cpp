@@ -143,9 +143,15 @@ Json json(const Cell& cell) {
 
 }  // namespace
 
-int measured(const Setting& setting, Session& session) {
-  int code = 0;
-  session.run(setting.command.ranks, {}, [&](World& world) {
+int measured(const SimulateCommand& command, Session& session) {
+  session.run(command.ranks, {}, [&](World& world) {
+    std::optional<Setting> prepared;
+    world.together([&] {
+      prepared.emplace(command);
+      if (const char* const window = std::getenv("BATON_WINDOW"))
+        prepared->command.window = std::atoi(window);
+    });
+    const Setting& setting = *prepared;
     Comparison comparison(world, setting, setting.command.measure);
     comparison.run(collectives_named(setting.command.collective),
                    sizes_named(setting.command.bytes, setting.command.factor));
@@ -196,7 +202,7 @@ int measured(const Setting& setting, Session& session) {
                  pick.best->algorithm);
     }
   });
-  return code;
+  return 0;
 }
 
 }  // namespace baton::cli
