@@ -140,7 +140,7 @@ TEST_CASE("bytes that the busiest rank and host must send or receive") {
 }
 
 TEST_CASE("the limit is latency and bytes at the bandwidth of messages as large or larger") {
-  Network network;
+  cli::Network network;
   network.within = path_of(1e-6, {{1000, 1e9}, {1000000, 2e9}, {100000, 5e9}});
   CHECK(network.within->bandwidth(8) == doctest::Approx(5e9));
   CHECK(network.within->bandwidth(1000000) == doctest::Approx(2e9));
