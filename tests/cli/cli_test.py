@@ -282,7 +282,7 @@ class Cli(CommandTest):
 
     def test_errors_are_one_sentence(self):
         for sentence, *arguments in [
-                ("expected a subcommand (list, run, bench, verify, explain, timeline, tune), found none",),
+                ("expected a subcommand (list, run, bench, verify, explain, simulate, calibrate, timeline, tune), found none",),
                 ('found "lost"', "lost"),
                 ("bench: expected processes of MPI", "bench"),
                 ("--lost", "run", "--lost"),
