@@ -58,9 +58,9 @@ struct NetworkLevel {
   /// posted its receive, has answered.
   std::int64_t eager = std::numeric_limits<std::int64_t>::max();
   std::int64_t handshake = 0;  ///< of the processor, to answer and to take the answer, each
-  /// Bytes of other messages at most, and as many as the message has itself, that a message waits
-  /// behind on a busy wire: flows share it. -1: all that were there before it.
-  std::int64_t queue = -1;
+  /// Bytes of a message that pass before it is the turn of other connections on the same wire; 0:
+  /// messages pass whole, in the order in which they come.
+  std::int64_t packet = 0;
   /// Bytes that pass at `burst_per_byte` after a pause (a token bucket, as `tc tbf` has); 0: none.
   std::int64_t burst = 0;
   double burst_per_byte = 0;
@@ -101,7 +101,8 @@ std::vector<std::string> shipped_networks();
 struct SimulateOptions {
   std::shared_ptr<const Hosts> hosts;  ///< null: all ranks share one
   int window = 2;                      ///< messages in flight per lane, peer and direction
-  bool timeline = false;               ///< keeps every step's times
+  int calls = 1;                       ///< that each rank makes, one right after the other
+  bool timeline = false;               ///< keeps every step's times, for one call
 };
 
 /// Bytes that have passed a host's wire to other hosts.

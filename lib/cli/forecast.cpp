@@ -23,6 +23,7 @@ Forecast simulated(const Setting& setting, const Exercise& exercise, const Selec
   SimulateOptions options;
   options.hosts = exercise.problem.hosts;
   options.window = setting.command.window;
+  options.calls = forecast.calls = setting.command.calls;
   options.timeline = timeline;
   const double begin = now();
   try {

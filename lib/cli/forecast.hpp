@@ -15,7 +15,7 @@ namespace baton::cli {
 struct SimulateCommand {
   std::string collective = "all_reduce", algorithm, bytes = "1M", network = "shared-memory", hosts,
               segment, type = "f32", sweep, schedule;
-  int ranks = 8, per_host = -1, root = 0, window = 2, measure = 0, factor = 2;
+  int ranks = 8, per_host = -1, root = 0, window = 2, measure = 0, factor = 2, calls = 1;
   bool json = false, progress = false;
 };
 
@@ -49,7 +49,9 @@ struct Forecast {
   double seconds = 0;   ///< that it took, schedules included
   std::string refused;  ///< why there is none
 
-  double us() const { return static_cast<double>(prediction.total) * 1e-3; }
+  int calls = 1;        ///< that it is of, one right after the other
+
+  double us() const { return static_cast<double>(prediction.total) * 1e-3 / calls; }  ///< per call
 };
 
 /// In the command's segments. Where it takes more memory than there is, `refused` says so.

@@ -77,7 +77,7 @@ Json json(const Forecast& forecast, const Exercise& exercise, const Path* path) 
       {{"algorithm", forecast.algorithm ? Json(forecast.algorithm->name) : Json::null()},
        {"segment_bytes", forecast.segment},
        {"bytes", exercise.bytes()},
-       {"time_ns", p.total},
+       {"time_ns", p.total / forecast.calls},
        {"finish_ns",
         Json::object({{"min", spread.least}, {"median", spread.median}, {"max", spread.most}})},
        {"messages", p.messages},
@@ -100,7 +100,7 @@ void print(const Forecast& forecast, const Path* path) {
   const Prediction& p = forecast.prediction;
   const Spread spread = spread_of(p.finish);
   const auto time = [](std::int64_t ns) { return human_time(static_cast<double>(ns) * 1e-3); };
-  fmt::print("time           {}\n", time(p.total));
+  fmt::print("time           {}\n", time(p.total / forecast.calls));
   fmt::print("ranks finish   {} the first, {} the median\n", time(spread.least),
              time(spread.median));
   fmt::print("messages       {}\n", p.messages);

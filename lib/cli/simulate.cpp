@@ -204,6 +204,9 @@ void add_simulate(CLI::App& app, Command& command) {
       ->type_name("RUNS")
       ->check(whole_number(1, 1'000'000))
       ->excludes(sweep);
+  sub->add_option("--calls", options->calls, "so many in a row, times per call (default 1)")
+      ->type_name("N")
+      ->check(whole_number(1, 1'000'000));
   sub->add_option("--factor", options->factor, "from one of these sizes to the next (default 2)")
       ->type_name("N")
       ->check(whole_number(2, 1 << 20));

@@ -17,11 +17,16 @@
 namespace baton::cli {
 namespace {
 
+/// A run is so many calls that it takes about this long, by its prediction.
+constexpr double run_us = 30e3;
+constexpr int fewest_calls = 2, most_calls = 32;
+
 /// One algorithm on one size, predicted and measured; in seconds.
 struct Cell {
   Collective collective;
   std::string algorithm;
   std::int64_t segment = 0, bytes = 0;
+  int calls = 1;  ///< in each run, one right after the other; times are per call
   double predicted = 0;
   std::vector<double> samples;
 
@@ -72,12 +77,15 @@ class Comparison {
     // All are predicted before any is measured.
     for (std::size_t e = 0; e < exercises.size(); ++e) {
       for (const Algorithm* algorithm : setting_.algorithms(exercises[e].problem)) {
-        Cell cell{exercises[e].collective(), algorithm->name, 0, exercises[e].bytes(), 0, {}};
+        Cell cell{exercises[e].collective(), algorithm->name, 0, exercises[e].bytes(), 1, 0, {}};
         if (world_.rank() == 0) {
-          const Forecast found = forecast(setting_, exercises[e], *algorithm);
-          if (!found.refused.empty()) throw Error(ErrorCode::unsupported, found.refused);
-          cell.segment = found.segment;
-          cell.predicted = found.us() * 1e-6;
+          Setting same = setting_;
+          const Forecast one = forecast(same, exercises[e], *algorithm);
+          if (!one.refused.empty()) throw Error(ErrorCode::unsupported, one.refused);
+          cell.segment = same.segment = one.segment;
+          cell.calls = same.command.calls = std::clamp(
+              static_cast<int>(run_us / std::max(one.us(), 1.0)), fewest_calls, most_calls);
+          cell.predicted = forecast(same, exercises[e], *algorithm).us() * 1e-6;
         }
         cells_.push_back(std::move(cell));
         exercise_of_.push_back(e);
@@ -101,11 +109,14 @@ class Comparison {
     std::optional<Trial> trial;
     world_.together([&] { trial.emplace(communicator_, exercise, false); });
     // What the prediction was made for, on all ranks.
-    const auto segment = static_cast<std::int64_t>(world_.max(static_cast<double>(cell.segment)));
-    const Choice choice{cell.algorithm, segment};
-    start_.timed([&] { trial->run(choice); });  // plans it
-    for (int i = 0; i < runs_; ++i)
-      cell.samples.push_back(start_.timed([&] { trial->run(choice); }));
+    cell.segment = static_cast<std::int64_t>(world_.max(static_cast<double>(cell.segment)));
+    cell.calls = static_cast<int>(world_.max(cell.calls));
+    const Choice choice{cell.algorithm, cell.segment};
+    const auto calls = [&] {
+      for (int i = 0; i < cell.calls; ++i) trial->run(choice);
+    };
+    start_.timed(calls);  // plans it
+    for (int i = 0; i < runs_; ++i) cell.samples.push_back(start_.timed(calls) / cell.calls);
   }
 
   World& world_;
@@ -135,6 +146,7 @@ Json json(const Cell& cell) {
                        {"algorithm", cell.algorithm},
                        {"segment_bytes", cell.segment},
                        {"bytes", cell.bytes},
+                       {"calls", cell.calls},
                        {"predicted_us", cell.predicted * 1e6},
                        {"measured_us", cell.measured() * 1e6},
                        {"error", cell.error()},
@@ -181,11 +193,12 @@ int measured(const SimulateCommand& command, Session& session) {
       return;
     }
     fmt::print(
-        "# {} on {}, {}; medians of {} after a common start (to {}), +- half the distance of "
-        "the quartiles\n# {}\n",
-        counted(world.size(), "rank"), counted(hosts, "host"), session.transport(),
-        counted(setting.command.measure, "run"), human_time(comparison.start_error() * 1e6),
-        summary(setting.network));
+        "# {} on {}, {}; per call of {} to {} in a row; medians of {} from a common start (to "
+        "{}),\n"
+        "# +- half the distance of the quartiles\n# {}\n",
+        counted(world.size(), "rank"), counted(hosts, "host"), session.transport(), fewest_calls,
+        most_calls, counted(setting.command.measure, "run"),
+        human_time(comparison.start_error() * 1e6), summary(setting.network));
     print_table(cells);
     fmt::print("# |error|: median {:.1f} %, 95th percentile {:.1f} %, of {}\n",
                median(distances) * 100, quantile(distances, 0.95) * 100,

@@ -158,7 +158,7 @@ class Sweep {
   Cell at(const Exercise& exercise, const Algorithm& algorithm) const {
     const Forecast found = forecast(setting_, exercise, algorithm);
     if (!found.refused.empty()) return {};
-    return {&algorithm, found.segment, found.prediction.total};
+    return {&algorithm, found.segment, found.prediction.total / found.calls};
   }
   static const Cell* find(const std::vector<Cell>& cells, const Algorithm* algorithm) {
     const auto found = std::find_if(cells.begin(), cells.end(),

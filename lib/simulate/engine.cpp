@@ -5,7 +5,7 @@
 namespace baton::simulating {
 
 Engine::Engine(Program& program, const Network& network, const std::vector<int>& host_of,
-               int window, std::vector<StepTimes>* times)
+               const SimulateOptions& options, std::vector<StepTimes>* times)
     : program_(program),
       steps_(program.steps),
       times_(times),
@@ -14,7 +14,8 @@ Engine::Engine(Program& program, const Network& network, const std::vector<int>&
       fold_(network.fold),
       copy_(network.copy),
       call_(network.call),
-      window_(static_cast<std::uint32_t>(std::clamp(window, 1, 0xffff))),
+      window_(static_cast<std::uint32_t>(std::clamp(options.window, 1, 0xffff))),
+      calls_(static_cast<std::uint32_t>(options.calls)),
       host_of_(host_of),
       ranks_(static_cast<std::size_t>(program.ranks())),
       rank_wires_(2 * ranks_.size()),
@@ -26,6 +27,12 @@ Engine::Engine(Program& program, const Network& network, const std::vector<int>&
   host_bytes_.resize(host_ranks_.size());
   host_wires_.resize(2 * host_ranks_.size());
   if (shared_processors_) line_.resize(ranks_.size(), none);
+  if (network.within.packet > 0 || network.across.packet > 0) {
+    passed_.resize(steps_.size());
+    ready_.resize(steps_.size());
+    behind_.resize(steps_.size(), none);
+    on_wire_.resize(program.streams.size());
+  }
   for (Stream& stream : program.streams) {
     stream.across = host_of[static_cast<std::size_t>(stream.rank)] !=
                     host_of[static_cast<std::size_t>(stream.peer)];
@@ -127,15 +134,38 @@ void Engine::begin(int r) {
   Rank& rank = ranks_[static_cast<std::size_t>(r)];
   const auto at = static_cast<std::size_t>(r);
   rank.started = true;
-  rank.left = program_.first_step[at + 1] - program_.first_step[at];
+  rank.call = program_.first_step[at];
+  rank.left = program_.first_step[at + 1] - rank.call;
+  rank.each = rank.call_left = rank.left / calls_;
   now_ += call_;
   for (std::uint32_t s = program_.first_stream[at]; s < program_.first_stream[at + 1]; ++s) {
     post_ready(rank, s);
   }
-  for (std::uint32_t i = program_.first_step[at]; i < program_.first_step[at + 1]; ++i) {
+  for (std::uint32_t i = rank.call; i < rank.call + rank.call_left; ++i) {
     if (steps_[i].message() || steps_[i].waits != 0) continue;
     if (times_) (*times_)[i].posted = now_;
     push(rank.locals, i);
+  }
+}
+
+void Engine::begin_call(Rank& rank) {
+  rank.call += rank.each;
+  rank.call_left = rank.each;
+  now_ += call_;
+  for (std::uint32_t i = rank.call; i < rank.call + rank.each; ++i) {
+    if (steps_[i].gated) release(rank, i);
+  }
+}
+
+/// One step less that `step` waits for.
+void Engine::release(Rank& rank, std::uint32_t step) {
+  FlatStep& s = steps_[step];
+  if (--s.waits != 0) return;
+  if (s.message()) {
+    post_ready(rank, s.stream);
+  } else {
+    if (times_) (*times_)[step].posted = now_;
+    push(rank.locals, step);
   }
 }
 
@@ -220,18 +250,12 @@ void Engine::leave(Rank& rank, std::uint32_t step) {
 
 void Engine::complete(Rank& rank, std::uint32_t step) {
   --rank.left;
+  --rank.call_left;
   const std::uint32_t last = steps_[step + 1].first_dependent;
   for (std::uint32_t d = steps_[step].first_dependent; d < last; ++d) {
-    const std::uint32_t next = program_.dependents[d];
-    FlatStep& ready = steps_[next];
-    if (--ready.waits != 0) continue;
-    if (ready.message()) {
-      post_ready(rank, ready.stream);
-    } else {
-      if (times_) (*times_)[next].posted = now_;
-      push(rank.locals, next);
-    }
+    release(rank, program_.dependents[d]);
   }
+  if (rank.call_left == 0 && rank.left > 0) begin_call(rank);
 }
 
 void Engine::work(Rank& rank, std::uint32_t step) {

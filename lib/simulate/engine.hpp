@@ -23,8 +23,8 @@ struct StepTimes {
 /// its course. So the queue holds but messages on their way and processors that become free.
 class Engine {
  public:
-  Engine(Program& program, const Network& network, const std::vector<int>& host_of, int window,
-         std::vector<StepTimes>* times);
+  Engine(Program& program, const Network& network, const std::vector<int>& host_of,
+         const SimulateOptions& options, std::vector<StepTimes>* times);
 
   /// Throws Error(invalid_argument) if ranks wait for each other for ever.
   void run();
@@ -47,7 +47,10 @@ class Engine {
     Fifo arrivals;          ///< messages that the processor is to deal with
     std::int64_t busy = 0;  ///< until when
     std::int64_t finish = 0;
-    std::uint32_t left = 0;  ///< steps
+    std::uint32_t left = 0;       ///< steps
+    std::uint32_t each = 0;       ///< those of one call
+    std::uint32_t call_left = 0;  ///< those of the call that it is at
+    std::uint32_t call = 0;       ///< the first of these
     bool started = false;
     bool awaited = false;  ///< an event, or a place in the line for a processor, will wake it
   };
@@ -60,6 +63,9 @@ class Engine {
   void wake(int rank, std::int64_t time);
   void batch(int rank, std::int64_t time);
   void begin(int rank);
+  /// Begins the call after one that is complete.
+  void begin_call(Rank& rank);
+  void release(Rank& rank, std::uint32_t step);
   void deal_with(Rank& rank, std::uint32_t step);
   void post(Rank& rank, std::uint32_t step);
   void post_send(Rank& rank, std::uint32_t step);
@@ -71,12 +77,17 @@ class Engine {
   // What happens to messages.
   void put_on_wire(std::uint32_t send, std::int64_t time);
   void inject(std::uint32_t send, std::int64_t time);
+  void inject_packet(std::uint32_t send, std::int64_t time);
+  void left_wire(std::uint32_t send, std::int64_t time);
+  /// What of a message is the next to pass, after `passed` bytes.
+  static Load packet_of(const FlatStep& step, std::int64_t passed, const LevelTimes& level);
   void announce(std::uint32_t step, std::int64_t time, EventKind kind);
   void arrive(std::uint32_t recv, std::int64_t time);
   void enqueue(std::uint32_t step, Stage stage, std::int64_t time);
   void handle(const Event& event);
   Wire& wire(int rank, bool across, bool in);
   LevelTimes& level(const Stream& stream) { return stream.across ? across_ : within_; }
+  bool in_packets(const Stream& stream) { return level(stream).level.packet > 0; }
 
   void free_processor(int rank, std::int64_t time);
   [[noreturn]] void fail_stuck() const;
@@ -88,6 +99,7 @@ class Engine {
   Lookup fold_, copy_;
   std::int64_t call_;
   std::uint32_t window_;
+  std::uint32_t calls_;
   const std::vector<int>& host_of_;
   std::vector<int> host_ranks_;  ///< how many share a host
   std::vector<Rank> ranks_;
@@ -95,6 +107,13 @@ class Engine {
   std::vector<HostBytes> host_bytes_;
   std::int64_t bytes_within_ = 0;
   EventQueue queue_;
+
+  // Of levels with packets, empty otherwise: messages of a stream pass one after the other.
+  std::vector<std::int64_t> passed_;   ///< bytes of each message, at its own wire
+  std::vector<std::int64_t> ready_;    ///< when a send could begin to pass
+  std::vector<std::uint32_t> behind_;  ///< the next send in its stream's queue
+  std::vector<Fifo> on_wire_;          ///< of each stream
+
   std::int64_t events_ = 0;
   std::int64_t now_ = 0;
 

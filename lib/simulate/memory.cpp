@@ -47,13 +47,13 @@ void refuse_beyond(int ranks, double needed, double available) {
 }
 
 void check_memory(int ranks, const std::function<Schedule(int)>& schedule_of,
-                  std::size_t element_bytes) {
+                  std::size_t element_bytes, int calls) {
   // The busiest of the sample, such as a root, may be the only one of its kind.
   double most = 0, sum = 0;
   FlatRank flat;
   const std::set<int> sample{0, std::min(1, ranks - 1), ranks / 3, ranks / 2, ranks - 1};
   for (const int rank : sample) {
-    flat.load(packed(schedule_of(rank)), element_bytes);
+    flat.load(packed(schedule_of(rank)), element_bytes, calls);
     const auto bytes = static_cast<double>(flat.bytes());
     most = std::max(most, bytes);
     sum += bytes;

@@ -12,7 +12,7 @@ namespace baton::simulating {
 /// Throws Error(unsupported) where simulating so many ranks needs more memory than there is, judged
 /// by the schedules of a few of them.
 void check_memory(int ranks, const std::function<Schedule(int)>& schedule_of,
-                  std::size_t element_bytes);
+                  std::size_t element_bytes, int calls);
 
 /// The same sentence, if `needed` bytes are more than `available`.
 void refuse_beyond(int ranks, double needed, double available);

@@ -27,6 +27,15 @@ Wire& Engine::wire(int rank, bool across, bool in) {
 
 void Engine::put_on_wire(std::uint32_t send, std::int64_t time) {
   const Stream& stream = program_.streams[steps_[send].stream];
+  if (in_packets(stream)) {
+    Fifo& queue = on_wire_[steps_[send].stream];
+    ready_[send] = time;
+    const bool first = queue.empty();
+    (first ? queue.head : behind_[queue.tail]) = send;
+    queue.tail = send;
+    if (first) queue_.push({time, EventKind::inject, send});
+    return;
+  }
   const auto host = static_cast<std::size_t>(host_of_[static_cast<std::size_t>(stream.rank)]);
   // Other ranks of the host may use its wire until then.
   if (stream.across && host_ranks_[host] > 1) {
@@ -38,15 +47,52 @@ void Engine::put_on_wire(std::uint32_t send, std::int64_t time) {
 
 /// `moment` is when the sender's processor has copied it.
 void Engine::inject(std::uint32_t send, std::int64_t time) {
+  FlatStep& s = steps_[send];
+  const Stream& stream = program_.streams[s.stream];
+  if (in_packets(stream)) return inject_packet(send, time);
+  ++events_;
+  LevelTimes& times = level(stream);
+  const Passage passage = wire(stream.rank, stream.across, false).pass(time, {s.bytes, 0}, times);
+  const std::int64_t last = std::max(passage.last, s.moment);
+  s.moment = last + times.level.latency;
+  queue_.push({passage.first + times.level.latency, EventKind::head, s.partner});
+  left_wire(send, last);
+}
+
+Load Engine::packet_of(const FlatStep& step, std::int64_t passed, const LevelTimes& level) {
+  return {std::min(level.level.packet, step.bytes - passed), passed};
+}
+
+/// The next packet of a message; then it is the turn of others.
+void Engine::inject_packet(std::uint32_t send, std::int64_t time) {
   ++events_;
   FlatStep& s = steps_[send];
   const Stream& stream = program_.streams[s.stream];
   LevelTimes& times = level(stream);
-  const Passage passage = wire(stream.rank, stream.across, false).pass(time, s.bytes, times);
-  const std::int64_t last = std::max(passage.last, s.moment);
+  const Load load = packet_of(s, passed_[send], times);
+  const Passage passage = wire(stream.rank, stream.across, false).pass(time, load, times);
+  passed_[send] += load.bytes;
+  const bool all = passed_[send] == s.bytes;
+  const std::int64_t last = all ? std::max(passage.last, s.moment) : passage.last;
+  // Its first byte may be there when this rate brings the last one there in time.
+  const std::int64_t length = passage.last - passage.first;
+  queue_.push({last - length + times.level.latency, EventKind::head, s.partner});
+  if (!all) return queue_.push({passage.last, EventKind::inject, send});
   s.moment = last + times.level.latency;
-  queue_.push({passage.first + times.level.latency, EventKind::head, s.partner});
-  if (s.bytes > times.level.eager) queue_.push({last, EventKind::sent, send});
+  left_wire(send, last);
+  Fifo& queue = on_wire_[s.stream];
+  if (queue.head == queue.tail) {
+    queue.head = none;
+  } else {
+    queue.head = behind_[send];
+    queue_.push({std::max(passage.last, ready_[queue.head]), EventKind::inject, queue.head});
+  }
+}
+
+void Engine::left_wire(std::uint32_t send, std::int64_t time) {
+  const FlatStep& s = steps_[send];
+  const Stream& stream = program_.streams[s.stream];
+  if (s.bytes > level(stream).level.eager) queue_.push({time, EventKind::sent, send});
   if (stream.across) {
     const auto from = static_cast<std::size_t>(stream.rank),
                to = static_cast<std::size_t>(stream.peer);
@@ -61,17 +107,23 @@ void Engine::inject(std::uint32_t send, std::int64_t time) {
 void Engine::announce(std::uint32_t step, std::int64_t time, EventKind kind) {
   const Stream& stream = program_.streams[steps_[step].stream];
   LevelTimes& times = level(stream);
-  const Passage passage = wire(stream.rank, stream.across, false).pass(time, 0, times);
+  const Passage passage = wire(stream.rank, stream.across, false).pass(time, {}, times);
   queue_.push({passage.last + times.level.latency, kind, steps_[step].partner});
 }
 
-/// The first byte of a message is at the receiver's wire.
+/// The first byte of a message, or of a packet, is at the receiver's wire.
 void Engine::arrive(std::uint32_t recv, std::int64_t time) {
   FlatStep& s = steps_[recv];
   const FlatStep& send = steps_[s.partner];
   const Stream& stream = program_.streams[s.stream];
   LevelTimes& times = level(stream);
-  const Passage passage = wire(stream.rank, stream.across, true).pass(time, s.bytes, times);
+  Load load{s.bytes, 0};
+  if (in_packets(stream)) {
+    load = packet_of(s, passed_[recv], times);
+    passed_[recv] += load.bytes;
+  }
+  const Passage passage = wire(stream.rank, stream.across, true).pass(time, load, times);
+  if (load.before + load.bytes < s.bytes) return;
   const std::int64_t last = std::max(passage.last, send.moment);
   // What the processor does for each byte ends with the last one, if it begins in time.
   const std::int64_t per_byte = times.receive.of(s.bytes) - times.receive.zero();
@@ -108,7 +160,8 @@ void Engine::handle(const Event& event) {
     case EventKind::answered: {
       if (s.moment != through) {
         const Stream& stream = program_.streams[s.stream];
-        const Passage passage = wire(stream.rank, stream.across, true).pass(time, 0, level(stream));
+        const Passage passage =
+            wire(stream.rank, stream.across, true).pass(time, {}, level(stream));
         s.moment = through;
         if (passage.last > time) return queue_.push({passage.last, event.kind(), number});
       }

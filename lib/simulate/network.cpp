@@ -156,13 +156,13 @@ class NetworkReader {
       add_point(level_->wire);
     } else if (word == "eager") {
       level_->eager = bytes();
-    } else if (word == "queue") {
-      level_->queue = bytes();
+    } else if (word == "packet") {
+      level_->packet = bytes();
     } else if (word == "burst") {
       level_->burst = bytes();
       level_->burst_per_byte = number("nanoseconds per byte");
     } else {
-      fail("latency, post, handshake, send, receive, wire, eager, queue, burst, within or across",
+      fail("latency, post, handshake, send, receive, wire, eager, packet, burst, within or across",
            word);
     }
   }
@@ -185,7 +185,7 @@ void append(std::string& text, std::string_view name, const NetworkLevel& level)
   text += fmt::format("\n{}\nlatency {}\npost {}\nhandshake {}\n", name, level.latency, level.post,
                       level.handshake);
   if (level.eager != NetworkLevel().eager) text += fmt::format("eager {}\n", level.eager);
-  if (level.queue >= 0) text += fmt::format("queue {}\n", level.queue);
+  if (level.packet > 0) text += fmt::format("packet {}\n", level.packet);
   if (level.burst > 0) text += fmt::format("burst {} {}\n", level.burst, level.burst_per_byte);
   append(text, "send", level.send);
   append(text, "receive", level.receive);

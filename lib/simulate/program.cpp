@@ -30,10 +30,11 @@ std::string counted_messages(std::uint32_t n) {
 
 }  // namespace
 
-void FlatRank::load(const Schedule& schedule, std::size_t element_bytes) {
+void FlatRank::load(const Schedule& schedule, std::size_t element_bytes, int calls) {
   const auto list = schedule.steps();
-  steps_.assign(list.size() + 1, {});
-  dependents_.resize(schedule.dependencies().list.size());
+  const std::size_t each = list.size(), all = each * static_cast<std::size_t>(calls);
+  steps_.assign(all + 1, {});
+  dependents_.resize(schedule.dependencies().list.size() * static_cast<std::size_t>(calls));
   messages_.clear();
   streams_.clear();
   const auto lanes = static_cast<std::size_t>(schedule.lanes());
@@ -43,20 +44,25 @@ void FlatRank::load(const Schedule& schedule, std::size_t element_bytes) {
     const std::size_t lane = static_cast<std::size_t>(step.peer) * lanes + step.lane;
     return stream_of_[2 * lane + (step.kind == StepKind::send ? 1 : 0)];
   };
-  for (std::size_t i = 0; i < list.size(); ++i) {
+  for (std::size_t i = 0; i < all; ++i) {
+    const std::size_t own = i % each, call = i - own;
     FlatStep& step = steps_[i];
-    step.kind = list[i].kind;
-    step.bytes = schedule.length(list[i]) * static_cast<std::int64_t>(element_bytes);
-    for (const std::uint32_t d : schedule.dependencies(i)) ++steps_[d + 1].first_dependent;
-    step.waits = static_cast<std::uint32_t>(schedule.dependencies(i).size());
+    step.kind = list[own].kind;
+    step.bytes = schedule.length(list[own]) * static_cast<std::int64_t>(element_bytes);
+    for (const std::uint32_t d : schedule.dependencies(own)) ++steps_[call + d + 1].first_dependent;
+    step.waits = static_cast<std::uint32_t>(schedule.dependencies(own).size());
+    if (step.waits == 0 && call > 0) {
+      step.gated = true;
+      step.waits = 1;
+    }
     if (!step.message()) continue;
-    std::uint32_t& stream = place(list[i]);
+    std::uint32_t& stream = place(list[own]);
     if (stream == none) {
       stream = static_cast<std::uint32_t>(streams_.size());
       Stream made;
       made.rank = schedule.rank();
-      made.peer = list[i].peer;
-      made.lane = list[i].lane;
+      made.peer = list[own].peer;
+      made.lane = list[own].lane;
       made.sends = step.kind == StepKind::send;
       streams_.push_back(made);
     }
@@ -76,11 +82,13 @@ void FlatRank::load(const Schedule& schedule, std::size_t element_bytes) {
     stream.last = stream.first;
   }
   messages_.resize(messages);
-  for (std::uint32_t i = 0; i < list.size(); ++i) {
-    for (const std::uint32_t d : schedule.dependencies(i)) dependents_[steps_[d].next++] = i;
+  for (std::uint32_t i = 0; i < all; ++i) {
+    const std::size_t own = i % each, call = i - own;
+    for (const std::uint32_t d : schedule.dependencies(own))
+      dependents_[steps_[call + d].next++] = i;
     if (!steps_[i].message()) continue;
     messages_[streams_[steps_[i].stream].last++] = i;
-    place(list[i]) = none;
+    place(list[own]) = none;
   }
   for (FlatStep& step : steps_) step.next = none;
 }

@@ -35,6 +35,7 @@ struct FlatStep {
   std::uint32_t next = none;          ///< in a queue of its rank
   StepKind kind = StepKind::copy;
   Stage stage = Stage::idle;
+  bool gated = false;  ///< waits for the call before this one, too
 
   bool message() const { return kind == StepKind::send || kind == StepKind::recv; }
 };
@@ -68,8 +69,9 @@ struct Program {
 /// A rank's schedule in the same form, numbered from 0; ranks are flattened one by one, and joined.
 class FlatRank {
  public:
-  /// The schedule as a plan has it: messages contiguous.
-  void load(const Schedule& schedule, std::size_t element_bytes);
+  /// The schedule as a plan has it: messages contiguous; followed so many times. The first steps of
+  /// each later call wait for one step more than they depend on.
+  void load(const Schedule& schedule, std::size_t element_bytes, int calls = 1);
   /// What a Program takes for it.
   std::int64_t bytes() const;
 

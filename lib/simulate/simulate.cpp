@@ -31,11 +31,18 @@ std::vector<int> hosts_of(const SimulateOptions& options, int ranks) {
   return {options.hosts->of().begin(), options.hosts->of().end()};
 }
 
+int calls_of(const SimulateOptions& options) {
+  if (options.calls >= 1 && (options.calls == 1 || !options.timeline)) return options.calls;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("simulate: expected 1 call or more, and 1 for a timeline, found {}",
+                          options.calls));
+}
+
 Prediction predicted(Program& program, const Network& network, const SimulateOptions& options,
                      std::vector<StepTimes>* times) {
   const std::vector<int> host_of = hosts_of(options, program.ranks());
   if (times) times->resize(program.steps.size());
-  Engine engine(program, network, host_of, options.window, times);
+  Engine engine(program, network, host_of, options, times);
   const auto begin = std::chrono::steady_clock::now();
   engine.run();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
@@ -104,7 +111,7 @@ Timeline timeline_of(std::shared_ptr<const std::vector<Schedule>> schedules, con
 
 /// Flattens all ranks by as many threads as there are processors.
 Program program_of(int ranks, const std::function<Schedule(int)>& schedule_of,
-                   std::size_t element_bytes) {
+                   std::size_t element_bytes, int calls) {
   const int threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
   constexpr int each = 16;  // ranks that a thread flattens before they are joined
   std::vector<FlatRank> flat(static_cast<std::size_t>(std::min(ranks, threads * each)));
@@ -115,7 +122,8 @@ Program program_of(int ranks, const std::function<Schedule(int)>& schedule_of,
       try {
         const int end = std::min(ranks - first, (t + 1) * each);
         for (int i = t * each; i < end; ++i) {
-          flat[static_cast<std::size_t>(i)].load(packed(schedule_of(first + i)), element_bytes);
+          flat[static_cast<std::size_t>(i)].load(packed(schedule_of(first + i)), element_bytes,
+                                                 calls);
         }
       } catch (...) {
         failures[static_cast<std::size_t>(t)] = std::current_exception();
@@ -144,6 +152,7 @@ Prediction simulate(std::shared_ptr<const std::vector<Schedule>> schedules,
   if (!schedules || schedules->empty()) {
     throw Error(ErrorCode::invalid_argument, "simulate: expected schedules, found none");
   }
+  const int calls = calls_of(options);
   auto executed = std::make_shared<std::vector<Schedule>>();
   ProgramBuilder builder;
   FlatRank flat;
@@ -157,7 +166,7 @@ Prediction simulate(std::shared_ptr<const std::vector<Schedule>> schedules,
                               expected, ranks, schedule.rank(), schedule.size()));
     }
     executed->push_back(packed(schedule));
-    flat.load(executed->back(), element_bytes);
+    flat.load(executed->back(), element_bytes, calls);
     builder.add(flat);
   }
   Program program = builder.finish();
@@ -178,8 +187,8 @@ Prediction simulate(int ranks, const std::function<Schedule(int)>& schedule_of,
     for (int r = 0; r < ranks; ++r) schedules->push_back(schedule_of(r));
     return simulate(std::move(schedules), element_bytes, network, options);
   }
-  simulating::check_memory(ranks, schedule_of, element_bytes);
-  Program program = program_of(ranks, schedule_of, element_bytes);
+  simulating::check_memory(ranks, schedule_of, element_bytes, calls_of(options));
+  Program program = program_of(ranks, schedule_of, element_bytes, calls_of(options));
   return predicted(program, network, options, nullptr);
 }
 

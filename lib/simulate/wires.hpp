@@ -38,13 +38,16 @@ struct LevelTimes {
         send(level.send),
         receive(level.receive),
         wire(level.wire),
-        burst(level.burst > 0 ? level.wire.of(level.burst) - level.wire.of(0) : 0),
-        queue(level.queue >= 0 ? level.wire.of(level.queue) - level.wire.of(0) : -1) {}
+        burst(level.burst > 0 ? level.wire.of(level.burst) - level.wire.of(0) : 0) {}
 
   NetworkLevel level;
   Lookup send, receive, wire;
   std::int64_t burst;  ///< ns of the wire that a full bucket stands for
-  std::int64_t queue;  ///< ns that a message without bytes waits at most; -1: no limit
+};
+
+/// A message, or a part of one: `bytes` of it, behind `before` others.
+struct Load {
+  std::int64_t bytes = 0, before = 0;
 };
 
 /// When a message's first and last byte pass.
@@ -52,17 +55,19 @@ struct Passage {
   std::int64_t first, last;
 };
 
-/// One direction of a wire: messages pass one after the other.
+/// One direction of a wire: loads pass one after the other.
 class Wire {
  public:
-  /// A message that is there at `at`.
-  Passage pass(std::int64_t at, std::int64_t bytes, LevelTimes& level) {
-    const std::int64_t length = level.wire.of(bytes);
+  /// A load that is there at `at`.
+  Passage pass(std::int64_t at, const Load& load, LevelTimes& level) {
+    const std::int64_t length =
+        load.before == 0 ? level.wire.of(load.bytes)
+                         : level.wire.of(load.before + load.bytes) - level.wire.of(load.before);
     std::int64_t quick = length;
     if (level.burst > 0) {
-      quick = std::min(length,
-                       level.wire.zero() + static_cast<std::int64_t>(level.level.burst_per_byte *
-                                                                     static_cast<double>(bytes)));
+      quick = std::min(length, (load.before == 0 ? level.wire.zero() : 0) +
+                                   static_cast<std::int64_t>(level.level.burst_per_byte *
+                                                             static_cast<double>(load.bytes)));
     }
     // `busy_` is when the wire would be free at its lasting rate; a full bucket is ahead of that.
     const std::int64_t begin = std::max(at, free_);
@@ -70,10 +75,6 @@ class Wire {
     busy_ = std::max(at, busy_) + length;
     passage.last = std::max(begin + quick, busy_ - level.burst);
     free_ = std::max(free_, passage.last);
-    if (level.queue >= 0) {
-      const std::int64_t late = passage.first - at - level.queue - length;
-      if (late > 0) passage = {passage.first - late, passage.last - late};
-    }
     return passage;
   }
 

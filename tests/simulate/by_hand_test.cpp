@@ -98,11 +98,54 @@ TEST_CASE("a short message passes between the packets of a long one") {
   // First in, first out: behind the 1010 of the other, on both wires; 30 for its own 20 bytes.
   Network network = by_hand();
   CHECK(program.simulated(network, on_hosts({0, 0, 1, 1})).finish == Times{100, 100, 2310, 2340});
-  // 130 = 100 of the queue and its own 30, at the first wire; by the other it is through at once
-  // 120 later, since the long one has come 130 before.
-  network.across.queue = 100;
+  // In turn: a packet of the long one until 210, the short one until 240, nine more packets until
+  // 1140; a latency later all of that at the other wire.
+  network.across.packet = 100;
   const Prediction p = program.simulated(network, on_hosts({0, 0, 1, 1}));
-  CHECK(p.finish == Times{100, 100, 2310, 100 + 130 + 1000 + 130 + 30 + 200});
+  CHECK(p.finish == Times{100, 100, 1140 + 1000 + 200, 240 + 1000 + 200});
+  CHECK(p.hosts[0].sent == 1020);
+}
+
+TEST_CASE("packets of several hosts take turns at the receiver's wire, and save no time") {
+  Network network = by_hand();
+  network.across.packet = 100;
+  Program program(3);
+  program.rank(0).send(2, 0, 75);
+  program.rank(1).send(2, 0, 50);
+  program.rank(2).recv(0, 0, 75).recv(1, 75, 50);
+  // Both on their own wires from 100 on. At the last one from 1100 on: 110 of the first, 110 of the
+  // second, 100 each, 100 of the first: until 1620; the second is there at 1520 and taken until
+  // 1720.
+  const Prediction p = program.simulated(network, on_hosts({0, 1, 2}));
+  CHECK(p.finish == Times{100, 100, 1720 + 200});
+}
+
+TEST_CASE("messages of one stream do not overtake each other in packets") {
+  Network network = by_hand();
+  network.across.packet = 100;
+  Program program(2);
+  program.rank(0).send(1, 0, 50).send(1, 50, 25);
+  program.rank(1).recv(0, 0, 50).recv(0, 50, 25);
+  // The first is on the wire until 310 and there at 1310, the second until 420 and there at 1420,
+  // while the first is taken.
+  CHECK(program.simulated(network, on_hosts({0, 1})).finish == Times{200, 1310 + 200 + 200});
+}
+
+TEST_CASE("calls follow each other on each rank") {
+  SimulateOptions options;
+  options.calls = 3;
+  // One call takes 1410 on the receiver and 100 on the sender, who runs ahead.
+  const Prediction p = predicted("broadcast", "linear", 2, 25, by_hand(), options);
+  CHECK(p.messages == 3);
+  CHECK(p.finish[0] == 300);
+  // Then taken and posted in turn: the others have long been there.
+  CHECK(p.finish[1] == 1410 + 2 * (50 + 200));
+  // Where everybody waits for everybody, calls cost what they cost alone.
+  const auto total = [&](int calls) {
+    options.calls = calls;
+    return predicted("all_reduce", "ring", 4, 100, by_hand(), options).total;
+  };
+  CHECK(total(4) == 4 * total(1));
 }
 
 TEST_CASE("a bucket lets a burst pass after a pause") {

@@ -58,7 +58,7 @@ TEST_CASE("all that a network can say is read") {
   const Network network = parse_network(
       "# a comment\n\nbaton-network 1\nname n n\nsource a\nsource b # c\nranks-per-host 4\n"
       "processors 2\ncall 5\nfold 0 1\nfold 1K 2.5\ncopy 8 3\nwithin\nlatency 6\nacross\n"
-      "latency 7\npost 8\nhandshake 9\neager 64K\nqueue 32K\nburst 16K 0.25\nsend 0 10\n"
+      "latency 7\npost 8\nhandshake 9\neager 64K\npacket 32K\nburst 16K 0.25\nsend 0 10\n"
       "receive 0 11\nwire 1M 12\n",
       "n.txt");
   CHECK(network.name == "n n");
@@ -73,7 +73,7 @@ TEST_CASE("all that a network can say is read") {
   CHECK(network.across.post == 8);
   CHECK(network.across.handshake == 9);
   CHECK(network.across.eager == 65536);
-  CHECK(network.across.queue == 32768);
+  CHECK(network.across.packet == 32768);
   CHECK(network.across.burst == 16384);
   CHECK(network.across.burst_per_byte == 0.25);
   CHECK(network.across.send == TimeTable({{0, 10}}));
@@ -99,7 +99,7 @@ TEST_CASE("what is wrong with a network file is said with its line") {
         "n.txt:3: expected name, source, ranks-per-host, processors, call, fold, copy, within or "
         "across, found \"latency\"");
   CHECK(refusal_of(head + "within\nspeed 5\n") ==
-        "n.txt:4: expected latency, post, handshake, send, receive, wire, eager, queue, burst, "
+        "n.txt:4: expected latency, post, handshake, send, receive, wire, eager, packet, burst, "
         "within or across, found \"speed\"");
   CHECK(refusal_of(head + "within\nlatency -5\n") ==
         "n.txt:4: expected whole nanoseconds from 0 to 1000000000000, found \"-5\"");
