@@ -17,6 +17,7 @@ namespace {
 struct CalibrateCommand {
   std::string output;
   int sample_ms = 2;
+  int processors = -1;
   bool progress = false;
 };
 
@@ -32,7 +33,7 @@ int calibrate(const CalibrateCommand& command, Session& session) {
       if (progress) progress->show(done, what);
       ++done;
     });
-    Network network = calibration.measure();
+    Network network = calibration.measure(command.processors);
     progress.reset();
     const int hosts = 1 + world.hosts().back();
     network.name =
@@ -72,13 +73,19 @@ void add_calibrate(CLI::App& app, Command& command) {
   sub->add_option("--sample-ms", options->sample_ms, "least time of a ping-pong (default 2)")
       ->type_name("MS")
       ->check(whole_number(1, 10'000));
+  sub->add_option(
+         "--processors", options->processors,
+         "that all ranks of all hosts share, 0: each rank has its own (default: found out,\n"
+         "but for virtual hosts)")
+      ->type_name("N")
+      ->check(whole_number(0, 1 << 20));
   sub->add_flag("--progress", options->progress, "show progress even where stderr is no terminal");
   sub->footer(
       "The machine should be quiet. Nothing but sends and receives is measured, no collective.\n"
       "\n"
       "Examples:\n"
       "  mpirun -n 2 baton calibrate -o pair.txt\n"
-      "  scripts/virtual-cluster with 8 1gbit baton calibrate -o cluster.txt\n"
+      "  scripts/virtual-cluster with 8 1gbit baton calibrate --processors 2 -o cluster.txt\n"
       "  baton simulate all_reduce --network cluster.txt --algorithm all");
   sub->callback([options, &command] {
     command = [options](Session& session) { return calibrate(*options, session); };

@@ -6,17 +6,6 @@
 // From samples to the parameters of a network.
 
 namespace baton::cli {
-namespace {
-
-TimeTable scaled(const TimeTable& table, double start, double rest) {
-  if (table.points().empty()) return table;
-  std::vector<TimeTable::Point> points(table.points().begin(), table.points().end());
-  const double zero = points.front().ns;
-  for (auto& point : points) point.ns = std::round(start * zero + rest * (point.ns - zero));
-  return TimeTable(points);
-}
-
-}  // namespace
 
 /// The tables of a level from what was measured.
 void Calibration::fit(NetworkLevel& level, const std::vector<Sample>& samples,
@@ -60,42 +49,44 @@ void Calibration::fit(NetworkLevel& level, const std::vector<Sample>& samples,
   level.wire = TimeTable(wire);
 }
 
-/// A long message that is alone saves the time of the bytes that the bucket lets pass.
+/// A message that is alone saves the time of the bytes that the bucket lets pass.
 void Calibration::fit_burst(NetworkLevel& level, const std::vector<Sample>& samples) const {
-  const Sample& last = samples.back();
-  const Sample& before = *(samples.end() - 2);
-  const double slope = (last.gap - before.gap) / static_cast<double>(last.bytes - before.bytes);
-  const auto fixed = static_cast<double>(level.latency + level.send.of(0) + level.receive.of(0));
-  const auto quick_one = std::find_if(samples.begin(), samples.end(),
-                                      [](const Sample& s) { return s.bytes == 16 << 10; });
-  for (const Sample& s : samples) {
-    if (s.bytes != 64 << 10 || slope <= 0) continue;
-    const double shake =
-        s.bytes > level.eager ? 2.0 * static_cast<double>(level.latency + level.handshake) : 0;
-    const double saved = s.gap - (s.one_way - fixed - shake);
-    const auto burst = static_cast<std::int64_t>(saved / slope);
-    if (burst < 4 << 10) return;
-    level.burst = burst;
-    level.burst_per_byte = std::max(0.0, (quick_one->one_way - samples.front().one_way) /
-                                             static_cast<double>(quick_one->bytes));
-  }
+  const auto of_size = [&](std::int64_t bytes) {
+    return *std::find_if(samples.begin(), samples.end(),
+                         [&](const Sample& s) { return s.bytes == bytes; });
+  };
+  const Sample longest = samples.back(), before = *(samples.end() - 2), quick = of_size(4 << 10),
+               alone = of_size(32 << 10);
+  const double lasting =
+      (longest.gap - before.gap) / static_cast<double>(longest.bytes - before.bytes);
+  const double burst =
+      std::max(0.0, (quick.one_way - samples.front().one_way) / static_cast<double>(quick.bytes));
+  if (alone.bytes > level.eager || burst > 0.8 * lasting) return;
+  const double passing = alone.one_way - samples.front().one_way;
+  const double saved = static_cast<double>(alone.bytes) * lasting - passing;
+  const auto bytes = static_cast<std::int64_t>(saved / (lasting - burst));
+  if (bytes < quick.bytes) return;
+  level.burst = bytes;
+  level.burst_per_byte = burst;
 }
 
-void Calibration::share(Network& network, NetworkLevel& level) {
-  constexpr std::int64_t small = 8, large = 64 << 10;
-  const auto processors = static_cast<double>(network.processors) / world_.size();
-  const auto factor = [&](std::int64_t bytes, double zero) {
-    const double time = exchanging(bytes);
-    const auto post = static_cast<double>(level.post);
-    const double own = static_cast<double>(level.send.of(bytes) + level.receive.of(bytes)) - zero;
-    const bool bound = time > 1.05 * static_cast<double>(level.wire.of(bytes));
-    return own > 0 && bound ? std::max(1.0, (time * processors - post - zero) / own) : 1.0;
-  };
-  const double start = factor(small, 0);
-  const double zero = start * static_cast<double>(level.send.of(0) + level.receive.of(0));
-  const double rest = factor(large, zero);
-  level.send = scaled(level.send, start, rest);
-  level.receive = scaled(level.receive, start, rest);
+/// What processors take for a message where ranks share them: all ranks exchange messages, and keep
+/// all processors at work unless wires hold them up.
+void Calibration::share(const NetworkLevel& level, std::vector<Sample>& samples) {
+  says_("all ranks at once");
+  const Sample& large = *std::find_if(samples.rbegin(), samples.rend(), [&](const Sample& s) {
+    return s.bytes <= std::min<std::int64_t>(level.eager, 32 << 10);
+  });
+  const double share = static_cast<double>(processors_) / world_.size();
+  const double post = static_cast<double>(level.post);
+  const double start = std::max(0.0, share * exchanging(samples.front().bytes) - post);
+  const double busy = exchanging(large.bytes);
+  const auto bytes = static_cast<double>(large.bytes);
+  const double per_byte = busy > 1.25 * large.gap
+                              ? std::max(0.0, share * busy - post - start) / bytes
+                              : 2 * static_cast<double>(copy_.of(large.bytes)) / bytes;
+  for (Sample& s : samples)
+    s.send = s.receive = (start + per_byte * static_cast<double>(s.bytes)) / 2;
 }
 
 }  // namespace baton::cli

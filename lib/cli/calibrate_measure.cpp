@@ -21,10 +21,11 @@ constexpr int repeats = 7;  // of which the median counts
 constexpr double lower = 0.25;
 constexpr int train = 16;           // messages sent one after the other
 constexpr std::int64_t answer = 8;  // bytes
-constexpr std::int64_t sizes[] = {8,        64,       512,       2 << 10,   8 << 10, 16 << 10,
-                                  32 << 10, 64 << 10, 128 << 10, 512 << 10, 2 << 20};
+constexpr std::int64_t sizes[] = {8,        64,       512,      2 << 10,   4 << 10,   8 << 10,
+                                  16 << 10, 32 << 10, 64 << 10, 128 << 10, 512 << 10, 2 << 20};
 constexpr std::int64_t largest = 2 << 20;
-constexpr double seconds_late = 0.01;  // of a receiver, to see whether its sender waits
+constexpr std::int64_t packet = 64 << 10;  // what TCP hands to a device at a time
+constexpr double seconds_late = 0.01;      // of a receiver, to see whether its sender waits
 
 void spin(double seconds) {
   for (const double end = now() + seconds; now() < end;) {
@@ -85,7 +86,7 @@ Calibration::Calibration(World& world, double seconds, std::function<void(const 
   }
 }
 
-Network Calibration::measure() {
+Network Calibration::measure(int processors) {
   Network network;
   says_("folds and copies");
   std::vector<float> a(4 << 20, 1), b(4 << 20, 2);
@@ -102,17 +103,14 @@ Network Calibration::measure() {
   const bool one =
       std::adjacent_find(kernels.begin(), kernels.end(), std::not_equal_to<>()) == kernels.end();
   if (one && world_.size() > cores) network.processors = cores;
+  if (processors >= 0) network.processors = processors;
 
+  processors_ = network.processors;
+  copy_ = network.copy;
   if (within_.first >= 0) network.within = level(within_, "within a host");
   if (across_.first >= 0) network.across = level(across_, "across hosts");
   if (within_.first < 0) network.within = network.across;
   if (across_.first < 0) network.across = network.within;
-  if (network.processors > 0) {
-    says_("all ranks at once");
-    share(network, across_.first >= 0 ? network.across : network.within);
-    if (across_.first < 0) network.across = network.within;
-    if (within_.first < 0) network.within = network.across;
-  }
   return network;
 }
 
@@ -131,6 +129,7 @@ NetworkLevel Calibration::level(const Pair& pair, const std::string& what) {
     samples.push_back(sample);
   }
   level.post = std::llround(posting(pair));
+  if (processors_ > 0) share(level, samples);
   const auto host = [&](int rank) { return world_.hosts()[static_cast<std::size_t>(rank)]; };
   const bool inside = host(pair.first) == host(pair.second);
   fit(level, samples, inside);
@@ -138,9 +137,13 @@ NetworkLevel Calibration::level(const Pair& pair, const std::string& what) {
     // A round trip more, but for the bytes between.
     const double extra = one_way(pair, level.eager + 64) - one_way(pair, level.eager);
     const auto trip = static_cast<double>(level.latency + level.wire.of(0));
-    level.handshake = std::max<std::int64_t>(0, std::llround((extra - 2 * trip) / 2));
+    const auto most = static_cast<double>(level.send.of(0) + level.receive.of(0));
+    level.handshake = std::llround(std::clamp((extra - 2 * trip) / 2, 0.0, most));
   }
-  if (!inside) fit_burst(level, samples);
+  if (!inside) {
+    level.packet = packet;
+    fit_burst(level, samples);
+  }
   return level;
 }
 
@@ -185,19 +188,21 @@ double Calibration::gap(const Pair& pair, std::int64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   const int rank = world_.rank();
   const auto trains = [&](int length) {
-    return typical([&]() -> double {
-      const double begin = now();
-      if (rank == pair.first) {
-        messages_->exchange(pair.second, -1, size, length);
-        messages_->recv(pair.second, answer);
-        return now() - begin;
-      }
-      if (rank == pair.second) {
-        messages_->exchange(-1, pair.first, size, length);
-        messages_->send(pair.first, answer);
-      }
-      return 0;
-    });
+    return typical(
+        [&]() -> double {
+          const double begin = now();
+          if (rank == pair.first) {
+            messages_->exchange(pair.second, -1, size, length);
+            messages_->recv(pair.second, answer);
+            return now() - begin;
+          }
+          if (rank == pair.second) {
+            messages_->exchange(-1, pair.first, size, length);
+            messages_->send(pair.first, answer);
+          }
+          return 0;
+        },
+        0);  // the least of each: what disturbs a train makes it longer
   };
   return std::max(0.0, (trains(2 * train) - trains(train)) / train);
 }
@@ -278,7 +283,7 @@ bool Calibration::waits_for_receiver(const Pair& pair, std::int64_t bytes) {
         }
         return seconds;
       },
-      0);  // the least: a sender may be late for other reasons
+      0.5);
   return taken > 0.5e9 * seconds_late;
 }
 
@@ -296,18 +301,21 @@ std::int64_t Calibration::eager_limit(const Pair& pair) {
   return low;
 }
 
-/// Of one message each way between neighbours in a ring of all ranks.
+/// Of one message each way, of all ranks at once: short ones each time with others, long ones,
+/// whose links would meet, with neighbours.
 double Calibration::exchanging(std::int64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   const int rank = world_.rank(), ranks = world_.size();
+  constexpr int rounds = 28, together = 2;
   return typical([&]() -> double {
-    constexpr int rounds = 8;
     double begin = 0;
     for (int i = -1; i < rounds; ++i) {
       if (i == 0) begin = now();
-      messages_->exchange((rank + 1) % ranks, (rank + ranks - 1) % ranks, size, 4);
+      const int distance = bytes > answer ? 1 : 1 + (i + ranks) % (ranks - 1);
+      messages_->exchange((rank + distance) % ranks, (rank + ranks - distance) % ranks, size,
+                          together);
     }
-    return (now() - begin) / (4 * rounds);
+    return (now() - begin) / (together * rounds);
   });
 }
 

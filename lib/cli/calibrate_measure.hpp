@@ -17,7 +17,8 @@ class Calibration {
   /// Error(unsupported) where the ranks have no plain messages.
   Calibration(World& world, double seconds, std::function<void(const std::string&)> says);
 
-  Network measure();
+  /// `processors` as Network has it; negative: to be found out.
+  Network measure(int processors);
 
  private:
   struct Pair {
@@ -34,8 +35,7 @@ class Calibration {
   NetworkLevel level(const Pair& pair, const std::string& what);
   void fit(NetworkLevel& level, const std::vector<Sample>& samples, bool processors_copy) const;
   void fit_burst(NetworkLevel& level, const std::vector<Sample>& samples) const;
-  /// Costs of processors that are shared, by how fast all ranks exchange messages with neighbours.
-  void share(Network& network, NetworkLevel& level);
+  void share(const NetworkLevel& level, std::vector<Sample>& samples);
 
   double typical(const std::function<double()>& sample, double share = 0.25);
   double one_way(const Pair& pair, std::int64_t bytes);
@@ -52,6 +52,8 @@ class Calibration {
   std::function<void(const std::string&)> says_;
   std::unique_ptr<PlainMessages> messages_;
   Pair within_, across_;
+  int processors_ = 0;
+  TimeTable copy_;
 };
 
 }  // namespace baton::cli

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <optional>
 
@@ -19,7 +22,13 @@ namespace {
 
 /// A run is so many calls that it takes about this long, by its prediction.
 constexpr double run_us = 30e3;
-constexpr int fewest_calls = 2, most_calls = 32;
+constexpr int most_calls = 32;
+/// Of what takes longer, fewer runs.
+constexpr double long_run = 1.5;  // seconds
+constexpr int fewest_runs = 3;
+/// A run is repeated if the machine beneath took away more than this share of one processor's time.
+constexpr double most_taken = 0.04;
+constexpr int most_attempts = 4;
 
 /// One algorithm on one size, predicted and measured; in seconds.
 struct Cell {
@@ -34,6 +43,19 @@ struct Cell {
   double error() const { return predicted / measured() - 1; }
   double distance() const { return std::abs(error()); }
 };
+
+/// Seconds of processor time that a virtual machine's processors have not been given, so far; 0
+/// where nobody says.
+double processor_time_taken() {
+  std::ifstream stat("/proc/stat");
+  std::string word;
+  double ticks = 0;
+  // cpu user nice system idle iowait irq softirq steal
+  for (int field = 0; field < 9 && stat >> word; ++field) {
+    if (field == 8) ticks = std::atof(word.c_str());
+  }
+  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
 
 /// Of the cells of one collective and size: what would be picked, against what is best.
 struct Pick {
@@ -83,40 +105,64 @@ class Comparison {
           const Forecast one = forecast(same, exercises[e], *algorithm);
           if (!one.refused.empty()) throw Error(ErrorCode::unsupported, one.refused);
           cell.segment = same.segment = one.segment;
-          cell.calls = same.command.calls = std::clamp(
-              static_cast<int>(run_us / std::max(one.us(), 1.0)), fewest_calls, most_calls);
+          cell.calls = same.command.calls =
+              std::clamp(static_cast<int>(run_us / std::max(one.us(), 1.0)), one.us() < 1e6 ? 2 : 1,
+                         most_calls);
           cell.predicted = forecast(same, exercises[e], *algorithm).us() * 1e-6;
         }
         cells_.push_back(std::move(cell));
         exercise_of_.push_back(e);
       }
     }
-    if (world_.rank() == 0)
-      progress_.emplace(static_cast<std::int64_t>(cells_.size()), setting_.command.progress);
-    for (std::size_t c = 0; c < cells_.size(); ++c)
-      measure(exercises[exercise_of_[c]], cells_[c], c);
+    // All in turn, again and again: what disturbs the machine for a while does so to one run of
+    // each, not to all runs of one.
+    if (world_.rank() == 0) {
+      progress_.emplace(static_cast<std::int64_t>(cells_.size()) * runs_,
+                        setting_.command.progress);
+    }
+    for (int run = 0; run < runs_; ++run) {
+      for (std::size_t c = 0; c < cells_.size(); ++c) {
+        if (progress_) {
+          progress_->show(
+              static_cast<std::int64_t>(c) + static_cast<std::int64_t>(cells_.size()) * run,
+              fmt::format("{} by {}", exercises[exercise_of_[c]].text(), cells_[c].algorithm));
+        }
+        measure(exercises[exercise_of_[c]], cells_[c]);
+      }
+    }
     progress_.reset();
   }
 
   const std::vector<Cell>& cells() const { return cells_; }
   double start_error() const { return start_.error(); }
+  int repeated() const { return repeated_; }
 
  private:
-  void measure(const Exercise& exercise, Cell& cell, std::size_t done) {
-    if (progress_)
-      progress_->show(static_cast<std::int64_t>(done),
-                      fmt::format("{} by {}", exercise.text(), cell.algorithm));
+  void measure(const Exercise& exercise, Cell& cell) {
+    if (!cell.samples.empty() && cell.samples.front() * cell.calls > long_run &&
+        static_cast<int>(cell.samples.size()) >= fewest_runs) {
+      return;
+    }
     std::optional<Trial> trial;
     world_.together([&] { trial.emplace(communicator_, exercise, false); });
-    // What the prediction was made for, on all ranks.
-    cell.segment = static_cast<std::int64_t>(world_.max(static_cast<double>(cell.segment)));
-    cell.calls = static_cast<int>(world_.max(cell.calls));
+    if (cell.samples.empty()) {  // what the prediction was made for, on all ranks
+      cell.segment = static_cast<std::int64_t>(world_.max(static_cast<double>(cell.segment)));
+      cell.calls = static_cast<int>(world_.max(cell.calls));
+    }
     const Choice choice{cell.algorithm, cell.segment};
-    const auto calls = [&] {
-      for (int i = 0; i < cell.calls; ++i) trial->run(choice);
-    };
-    start_.timed(calls);  // plans it
-    for (int i = 0; i < runs_; ++i) cell.samples.push_back(start_.timed(calls) / cell.calls);
+    start_.timed([&] { trial->run(choice); });  // plans it, and touches its memory
+    for (int attempt = 0;; ++attempt) {
+      const double taken_before = processor_time_taken();
+      const double seconds = start_.timed([&] {
+        for (int i = 0; i < cell.calls; ++i) trial->run(choice);
+      });
+      const double taken = world_.max(processor_time_taken() - taken_before);
+      if (taken <= most_taken * seconds || attempt == most_attempts) {
+        cell.samples.push_back(seconds / cell.calls);
+        return;
+      }
+      ++repeated_;
+    }
   }
 
   World& world_;
@@ -127,6 +173,7 @@ class Comparison {
   std::vector<Cell> cells_;
   std::vector<std::size_t> exercise_of_;
   std::optional<Progress> progress_;
+  int repeated_ = 0;
 };
 
 void print_table(const std::vector<Cell>& cells) {
@@ -193,13 +240,17 @@ int measured(const SimulateCommand& command, Session& session) {
       return;
     }
     fmt::print(
-        "# {} on {}, {}; per call of {} to {} in a row; medians of {} from a common start (to "
+        "# {} on {}, {}; per call of 1 to {} in a row; medians of {} from a common start (to "
         "{}),\n"
         "# +- half the distance of the quartiles\n# {}\n",
-        counted(world.size(), "rank"), counted(hosts, "host"), session.transport(), fewest_calls,
-        most_calls, counted(setting.command.measure, "run"),
-        human_time(comparison.start_error() * 1e6), summary(setting.network));
+        counted(world.size(), "rank"), counted(hosts, "host"), session.transport(), most_calls,
+        counted(setting.command.measure, "run"), human_time(comparison.start_error() * 1e6),
+        summary(setting.network));
     print_table(cells);
+    if (comparison.repeated() > 0) {
+      fmt::print("# {} repeated, during which the machine beneath took processors away\n",
+                 counted(comparison.repeated(), "run"));
+    }
     fmt::print("# |error|: median {:.1f} %, 95th percentile {:.1f} %, of {}\n",
                median(distances) * 100, quantile(distances, 0.95) * 100,
                counted(static_cast<std::int64_t>(cells.size()), "cell"));
