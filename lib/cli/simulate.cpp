@@ -27,6 +27,7 @@ int one(const Setting& setting, const Exercise& exercise, const Algorithm& algor
   if (found.prediction.steps <= most_path_steps) {
     Setting same = setting;
     same.segment = found.segment;
+    same.command.calls = 1;
     path = std::make_unique<Path>(
         path_of(*forecast(same, exercise, algorithm, true).prediction.timeline));
   }
@@ -189,21 +190,23 @@ void add_simulate(CLI::App& app, Command& command) {
                       "ranks=FIRST:LAST or bytes=FIRST:LAST, doubling: times of the algorithms,\n"
                       "all unless one is named, and where which of them is the best")
           ->type_name("WHAT");
-  sub->add_option("--schedule", options->schedule,
-                  "instead, a schedule of your own (format: lib/schedule/README.md)")
-      ->type_name("FILE")
-      ->excludes(collective)
-      ->excludes(algorithm)
-      ->excludes(ranks)
-      ->excludes(bytes)
-      ->excludes(sweep);
+  auto* schedule =
+      sub->add_option("--schedule", options->schedule,
+                      "instead, a schedule of your own (format: lib/schedule/README.md)")
+          ->type_name("FILE")
+          ->excludes(collective)
+          ->excludes(algorithm)
+          ->excludes(ranks)
+          ->excludes(bytes)
+          ->excludes(sweep);
   sub->add_option(
          "--measure", options->measure,
          "runs it as well, so many times, on the ranks of mpirun or on threads, and prints\n"
          "predicted and measured times; collective may be all, --bytes a range")
       ->type_name("RUNS")
       ->check(whole_number(1, 1'000'000))
-      ->excludes(sweep);
+      ->excludes(sweep)
+      ->excludes(schedule);
   sub->add_option("--calls", options->calls, "so many in a row, times per call (default 1)")
       ->type_name("N")
       ->check(whole_number(1, 1'000'000));

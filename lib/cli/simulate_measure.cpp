@@ -207,8 +207,7 @@ int measured(const SimulateCommand& command, Session& session) {
     std::optional<Setting> prepared;
     world.together([&] {
       prepared.emplace(command);
-      if (const char* const window = std::getenv("BATON_WINDOW"))
-        prepared->command.window = std::atoi(window);
+      prepared->command.window = library_options(false).window;
     });
     const Setting& setting = *prepared;
     Comparison comparison(world, setting, setting.command.measure);

@@ -113,6 +113,27 @@ class Simulate(CommandTest):
         self.assertEqual(row["messages"], 4096 * 24)
         self.assertIsNone(row["critical_path"])
 
+    def test_calls_in_a_row(self):
+        arguments = ["all_reduce", "--algorithm", "ring", "--ranks", "4", "--segment", "0"]
+        [one], [ten] = (self.simulate(*arguments, "--calls", calls)["rows"] for calls in ["1", "10"])
+        self.assertEqual(one["time_ns"], ten["time_ns"])  # everybody waits for everybody
+        self.assertEqual(10 * one["messages"], ten["messages"])
+
+    def test_measured_beside_predicted(self):
+        found = self.simulate("all", "--algorithm", "all", "--ranks", "3", "--bytes", "1K:64K",
+                              "--factor", "64", "--measure", "3")
+        self.assertEqual((found["ranks"], found["runs"]), (3, 3))
+        cells = {(row["collective"], row["algorithm"], row["bytes"]) for row in found["rows"]}
+        self.assertEqual(len(cells), len(found["rows"]))
+        self.assertGreater(len(cells), 60)
+        for row in found["rows"]:
+            self.assertEqual(len(row["samples_us"]), 3)
+            self.assertGreater(row["measured_us"], 0)
+            self.assertAlmostEqual(row["error"], row["predicted_us"] / row["measured_us"] - 1, 4)
+        self.assertEqual(found["picks"], len({cell[::2] for cell in cells}))
+        self.assertLessEqual(found["good_picks"], found["picks"])
+        self.assertLessEqual(found["median_error"], found["error_95"])
+
     def test_errors_are_one_sentence(self):
         bad = self.file.with_name("bad.txt")
         bad.write_text(NETWORK + "speed 3\n")

@@ -39,13 +39,16 @@ const Choice& choice_of(const Options& options, Collective collective) {
 TEST_CASE("options from the environment") {
   const Variable check("BATON_CHECK", "1"), timeout("BATON_TIMEOUT", "2.5"),
       window("BATON_WINDOW", "7"), plans("BATON_PLANS", "9"), ring("BATON_ALL_REDUCE", "ring:128K"),
-      chain("BATON_BROADCAST", "chain"), explain("BATON_EXPLAIN", "0");
+      chain("BATON_BROADCAST", "chain"), explain("BATON_EXPLAIN", "0"),
+      trace("BATON_TRACE", "a.trace"), events("BATON_TRACE_EVENTS", "77");
   const Options options = Options::from_environment();
   CHECK(options.check);
   CHECK(!options.explain);
   CHECK(options.timeout == std::chrono::milliseconds(2500));
   CHECK(options.window == 7);
   CHECK(options.plans == 9);
+  CHECK(options.trace == "a.trace");
+  CHECK(options.trace_events == 77);
   CHECK(choice_of(options, Collective::all_reduce) == Choice{"ring", 131072});
   CHECK(choice_of(options, Collective::broadcast) == Choice{"chain", -1});
   CHECK(choice_of(options, Collective::scan) == Choice{});
@@ -63,6 +66,7 @@ TEST_CASE("what cannot be read is refused with the variable's name") {
   says("BATON_TIMEOUT", "5s", {"BATON_TIMEOUT", "found \"5s\""});
   says("BATON_WINDOW", "0", {"BATON_WINDOW", "at least 1", "found \"0\""});
   says("BATON_PLANS", "many", {"BATON_PLANS", "whole number", "found \"many\""});
+  says("BATON_TRACE_EVENTS", "0", {"BATON_TRACE_EVENTS", "at least 1", "found \"0\""});
   says("BATON_ALL_REDUCE", ":128K", {"BATON_ALL_REDUCE", "algorithm[:segment]"});
   says("BATON_ALL_REDUCE", "ring:lots", {"BATON_ALL_REDUCE", "segment", "found \"ring:lots\""});
 }
@@ -88,7 +92,7 @@ TEST_CASE("every option has a row for help texts") {
        {"BATON_CHECK", "BATON_TIMEOUT", "BATON_REDUCE_SCATTER", "BATON_BARRIER"}) {
     CHECK(std::find(names.begin(), names.end(), expected) != names.end());
   }
-  CHECK(names.size() == 6 + collective_count);
+  CHECK(names.size() == 8 + collective_count);
 }
 
 TEST_CASE("what affects messages is rank 0's on all ranks") {

@@ -138,6 +138,28 @@ TEST_CASE("no algorithm is faster than its latencies and its bytes") {
   }
 }
 
+TEST_CASE("no host's wire carries more than its rate, in packets or whole, at once or later") {
+  // Half of its bytes within 50 and so on: a bucket, and messages of many packets.
+  for (const std::int64_t packet : {0, 7, 64, 4096}) {
+    Network network = by_hand();
+    network.across.packet = packet;
+    network.across.burst = 100;
+    network.across.burst_per_byte = 0.5;
+    for_algorithms(6, pairs(6), 2000, [&](const Algorithm& algorithm, const Problem& p) {
+      SimulateOptions options;
+      options.hosts = p.hosts;
+      for (const std::int64_t segment : {0, 50}) {
+        for (const int calls : {1, 3}) {
+          options.calls = calls;
+          const Prediction got = simulate(schedules_of(algorithm, p, segment), 4, network, options);
+          for (const HostBytes& host : got.hosts)
+            CHECK(got.total >= std::max(host.sent, host.received) - network.across.burst);
+        }
+      }
+    });
+  }
+}
+
 TEST_CASE("the closed forms agree with the simulator") {
   // The parameters that both have; messages that are not cut, since there the closed form is one.
   const LinkParameters link{

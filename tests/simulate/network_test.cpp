@@ -43,7 +43,7 @@ TEST_CASE("a time table is straight between its points and beyond") {
 }
 
 TEST_CASE("every network that is shipped is read, printed and read again") {
-  CHECK(shipped_networks().size() == 4);
+  CHECK(shipped_networks().size() == 5);
   for (const std::string& name : shipped_networks()) {
     CAPTURE(name);
     const Network network = network_named(name);
@@ -116,6 +116,6 @@ TEST_CASE("what is wrong with a network file is said with its line") {
   CHECK(refusal_of(head + "within\neager many\n").starts_with("n.txt:4: expected "));
   CHECK_THROWS_WITH_AS(network_named("nowhere"),
                        "network: expected a file or one of infiniband-100g, nvlink, shared-memory, "
-                       "virtual-cluster-1gbit, found \"nowhere\"",
+                       "virtual-cluster-1gbit, virtual-cluster-200mbit, found \"nowhere\"",
                        Error);
 }

@@ -73,7 +73,7 @@ TEST_CASE("a rendezvous that both begin with deadlocks only where it waits for t
 TEST_CASE("schedules must be all ranks', in order") {
   CHECK(refusal_of([] { simulate(nullptr, 4, by_hand()); }) ==
         "simulate: expected schedules, found none");
-  const Algorithm& ring = Registry::builtin().find(Collective::all_reduce, "ring");
+  const Algorithm ring = Registry::builtin().find(Collective::all_reduce, "ring");
   Problem problem;
   problem.size = 3;
   problem.count = 3;
