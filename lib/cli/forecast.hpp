@@ -49,7 +49,7 @@ struct Forecast {
   double seconds = 0;   ///< that it took, schedules included
   std::string refused;  ///< why there is none
 
-  int calls = 1;        ///< that it is of, one right after the other
+  int calls = 1;  ///< that it is of, one right after the other
 
   double us() const { return static_cast<double>(prediction.total) * 1e-3 / calls; }  ///< per call
 };
@@ -61,7 +61,7 @@ Forecast forecast(const Setting& setting, const Exercise& exercise, const Algori
 /// Costs over ranks or bytes, and which algorithm is the best where. Returns the exit code.
 int sweep(const Setting& setting);
 
-/// Runs what is predicted, too, and prints both; every rank of the session calls it. Returns the
+/// Runs what is predicted, too, and prints both; every process calls it. Returns the
 /// exit code.
 int measured(const SimulateCommand& command, Session& session);
 
