@@ -109,9 +109,9 @@ std::string source_text(const Timeline& timeline) {
       break;
   }
   std::string text = "measured; ";
-  text += timeline.clock_error > 0
-              ? fmt::format("clocks of hosts agree within {}", time_text(timeline.clock_error))
-              : "one clock";
+  text += timeline.clock_error > 0 ? fmt::format("clocks of hosts within {} of rank 0's",
+                                                 time_text(timeline.clock_error))
+                                   : "one clock";
   if (timeline.early_arrivals > 0) {
     text += fmt::format("; {} before they were sent",
                         timeline.early_arrivals == 1

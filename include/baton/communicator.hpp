@@ -234,8 +234,9 @@ class Communicator {
   /// Throws Error(invalid_argument) on all ranks where the file cannot be written. With
   /// Options::trace, destroying the communicator does this unless it was done before, and is
   /// collective then; ranks whose peers do not come, because of an error or the end of MPI, write
-  /// their own parts to FILE.RANK.
+  /// their own parts to FILE.rank0 and so on, after Options::timeout, or a minute without one.
   void stop_recording(const std::string& file);
+  /// Whether start_recording() was called on this communicator, and stop_recording() was not.
   bool recording() const;
 
  private:

@@ -41,8 +41,10 @@ struct Options {
   /// collectives without a choice (BATON_TABLE). Rank 0 reads it. Refused where it was made for
   /// other ranks; see lib/select/README.md. Agreed.
   std::string table;
-  /// A file to which the communicator's messages are recorded, and those of communicators split
-  /// from it (BATON_TRACE); empty: none. See Communicator::start_recording(). Agreed.
+  /// A file to which the communicator's collectives are recorded, and those of communicators split
+  /// from it (BATON_TRACE); empty: none. Further communicators that a process makes, not by
+  /// splitting, write to FILE-2 and so on; those whose rank 0 is another process need another name.
+  /// See Communicator::start_recording(). Agreed.
   std::string trace;
   /// Events that each rank keeps, the latest (BATON_TRACE_EVENTS); 40 B each. Agreed.
   std::int64_t trace_events = 1 << 18;

@@ -86,7 +86,8 @@ struct Timeline {
   std::vector<ChunkName> chunks;
 
   // What is known of a recording's quality:
-  std::int64_t clock_error = 0;  ///< ns: bound on how far two hosts' clocks are off, 0: one clock
+  std::int64_t clock_error =
+      0;  ///< ns: bound on how far a host's clock is off rank 0's; 0: one clock
   std::int64_t early_arrivals = 0;     ///< messages that arrive before they were injected
   std::vector<std::uint64_t> dropped;  ///< events that each rank had no room for; empty: none
 

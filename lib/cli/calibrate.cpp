@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -35,7 +36,7 @@ int calibrate(const CalibrateCommand& command, Session& session) {
     });
     Network network = calibration.measure(command.processors);
     progress.reset();
-    const int hosts = 1 + world.hosts().back();
+    const int hosts = 1 + *std::max_element(world.hosts().begin(), world.hosts().end());
     network.name =
         command.output.empty() ? "measured" : std::filesystem::path(command.output).stem().string();
     network.source = fmt::format("baton calibrate, {} ranks on {}, {}, {}", world.size(),

@@ -26,7 +26,7 @@ void Calibration::fit(NetworkLevel& level, const std::vector<Sample>& samples,
     for (const Sample& s : samples) {
       if (s.bytes > level.eager) add(receive, s.bytes, s.gap);
     }
-    add(send, samples.back().bytes, send.back().ns);
+    if (samples.back().bytes > level.eager) add(send, samples.back().bytes, send.back().ns);
   }
   level.send = TimeTable(send);
   level.receive = TimeTable(receive);

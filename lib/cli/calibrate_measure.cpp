@@ -118,6 +118,11 @@ NetworkLevel Calibration::level(const Pair& pair, const std::string& what) {
   NetworkLevel level;
   says_(what + ": eager limit");
   level.eager = eager_limit(pair);
+  if (level.eager < sizes[0]) {
+    throw Error(ErrorCode::unsupported, "calibrate: expected messages of 8 B to be sent at once (" +
+                                            what +
+                                            "), found that their senders wait for their receivers");
+  }
   std::vector<Sample> samples;
   for (const std::int64_t bytes : sizes) {
     says_(what + ": " + std::to_string(bytes) + " B");
@@ -287,16 +292,22 @@ bool Calibration::waits_for_receiver(const Pair& pair, std::int64_t bytes) {
   return taken > 0.5e9 * seconds_late;
 }
 
-/// The largest message, to 64 bytes, whose sender does not wait.
+/// The largest message, to 64 bytes, whose sender does not wait; `largest` if that does not.
 std::int64_t Calibration::eager_limit(const Pair& pair) {
   constexpr std::int64_t step = 64;
-  std::int64_t low = 0, high = largest;
+  if (waits_for_receiver(pair, sizes[0])) return 0;
+  std::int64_t low = sizes[0], high = step;
+  while (high <= largest && !waits_for_receiver(pair, high)) {
+    low = high;
+    high *= 8;
+  }
+  if (high > largest) {
+    if (!waits_for_receiver(pair, largest)) return largest;
+    high = largest;
+  }
   while (high - low > step) {
-    // Limits are low: try small sizes first.
-    const std::int64_t middle =
-        low == 0 ? high / 8 : std::max(low + 1, low + (high - low) / 2) / step * step;
+    const std::int64_t middle = std::max(low + 1, low + (high - low) / 2) / step * step;
     (waits_for_receiver(pair, middle) ? high : low) = middle;
-    if (low >= largest / 8) return largest;
   }
   return low;
 }

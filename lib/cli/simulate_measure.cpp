@@ -57,13 +57,14 @@ double processor_time_taken() {
   return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-/// Of the cells of one collective and size: what would be picked, against what is best.
+/// What would be picked, by its prediction, and what is best.
 struct Pick {
   const Cell* picked;
   const Cell* best;
   bool good() const { return picked->measured() <= 1.1 * best->measured(); }
 };
 
+/// One of each collective and size.
 std::vector<Pick> picks_of(const std::vector<Cell>& cells) {
   std::map<std::pair<Collective, std::int64_t>, Pick> picks;
   for (const Cell& cell : cells) {
@@ -100,7 +101,8 @@ class Comparison {
     for (std::size_t e = 0; e < exercises.size(); ++e) {
       for (const Algorithm* algorithm : setting_.algorithms(exercises[e].problem)) {
         Cell cell{exercises[e].collective(), algorithm->name, 0, exercises[e].bytes(), 1, 0, {}};
-        if (world_.rank() == 0) {
+        world_.together([&] {
+          if (world_.rank() != 0) return;
           Setting same = setting_;
           const Forecast one = forecast(same, exercises[e], *algorithm);
           if (!one.refused.empty()) throw Error(ErrorCode::unsupported, one.refused);
@@ -109,7 +111,7 @@ class Comparison {
               std::clamp(static_cast<int>(run_us / std::max(one.us(), 1.0)), one.us() < 1e6 ? 2 : 1,
                          most_calls);
           cell.predicted = forecast(same, exercises[e], *algorithm).us() * 1e-6;
-        }
+        });
         cells_.push_back(std::move(cell));
         exercise_of_.push_back(e);
       }
@@ -220,7 +222,7 @@ int measured(const SimulateCommand& command, Session& session) {
     const auto picks = picks_of(cells);
     const auto good =
         std::count_if(picks.begin(), picks.end(), [](const Pick& p) { return p.good(); });
-    const int hosts = world.hosts().back() + 1;
+    const int hosts = 1 + *std::max_element(world.hosts().begin(), world.hosts().end());
     if (setting.command.json) {
       std::vector<Json> rows;
       for (const Cell& cell : cells) rows.push_back(json(cell));

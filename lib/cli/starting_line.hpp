@@ -17,7 +17,8 @@ class StartingLine {
 
   /// Seconds from the common start of `body` on all ranks to the end of the last.
   double timed(const std::function<void()>& body);
-  /// Bound on how far two ranks' starts are apart because of their clocks, in seconds.
+  /// Bound on how far a rank's start is off rank 0's because of its clock, in seconds; of when it
+  /// was made.
   double error() const { return error_; }
 
  private:

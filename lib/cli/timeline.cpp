@@ -186,8 +186,8 @@ Timeline recording(const TimelineOptions& options, const Format& format) {
 /// What a prediction of a recorded operation is to be made of.
 TimedCollective collective_of(const Timeline& timeline) {
   if (timeline.operations.size() != 1) {
-    refuse(fmt::format("expected --operation 0 to {}, one to be predicted, found none",
-                       timeline.operations.size() - 1));
+    refuse(fmt::format("expected one operation of the recording (--operation N), found {}",
+                       timeline.operations.size()));
   }
   const TimedOperation& operation = timeline.operations[0];
   TimedCollective its;

@@ -21,7 +21,8 @@ namespace baton {
 namespace {
 
 constexpr int clock_rounds = 64;
-constexpr std::chrono::milliseconds usual_patience{10000};
+constexpr std::chrono::milliseconds usual_patience{60000};
+constexpr std::int64_t most_events = std::int64_t{1} << 30;
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -54,8 +55,9 @@ std::string next_trace_name(const std::string& file) {
   return number == 1 ? file : fmt::format("{}-{}", file, number);
 }
 
-std::chrono::milliseconds Communicator::State::patience() const {
-  return options.timeout.count() > 0 ? options.timeout : usual_patience;
+tracing::Patience Communicator::State::waiting() {
+  return {options.timeout.count() > 0 ? options.timeout : usual_patience,
+          [this] { family->operations.advance(busy); }};
 }
 
 /// all[r] is rank r's `own`.
@@ -65,16 +67,21 @@ std::vector<std::uint64_t> Communicator::State::gathered(std::uint64_t own) {
                               reinterpret_cast<std::byte*>(all.data())};
   blocking.execution() = internal(Collective::all_gather, "bruck", sizeof own, bases);
   const int tag = next_tag();
-  blocking.begin("beginning of a recording", sequence, tag);
+  blocking.begin("gathering of ranks for a recording", sequence, tag);
   run_blocking();
   return all;
 }
 
 void Communicator::State::start_recording(std::int64_t events) {
-  if (events < 1) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("start_recording: expected room for at least 1 event, found {}", events));
+  if (recording && recording->active) {
+    throw Error(ErrorCode::invalid_argument,
+                "start_recording: expected a communicator that is not being recorded, found one "
+                "that is");
+  }
+  if (events < 1 || events > most_events) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("start_recording: expected room for 1 to {} events, found {}",
+                            most_events, events));
   }
   require_usable();
   auto made = std::make_shared<Recording>(static_cast<std::size_t>(events));
@@ -95,6 +102,14 @@ void Communicator::State::start_recording(std::int64_t events) {
 }
 
 void Communicator::State::join(std::shared_ptr<Recording> joined, std::vector<int> members) {
+  const bool mine = static_cast<int>(members.size()) == size &&
+                    members[static_cast<std::size_t>(rank)] == joined->rank;
+  if (!mine) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected the members of a communicator of {} ranks with rank {} of "
+                            "the recording in place {}, found another list of {}",
+                            size, joined->rank, rank, members.size()));
+  }
   group = joined->recorder->add_group(std::move(members));
   recording = std::move(joined);
 }
@@ -104,10 +119,9 @@ std::optional<tracing::ClockSample> Communicator::State::compare_clocks(const Re
   const int tag = next_tag();
   for (int r = 1; r < size; ++r) {
     if (of.clocks[static_cast<std::size_t>(r)] != r) continue;
-    if (rank == 0)
-      tracing::answer_clock(*transport, r, tag, clock_rounds, tracing::now, patience());
+    if (rank == 0) tracing::answer_clock(*transport, r, tag, clock_rounds, tracing::now, waiting());
     if (rank == r)
-      sample = tracing::compare_clock(*transport, 0, tag, clock_rounds, tracing::now, patience());
+      sample = tracing::compare_clock(*transport, 0, tag, clock_rounds, tracing::now, waiting());
   }
   return sample;
 }
@@ -126,21 +140,22 @@ std::string Communicator::State::own_part(const std::optional<tracing::ClockSamp
 
 std::string Communicator::State::gathered_parts(const std::string& own) {
   const int tag = next_tag();
+  const tracing::Patience how = waiting();
   std::uint64_t length = own.size();
   if (rank > 0) {
-    tracing::send_all(*transport, 0, tag, &length, sizeof length, patience());
-    tracing::send_all(*transport, 0, tag, own.data(), own.size(), patience());
-    tracing::recv_all(*transport, 0, tag, nullptr, 0, patience());  // it has arrived
+    tracing::send_all(*transport, 0, tag, &length, sizeof length, how);
+    tracing::send_all(*transport, 0, tag, own.data(), own.size(), how);
+    tracing::recv_all(*transport, 0, tag, nullptr, 0, how);  // all have arrived
     return {};
   }
   std::string all = tracing::file_head() + own;
   for (int r = 1; r < size; ++r) {
-    tracing::recv_all(*transport, r, tag, &length, sizeof length, patience());
+    tracing::recv_all(*transport, r, tag, &length, sizeof length, how);
     const std::size_t begin = all.size();
     all.resize(begin + length);
-    tracing::recv_all(*transport, r, tag, all.data() + begin, length, patience());
-    tracing::send_all(*transport, r, tag, nullptr, 0, patience());
+    tracing::recv_all(*transport, r, tag, all.data() + begin, length, how);
   }
+  for (int r = 1; r < size; ++r) tracing::send_all(*transport, r, tag, nullptr, 0, how);
   return all;
 }
 
@@ -151,8 +166,14 @@ std::string Communicator::State::stop_recording() {
                 "stop_recording: expected a communicator that start_recording() was called on, "
                 "found one that was not, or was stopped");
   }
-  const auto after = compare_clocks(*recording);
-  return gathered_parts(own_part(after));
+  try {
+    const auto after = compare_clocks(*recording);
+    return gathered_parts(own_part(after));
+  } catch (const Error& error) {
+    recording->active = records = false;
+    break_off(error.what());
+    throw;
+  }
 }
 
 void Communicator::State::finish_trace() noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,8 +15,8 @@ struct Recording {
   explicit Recording(std::size_t events) : recorder(std::make_shared<tracing::Recorder>(events)) {}
 
   const std::shared_ptr<tracing::Recorder> recorder;
-  bool active = true;
-  int rank = 0, ranks = 1;  ///< of the communicator that records
+  std::atomic<bool> active = true;  ///< also on communicators that other threads use
+  int rank = 0, ranks = 1;          ///< of the communicator that records
   int host = 0;
   std::vector<int> clocks;  ///< of each rank, the lowest one that has the same clock
   std::optional<tracing::ClockSample> before;

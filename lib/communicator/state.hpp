@@ -331,8 +331,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::string own_part(const std::optional<tracing::ClockSample>& after);
   /// All ranks' parts as a trace file, on rank 0.
   std::string gathered_parts(const std::string& own);
-  /// How long to wait for others to take part.
-  std::chrono::milliseconds patience() const;
+  /// How to wait for others to take part in a recording.
+  tracing::Patience waiting();
 };
 
 }  // namespace baton

@@ -182,6 +182,10 @@ Prediction simulate(std::shared_ptr<const std::vector<Schedule>> schedules,
 Prediction simulate(int ranks, const std::function<Schedule(int)>& schedule_of,
                     std::size_t element_bytes, const Network& network,
                     const SimulateOptions& options) {
+  if (ranks < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("simulate: expected at least 1 rank, found {}", ranks));
+  }
   if (options.timeline) {
     auto schedules = std::make_shared<std::vector<Schedule>>();
     for (int r = 0; r < ranks; ++r) schedules->push_back(schedule_of(r));

@@ -11,19 +11,20 @@
 namespace baton::tracing {
 namespace {
 
-void finish_message(Transport& transport, Message& message, int peer,
-                    std::chrono::milliseconds at_most) {
+void finish_message(Transport& transport, Message& message, int peer, const Patience& patience) {
   constexpr int spins = 256;
   std::size_t bytes = 0;
-  const auto deadline = std::chrono::steady_clock::now() + at_most;
+  const auto deadline = std::chrono::steady_clock::now() + patience.at_most;
   for (int i = 0; !transport.test(message, bytes); ++i) {
     if (i < spins) continue;
+    if (patience.meanwhile) patience.meanwhile();
     if (std::chrono::steady_clock::now() > deadline) {
       transport.cancel(message);
       Error error(ErrorCode::timeout,
                   fmt::format("rank {}: expected rank {} to take part in the end of a recording, "
                               "found it silent for {} s",
-                              transport.rank(), peer, static_cast<double>(at_most.count()) / 1000));
+                              transport.rank(), peer,
+                              static_cast<double>(patience.at_most.count()) / 1000));
       error.rank = transport.rank();
       error.peer = peer;
       throw error;
@@ -42,27 +43,27 @@ std::uint64_t clock_identity(int host) {
 }
 
 void send_all(Transport& transport, int peer, int tag, const void* data, std::size_t bytes,
-              std::chrono::milliseconds at_most) {
+              const Patience& patience) {
   Message message;
   transport.isend(peer, tag, data, bytes, message);
-  finish_message(transport, message, peer, at_most);
+  finish_message(transport, message, peer, patience);
 }
 
 void recv_all(Transport& transport, int peer, int tag, void* data, std::size_t bytes,
-              std::chrono::milliseconds at_most) {
+              const Patience& patience) {
   Message message;
   transport.irecv(peer, tag, data, bytes, message);
-  finish_message(transport, message, peer, at_most);
+  finish_message(transport, message, peer, patience);
 }
 
 ClockSample compare_clock(Transport& transport, int reference, int tag, int rounds,
-                          const Clock& clock, std::chrono::milliseconds at_most) {
+                          const Clock& clock, const Patience& patience) {
   ClockSample best;
   for (int i = 0; i < rounds; ++i) {
     std::int64_t its = 0;
     const std::int64_t asked = clock();
-    send_all(transport, reference, tag, &asked, sizeof asked, at_most);
-    recv_all(transport, reference, tag, &its, sizeof its, at_most);
+    send_all(transport, reference, tag, &asked, sizeof asked, patience);
+    recv_all(transport, reference, tag, &its, sizeof its, patience);
     const std::int64_t answered = clock();
     // It was read somewhere between: the middle is at most half of that away.
     const std::int64_t middle = asked + (answered - asked) / 2;
@@ -73,12 +74,12 @@ ClockSample compare_clock(Transport& transport, int reference, int tag, int roun
 }
 
 void answer_clock(Transport& transport, int asking, int tag, int rounds, const Clock& clock,
-                  std::chrono::milliseconds at_most) {
+                  const Patience& patience) {
   for (int i = 0; i < rounds; ++i) {
     std::int64_t its = 0;
-    recv_all(transport, asking, tag, &its, sizeof its, at_most);
+    recv_all(transport, asking, tag, &its, sizeof its, patience);
     const std::int64_t own = clock();
-    send_all(transport, asking, tag, &own, sizeof own, at_most);
+    send_all(transport, asking, tag, &own, sizeof own, patience);
   }
 }
 

@@ -73,6 +73,11 @@ std::optional<ClockSample> read_sample(ByteReader& from) {
   return sample;
 }
 
+/// Of whatever a file may say.
+std::int64_t sum(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
 /// A part while its sections arrive.
 struct Growing {
   Part part;
@@ -82,6 +87,14 @@ struct Growing {
   std::uint64_t records = 0;  // that there should be
   bool ended = false;
 };
+
+/// Whether a schedule is one that this part's rank can follow in this group.
+bool fits(const Schedule& schedule, const Part::Group& group, const Part& part) {
+  const auto& members = group.members;
+  return static_cast<std::size_t>(schedule.size()) == members.size() &&
+         members[static_cast<std::size_t>(schedule.rank())] == part.rank &&
+         std::all_of(members.begin(), members.end(), [&](int m) { return m < part.ranks; });
+}
 
 /// What is left of a part, its groups and plans without gaps; says what is missing.
 Part finished(Growing&& grown, const std::string& origin, std::vector<std::string>& damage) {
@@ -97,11 +110,14 @@ Part finished(Growing&& grown, const std::string& origin, std::vector<std::strin
   }
   for (auto& [number, plan] : grown.plan) {
     const auto group = group_place.find(plan.group);
-    if (group == group_place.end()) continue;
+    if (group == group_place.end() || !fits(plan.schedule, part.groups[group->second], part))
+      continue;
     plan.group = group->second;
     plan_place[number] = static_cast<std::uint32_t>(part.plans.size());
     part.plans.push_back(std::move(plan));
   }
+  if (part.groups.size() < grown.groups)
+    lost(fmt::format("{} groups of ranks, found {}", grown.groups, part.groups.size()));
   if (part.plans.size() < grown.plans) {
     lost(fmt::format("{} plans, found {}: the events of the others are left out", grown.plans,
                      part.plans.size()));
@@ -172,9 +188,10 @@ class PartsReader {
     Part& part = growing_->part;
     part.rank = rank;
     part.ranks = static_cast<int>(from.number(most_ranks));
-    part.host = static_cast<int>(from.number(most_ranks));
+    const auto last = static_cast<std::uint64_t>(std::max(part.ranks, 1) - 1);
+    part.host = static_cast<int>(from.number(last));
     part.host_name = from.text();
-    part.clock = static_cast<int>(from.number(most_ranks));
+    part.clock = static_cast<int>(from.number(last));
     part.before = read_sample(from);
     part.after = read_sample(from);
     part.dropped = from.number();
@@ -188,9 +205,9 @@ class PartsReader {
       record.plan += static_cast<std::uint32_t>(from.signed_number());
       record.sequence += static_cast<std::uint32_t>(from.signed_number());
       record.step += static_cast<std::uint32_t>(from.signed_number());
-      record.posted += from.signed_number();
-      record.start = record.posted + from.signed_number();
-      record.end = record.start + from.signed_number();
+      record.posted = sum(record.posted, from.signed_number());
+      record.start = sum(record.posted, from.signed_number());
+      record.end = sum(record.start, from.signed_number());
       growing_->part.records.push_back(record);
     }
   }

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -17,6 +18,10 @@ Trace read_trace(std::span<const std::string> files, bool force) {
   Trace trace;
   std::vector<tracing::Part> parts;
   for (const std::string& file : files) {
+    if (std::filesystem::is_directory(file)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("expected a trace file, found that {} is a folder", file));
+    }
     std::ifstream stream(file, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
     if (!stream) {

@@ -96,7 +96,8 @@ TEST_CASE("what is known of a recording's quality is said") {
   timeline.early_arrivals = 2;
   timeline.dropped = {0, 7};
   CHECK(source_text(timeline) ==
-        "measured; clocks of hosts agree within 3.10 µs; 2 messages arrive before they were sent; "
+        "measured; clocks of hosts within 3.10 µs of rank 0's; 2 messages arrive before they were "
+        "sent; "
         "7 events not recorded");
   timeline.kind = TimelineKind::predicted;
   timeline.parameters = "1 Gbit/s";

@@ -276,6 +276,7 @@ def passes(test):
 
 
 def main():
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup would have its children ignore
     if not passes(Arguments):
         return 1
     possible = call("up", str(HOSTS), RATE)

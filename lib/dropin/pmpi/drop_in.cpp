@@ -220,17 +220,23 @@ std::vector<int> DropIn::members(MPI_Comm comm) const {
   const auto* const world = group(MPI_COMM_WORLD);
   if (!world || !(*world)->communicator.recording()) return {};
   MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-  PMPI_Comm_group(MPI_COMM_WORLD, &all);
-  PMPI_Comm_group(comm, &some);
   int size = 0;
-  PMPI_Group_size(some, &size);
-  std::vector<int> ranks(static_cast<std::size_t>(size)), members(ranks.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  PMPI_Group_translate_ranks(some, size, ranks.data(), all, members.data());
-  PMPI_Group_free(&some);
-  PMPI_Group_free(&all);
-  const bool elsewhere = std::count(members.begin(), members.end(), MPI_UNDEFINED) > 0;
-  return elsewhere ? std::vector<int>() : members;
+  std::vector<int> members;
+  bool known = PMPI_Comm_group(MPI_COMM_WORLD, &all) == MPI_SUCCESS &&
+               PMPI_Comm_group(comm, &some) == MPI_SUCCESS &&
+               PMPI_Group_size(some, &size) == MPI_SUCCESS;
+  if (known) {
+    std::vector<int> ranks(static_cast<std::size_t>(size));
+    members.resize(ranks.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    known =
+        PMPI_Group_translate_ranks(some, size, ranks.data(), all, members.data()) == MPI_SUCCESS &&
+        std::count(members.begin(), members.end(), MPI_UNDEFINED) == 0;
+  }
+  for (MPI_Group* group : {&some, &all}) {
+    if (*group != MPI_GROUP_NULL && PMPI_Group_free(group) != MPI_SUCCESS) known = false;
+  }
+  return known ? members : std::vector<int>();
 }
 
 void DropIn::remember(MPI_Win win, std::shared_ptr<Group> group) {
