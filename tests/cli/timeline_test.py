@@ -103,7 +103,7 @@ class Timeline(CommandTest):
         self.assertEqual(svg.count('class="arrow"'), 24)
         self.assertIn("prediction and measurement differ by ", svg)
         self.assertRegex(svg, r"ends \d.* (earlier|later) than predicted")
-        self.refused("expected --operation 0 to ", "timeline", "--from", trace,
+        self.refused("expected one operation of the recording (--operation N), found ", "timeline", "--from", trace,
                      "--operation", "all", "--network", "shared-memory", "-o",
                      str(self.folder / "x.svg"))
 
