@@ -113,6 +113,21 @@ TEST_CASE("a byte that was changed anywhere costs its section at most, and is no
   }
 }
 
+TEST_CASE("a plan that its rank cannot follow is left out with its events, and said to be") {
+  for (const std::vector<int>& members :
+       {std::vector{0, 2, 1}, std::vector{0, 1}, std::vector{0, 1, 9}, std::vector<int>{}}) {
+    CAPTURE(members.size());
+    auto part = ring_part(1, 3, 2);
+    part.groups[0].members = members;
+    const auto read = tracing::read_parts(file_of({part}), "x");
+    REQUIRE(read.parts.size() == 1);
+    CHECK(read.parts[0].plans.empty());
+    CHECK(read.parts[0].records.empty());
+    REQUIRE(!read.damage.empty());
+    CHECK(holds(read.damage[0], {"x", "rank 1", "expected 1 plans, found 0"}));
+  }
+}
+
 TEST_CASE("what is no trace is refused") {
   const auto refusal_of = [](const std::string& bytes) {
     return std::string(error_of([&] { tracing::read_parts(bytes, "its_name"); }).what());

@@ -118,7 +118,9 @@ TEST_CASE("every step of every algorithm is recorded once, small and large, agai
 TEST_CASE("every way to call is recorded") {
   const Timeline timeline = recorded(3, [](Communicator& comm) {
     auto in = ones(300), out = ones(300), small = ones(2), small_out = ones(2);
+    auto large = ones(20000);      // its scratch is borrowed for each call
     for (int i = 0; i < 3; ++i) {  // the first of its kind, then repeated ones
+      comm.all_reduce(large, sum);
       comm.all_reduce(in, out, sum);
       comm.all_reduce(small, small_out, sum);
     }
@@ -137,7 +139,7 @@ TEST_CASE("every way to call is recorded") {
             .generate(problem(Collective::all_reduce, comm.size(), comm.rank(), 300));
     comm.run(own, in, out, sum);
   });
-  CHECK(timeline.operations.size() == 6 + 2 + 2 + 1 + 1);
+  CHECK(timeline.operations.size() == 9 + 2 + 2 + 1 + 1);
   check_whole(timeline);
   const auto is = [&](const char* name, const char* type, const char* op, std::int64_t bytes) {
     return std::count_if(
@@ -147,6 +149,7 @@ TEST_CASE("every way to call is recorded") {
   };
   CHECK(is("all_reduce", "f32", "sum", 1200) == 3 + 1 + 1);
   CHECK(is("all_reduce", "f32", "sum", 8) == 3);
+  CHECK(is("all_reduce", "f32", "sum", 80000) == 3);
   CHECK(is("all_reduce", "f32", "max", 1200) == 2);
   CHECK(is("all_reduce", "f32", "sum", 1208) == 1);
 }
@@ -273,6 +276,21 @@ TEST_CASE("who stops a recording advances what others wait for") {
     request.wait();
     CHECK(data[0] == 2);
   });
+}
+
+TEST_CASE("who stops a recording does not wait for ever for ranks that do not") {
+  Options options = test_options();
+  options.timeout = std::chrono::milliseconds(300);
+  on_ranks(
+      3,
+      [](Communicator& comm) {
+        comm.start_recording();
+        if (comm.rank() == 1) return;
+        const Error error = error_of([&] { comm.stop_recording(); });
+        CHECK(error.code == ErrorCode::timeout);
+        CHECK(!comm.recording());
+      },
+      options);
 }
 
 TEST_CASE("what records cannot be recorded twice, nor as what it is not") {

@@ -1,0 +1,193 @@
+#pragma once
+/// A stage for one rank's run, whose messages the test completes by hand.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "execute/run.hpp"
+#include "support/schedules.hpp"
+
+namespace support {
+
+using namespace baton;
+
+/// A transport in the hands of the test: it notes what is posted and completes what it is told to.
+class Puppet final : public Transport {
+ public:
+  struct Posted {
+    bool send;
+    int peer, tag;
+    std::byte* data;
+    std::size_t bytes;
+    Message* message;
+    bool complete = false, cancelled = false;
+    std::size_t found = 0;
+  };
+  int rank() const override { return 0; }
+  int size() const override { return 3; }
+  Capabilities capabilities() const override { return {}; }
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    if (posted.size() == refused) throw Error(ErrorCode::transport, "refused");
+    posted.push_back(
+        {true, peer, tag, static_cast<std::byte*>(const_cast<void*>(data)), bytes, &message});
+    if (near || peer == near_peer) complete(posted.size() - 1, bytes - lost);
+  }
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, &message});
+    if (near) complete(posted.size() - 1, bytes - lost);
+  }
+  std::size_t recv(int peer, int tag, void* data, std::size_t bytes) override {
+    posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, nullptr});
+    waited += std::to_string(posted.size() - 1) + " ";
+    return bytes - lost;
+  }
+  void send(int peer, int tag, const void* data, std::size_t bytes) override {
+    ++sent_waiting;
+    Transport::send(peer, tag, data, bytes);
+  }
+  std::size_t send_recv(const Out& out, const In& in) override {
+    ++together;
+    return Transport::send_recv(out, in);
+  }
+  bool test(Message& message, std::size_t& bytes) override {
+    ++tests;
+    Posted& p = of(message);
+    bytes = p.found;
+    if (p.complete) p.message = nullptr;
+    return p.complete;
+  }
+  void cancel(Message& message) override {
+    Posted& p = of(message);  // which fails for a message that is cancelled twice
+    p.cancelled = true;
+    p.message = nullptr;
+  }
+  void progress() override {}
+  void idle(std::chrono::microseconds) override {}
+  std::unique_ptr<Transport> split(int, int) override { return nullptr; }
+
+  bool near = false;     ///< every message is complete when it is posted
+  int near_peer = -1;    ///< those to this one are
+  std::size_t lost = 0;  ///< bytes of it that are missing
+  std::size_t refused = std::numeric_limits<std::size_t>::max();  ///< the send that is
+  int tests = 0;
+  std::string waited;    ///< which of `posted` came by recv()
+  int together = 0;      ///< calls of send_recv()
+  int sent_waiting = 0;  ///< calls of send()
+
+  void complete(std::size_t i) { complete(i, posted[i].bytes); }
+  void complete(std::size_t i, std::size_t found) {
+    posted[i].complete = true;
+    posted[i].found = found;
+  }
+  /// "send 1 of 4" and so on, of what was posted since the last call.
+  std::vector<std::string> fresh() {
+    std::vector<std::string> text;
+    for (; told_ < posted.size(); ++told_) {
+      const Posted& p = posted[told_];
+      text.push_back((p.send ? "send " : "recv ") + std::to_string(p.peer) + " of " +
+                     std::to_string(p.bytes));
+    }
+    return text;
+  }
+  std::deque<Posted> posted;
+
+ private:
+  Posted& of(const Message& message) {
+    const auto found = std::find_if(posted.begin(), posted.end(),
+                                    [&](const Posted& p) { return p.message == &message; });
+    REQUIRE(found != posted.end());
+    return *found;
+  }
+  std::size_t told_ = 0;
+};
+
+struct Stage;
+/// What the next run on a stage records.
+class Recorded {
+ public:
+  explicit Recorded(Stage& stage);
+  /// That there are `steps`, each once, and each after those that it depends on.
+  void check(std::size_t steps) const;
+
+ private:
+  std::shared_ptr<tracing::Recorder> recorder_ = std::make_shared<tracing::Recorder>(100);
+  std::uint32_t plan_;
+};
+
+/// A run of steps of rank 0 of 3, on i8 elements.
+struct Stage {
+  Puppet transport;
+  std::vector<std::byte> input = std::vector<std::byte>(16), output = std::vector<std::byte>(16);
+  std::vector<std::byte> scratch = std::vector<std::byte>(8192),
+                         slots = std::vector<std::byte>(8192);
+  std::unique_ptr<Run> run;
+
+  Stage(const std::string& steps, int window) {
+    const auto schedules = parse(
+        "baton-schedule 1\ncollective all_reduce\nsize 3\ninput 16\noutput 16\n"
+        "rank 0\n" +
+        steps + "\nrank 1\nrank 2\n");
+    const std::int64_t sizes[] = {16};
+    run =
+        std::make_unique<Run>(std::make_shared<const Plan>(schedules[0], 1, sizes, sizes), window);
+  }
+  void start(int tag = 100) {
+    set_bases();
+    run->start(transport, kernels(), tag);
+  }
+  bool start_scripted(int attempts, bool may_wait = false) {
+    set_bases();
+    return run->start_scripted(transport, kernels(), 100, attempts, may_wait);
+  }
+
+ private:
+  static Kernels kernels() {
+    return {host::fold(OpKind::sum, Datatype::i8), nullptr, nullptr, host::finish(Datatype::i8)};
+  }
+  void set_bases() {
+    if (!run->has_scratch()) {
+      run->bases()[scratch_base] = scratch.data();
+      run->bases()[slot_base] = slots.data();
+    }
+    run->bases()[first_tensor_base] = input.data();
+    run->bases()[first_tensor_base + 1] = output.data();
+  }
+};
+
+inline Recorded::Recorded(Stage& stage)
+    : plan_(recorder_->add_plan(
+          recorder_->add_group({0, 1, 2}), {},
+          std::shared_ptr<const void>(std::shared_ptr<int>(), stage.run.get()),
+          [](const void* run) { return static_cast<const Run*>(run)->plan().schedule(); })) {
+  stage.run->record(recorder_, plan_, 7);
+}
+
+inline void Recorded::check(std::size_t steps) const {
+  const tracing::Part part = recorder_->take(0, 3);
+  REQUIRE(part.records.size() == steps);
+  if (steps == 0) return;
+  const Schedule& schedule = part.plans.at(0).schedule;
+  std::vector<const tracing::Part::Record*> of(schedule.steps().size(), nullptr);
+  for (const auto& record : part.records) {
+    CHECK(record.sequence == 7);
+    CHECK(record.posted <= record.start);
+    CHECK(record.start <= record.end);
+    CHECK(of[record.step] == nullptr);
+    of[record.step] = &record;
+  }
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (!of[i]) continue;
+    for (const std::uint32_t before : schedule.dependencies(i)) {
+      REQUIRE(of[before] != nullptr);
+      CHECK(of[i]->posted >= of[before]->end);
+    }
+  }
+}
+
+}  // namespace support

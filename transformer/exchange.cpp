@@ -1,0 +1,135 @@
+#include "exchange.hpp"
+
+#include <fmt/format.h>
+
+#include "shape_guard.hpp"
+
+namespace baton::transformer {
+
+std::string_view name(Operator op) {
+  constexpr std::string_view names[] = {"identity",       "all_reduce", "all_gather",
+                                        "reduce_scatter", "split",      "all_to_all"};
+  return names[static_cast<std::size_t>(op)];
+}
+
+template <class T>
+Array<T> Pending<T>::wait() {
+  request_.wait();
+  used_.clear();
+  return std::move(result_);
+}
+
+Exchange Exchange::broadcast_parallel(Communicator* c) {
+  return {Operator::identity, Operator::all_reduce, c};
+}
+Exchange Exchange::reduce_parallel(Communicator* c) {
+  return {Operator::all_reduce, Operator::identity, c};
+}
+Exchange Exchange::gather_parallel(Communicator* c, int dim) {
+  return {Operator::all_gather, Operator::split, c, dim};
+}
+Exchange Exchange::split_parallel(Communicator* c, int dim) {
+  return {Operator::split, Operator::all_gather, c, dim};
+}
+Exchange Exchange::gather_sequence(Communicator* c, int dim) {
+  return {Operator::all_gather, Operator::reduce_scatter, c, dim};
+}
+Exchange Exchange::scatter_sequence(Communicator* c, int dim) {
+  return {Operator::reduce_scatter, Operator::all_gather, c, dim};
+}
+Exchange Exchange::exchange(Communicator* c, int cut, int join) {
+  return {Operator::all_to_all, Operator::all_to_all, c, cut, join};
+}
+
+Shape Exchange::output(const Shape& x) const {
+  const int parts = ranks();
+  const auto at = [&](int d) { return d < 0 ? d + x.rank() : d; };
+  const auto cut = [&](const Shape& shape, int d) {
+    expect_multiple(fmt::format("{}: dimension {} of {}", name(forward_op), d, x.text()), shape[d],
+                    parts, "ranks");
+    return shape.with(d, shape[d] / parts);
+  };
+  const auto joined = [&](const Shape& shape, int d) { return shape.with(d, shape[d] * parts); };
+  switch (forward_op) {
+    case Operator::all_gather:
+      return joined(x, at(dim));
+    case Operator::reduce_scatter:
+    case Operator::split:
+      return cut(x, at(dim));
+    case Operator::all_to_all:
+      return joined(cut(x, at(dim)), at(join_dim));
+    default:
+      return x;
+  }
+}
+
+template <class T>
+Array<T> part_along(const Array<T>& x, int dim, int part, int parts) {
+  const std::int64_t extent = x.view().extent(dim);
+  expect_multiple(fmt::format("split: dimension {} of {}", dim, x.shape().text()), extent, parts,
+                  "ranks");
+  const std::int64_t each = extent / parts;
+  return Array<T>::of(x.view().slice(dim, part * each, (part + 1) * each));
+}
+
+namespace {
+
+/// Parts along `dim` one after the other: what a reduce-scatter of blocks takes.
+template <class T>
+Array<T> parts_in_turn(const Array<T>& x, int dim, int parts) {
+  const int d = dim < 0 ? dim + x.shape().rank() : dim;
+  if (x.shape().product(0, d) == 1) return x;  // they lie so
+  const std::int64_t each = x.extent(d) / parts;
+  const Shape part = x.shape().with(d, each);
+  const auto all = Array<T>::uninitialized({x.size()});
+  for (int p = 0; p < parts; ++p) {
+    assign<T>(x.view().slice(d, p * each, (p + 1) * each),
+              View<T>(all.data() + p * part.elements(), part));
+  }
+  return all;
+}
+
+}  // namespace
+
+template <class T>
+Pending<T> Exchange::start_forward(Array<T> x) const {
+  if (ranks() == 1 || forward_op == Operator::identity) return Pending<T>(std::move(x));
+  const Shape shape = output(x.shape());
+  switch (forward_op) {
+    case Operator::all_reduce: {
+      const Array<T> y = x.alone() ? x : Array<T>::uninitialized(shape);
+      Request request = communicator->start_all_reduce(x, y, sum);
+      return {y, {std::move(x)}, std::move(request)};
+    }
+    case Operator::all_gather: {
+      const auto y = Array<T>::uninitialized(shape);
+      Request request = communicator->start(calls::all_gather(ConstTensor(x), Tensor(y), dim));
+      return {y, {std::move(x)}, std::move(request)};
+    }
+    case Operator::reduce_scatter: {
+      const auto y = Array<T>::uninitialized(shape);
+      Array<T> parts = parts_in_turn(x, dim, ranks());
+      Request request = communicator->start_reduce_scatter(parts, y, sum);
+      return {y, {std::move(parts)}, std::move(request)};
+    }
+    case Operator::split:
+      return Pending<T>(part_along(x, dim, communicator->rank(), ranks()));
+    case Operator::all_to_all: {
+      const auto y = Array<T>::uninitialized(shape);
+      Request request = communicator->start_all_to_all(ConstTensor(x), Tensor(y), dim, join_dim);
+      return {y, {std::move(x)}, std::move(request)};
+    }
+    default:
+      return Pending<T>(std::move(x));
+  }
+}
+
+#define BATON_INSTANTIATE(T)                                   \
+  template class Pending<T>;                                   \
+  template Pending<T> Exchange::start_forward(Array<T>) const; \
+  template Array<T> part_along(const Array<T>&, int, int, int);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(double)
+#undef BATON_INSTANTIATE
+
+}  // namespace baton::transformer

@@ -1,0 +1,94 @@
+#pragma once
+/// Communication between layers: operators on activations, each with its derivative. Everything
+/// that tensor, sequence and data parallelism send between ranks within a model is one of these.
+
+#include <string_view>
+
+#include "baton/communicator.hpp"
+#include "tensor.hpp"
+
+namespace baton::transformer {
+
+/// What is done with an activation that every rank has one of.
+enum class Operator : std::uint8_t {
+  identity,
+  all_reduce,      ///< the sum of all ranks'
+  all_gather,      ///< all ranks' joined along a dimension
+  reduce_scatter,  ///< this rank's part, along a dimension, of the sum of all ranks'
+  split,           ///< this rank's part along a dimension; nothing is sent
+  all_to_all,      ///< cut along one dimension, joined along another
+};
+std::string_view name(Operator op);
+
+/// An activation that may be on its way.
+template <class T>
+class Pending {
+ public:
+  explicit Pending(Array<T> result) : result_(std::move(result)) {}
+  Pending(Array<T> result, std::vector<Array<T>> used, Request request)
+      : result_(std::move(result)), used_(std::move(used)), request_(std::move(request)) {}
+  Array<T> wait();
+
+ private:
+  Array<T> result_;
+  std::vector<Array<T>> used_;  ///< memory that messages come from
+  Request request_;
+};
+
+/// An operator and its derivative. With a single rank, or without a communicator, both are
+/// identities.
+///
+/// What the literature calls them: `broadcast_parallel` is f and `reduce_parallel` g of Shoeybi et
+/// al., Megatron-LM (2019); `gather_sequence` is g and `scatter_sequence` g-bar of Korthikanti et
+/// al., Reducing activation recomputation (2022); `exchange` is the all-to-all of Jacobs et al.,
+/// DeepSpeed-Ulysses (2023).
+struct Exchange {
+  Operator forward_op = Operator::identity, backward_op = Operator::identity;
+  Communicator* communicator = nullptr;
+  int dim = 0;       ///< that is gathered or split; of all_to_all: cut
+  int join_dim = 0;  ///< of all_to_all: joined
+
+  static Exchange broadcast_parallel(Communicator* c);           ///< identity / all_reduce
+  static Exchange reduce_parallel(Communicator* c);              ///< all_reduce / identity
+  static Exchange gather_parallel(Communicator* c, int dim);     ///< all_gather / split
+  static Exchange split_parallel(Communicator* c, int dim);      ///< split / all_gather
+  static Exchange gather_sequence(Communicator* c, int dim);     ///< all_gather / reduce_scatter
+  static Exchange scatter_sequence(Communicator* c, int dim);    ///< reduce_scatter / all_gather
+  static Exchange exchange(Communicator* c, int cut, int join);  ///< all_to_all and back
+
+  /// May change the elements of `x` where nobody else has them. Throws Error(invalid_argument)
+  /// where a dimension is no multiple of the number of ranks.
+  template <class T>
+  Array<T> forward(Array<T> x) const {
+    return start_forward(std::move(x)).wait();
+  }
+  template <class T>
+  Array<T> backward(Array<T> dy) const {
+    return start_backward(std::move(dy)).wait();
+  }
+  /// Returns before it is complete; Communicator::progress() advances it.
+  template <class T>
+  Pending<T> start_forward(Array<T> x) const;
+  template <class T>
+  Pending<T> start_backward(Array<T> dy) const {
+    return derivative().start_forward(std::move(dy));
+  }
+
+  /// Whose forward is this one's backward, and the other way round.
+  Exchange derivative() const {
+    return {backward_op, forward_op, communicator, join_or_dim(), other_dim()};
+  }
+  int ranks() const { return communicator ? communicator->size() : 1; }
+  /// Of what forward makes of this shape. Throws as forward().
+  Shape output(const Shape& x) const;
+
+ private:
+  int join_or_dim() const { return forward_op == Operator::all_to_all ? join_dim : dim; }
+  int other_dim() const { return forward_op == Operator::all_to_all ? dim : join_dim; }
+};
+
+/// Of `x`, rank `part`'s of `parts` equal parts along a dimension. Throws Error(invalid_argument).
+template <class T>
+Array<T> part_along(const Array<T>& x, int dim, int part, int parts);
+
+}  // namespace baton::transformer

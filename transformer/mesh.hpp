@@ -1,0 +1,64 @@
+#pragma once
+/// Ranks as a grid of named axes.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "baton/communicator.hpp"
+
+namespace baton::transformer {
+
+/// What ranks differ in along an axis.
+enum class Axis : std::uint8_t {
+  dp,  ///< data: they have other samples
+  tp,  ///< tensor: they have other parts of the weights
+  sp,  ///< sequence: they have other positions
+};
+inline constexpr int axis_count = 3;
+std::string_view name(Axis axis);
+
+/// A set of axes.
+class Axes {
+ public:
+  constexpr Axes() = default;
+  constexpr Axes(Axis axis) : bits_(1u << static_cast<unsigned>(axis)) {}  // NOLINT: a set of one
+  constexpr bool has(Axis axis) const { return (bits_ & Axes(axis).bits_) != 0; }
+  constexpr bool empty() const { return bits_ == 0; }
+  constexpr unsigned bits() const { return bits_; }
+  friend constexpr Axes operator|(Axes a, Axes b) { return Axes(a.bits_ | b.bits_); }
+  friend constexpr Axes operator&(Axes a, Axes b) { return Axes(a.bits_ & b.bits_); }
+  bool operator==(const Axes&) const = default;
+
+ private:
+  constexpr explicit Axes(unsigned bits) : bits_(bits) {}
+  unsigned bits_ = 0;
+};
+constexpr Axes operator|(Axis a, Axis b) { return Axes(a) | Axes(b); }
+
+/// A grid of ranks, and the communicators along its axes.
+///
+/// The last axis that is named varies fastest with the rank, so its members are neighbours.
+class Mesh {
+ public:
+  /// A single rank.
+  Mesh() = default;
+  /// Collective. Throws Error(invalid_argument), on all ranks and before anything is sent, unless
+  /// the sizes multiply to the communicator's. Axes that are not named have size 1.
+  Mesh(Communicator& world, const std::vector<std::pair<Axis, int>>& axes);
+
+  int size(Axes axes) const;  ///< ranks along these axes
+  int rank(Axis axis) const { return rank_[static_cast<std::size_t>(axis)]; }
+  /// The ranks that differ from this one along these axes only; null where it is alone.
+  Communicator* along(Axes axes) const;
+
+ private:
+  Axes without_ones(Axes axes) const;
+  std::array<int, axis_count> size_{1, 1, 1}, rank_{};
+  std::map<unsigned, std::unique_ptr<Communicator>> along_;
+};
+
+}  // namespace baton::transformer

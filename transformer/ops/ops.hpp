@@ -1,0 +1,123 @@
+#pragma once
+/// The functions that layers are made of, each with its derivatives, on one rank. All views are
+/// contiguous unless said otherwise; `[.., n]` are rows of n. Throw Error(invalid_argument) that
+/// names both shapes where they do not fit.
+
+#include <cstdint>
+#include <functional>
+
+#include "../random.hpp"
+#include "../tensor.hpp"
+
+namespace baton::transformer {
+
+/// Threads that each rank's matrix products use, of OpenBLAS. Default 1: ranks are the parallelism.
+/// Of the whole process.
+void use_blas_threads(int threads);
+
+/// Called between pieces of a long computation; may be empty.
+using Meanwhile = std::function<void()>;
+
+// --- linear: y = x · weightᵀ + bias ------------------------------------------------------------
+
+/// y [.., out] = x [.., in] · weightᵀ (weight [out, in]) + bias [out], which may be an empty view.
+template <class T>
+void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
+            View<const std::type_identity_t<T>> bias, View<T> y);
+/// dx [.., in] = dy [.., out] · weight; with `add`, it is added to what is there.
+template <class T>
+void linear_backward_input(View<const std::type_identity_t<T>> dy,
+                           View<const std::type_identity_t<T>> weight, View<T> dx,
+                           bool add = false);
+/// dweight [out, in] += dyᵀ · x, and dbias [out], which may be empty, += the rows of dy. In panels
+/// of rows of dweight, between which `meanwhile` is called.
+template <class T>
+void linear_backward_weight(View<const std::type_identity_t<T>> x,
+                            View<const std::type_identity_t<T>> dy, View<T> dweight, View<T> dbias,
+                            const Meanwhile& meanwhile = {});
+
+// --- layer norm: Ba, Kiros, Hinton: Layer normalization (2016) -----------------------------------
+
+/// y [.., n] = (x - mean) / sqrt(variance + epsilon) · weight [n] + bias [n], mean and variance of
+/// each row; stats [rows, 2] = mean and 1 / sqrt(variance + epsilon).
+template <class T>
+void layer_norm(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
+                View<const std::type_identity_t<T>> bias, double epsilon, View<T> y, View<T> stats);
+/// dx [.., n]; dweight [n] and dbias [n] are added to.
+template <class T>
+void layer_norm_backward(View<const std::type_identity_t<T>> dy,
+                         View<const std::type_identity_t<T>> x,
+                         View<const std::type_identity_t<T>> weight,
+                         View<const std::type_identity_t<T>> stats, View<T> dx, View<T> dweight,
+                         View<T> dbias);
+
+// --- activations ---------------------------------------------------------------------------------
+
+enum class Activation : std::uint8_t { relu, gelu };
+std::string_view name(Activation activation);
+
+/// y = f(x). GELU is the exact one, x · Φ(x): Hendrycks, Gimpel (2016).
+template <class T>
+void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y);
+/// dx = dy · f'(x). dx may be dy.
+template <class T>
+void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
+                       View<const std::type_identity_t<T>> x, View<T> dx);
+
+/// y += x.
+template <class T>
+void add(View<const std::type_identity_t<T>> x, View<T> y);
+
+// --- attention -----------------------------------------------------------------------------------
+
+struct AttentionOptions {
+  bool causal = false;  ///< a position sees itself and those before
+  /// Of probabilities, by their place [sample, head, query, key] in the whole.
+  Dropout dropout;
+  Meanwhile meanwhile;
+};
+
+/// out [b, s, h, d] = softmax(q · kᵀ / sqrt(d)) · v per sample and head, with q [b, s, h, d],
+/// k, v [b, t, g, d], where g divides h: query head i uses head i · g / h of k and v. The last
+/// dimension is contiguous; the others may have any strides. log_sums [b, h, s] is what backward
+/// needs: the logarithm of each row's sum of exponentials. Besides, memory for a tile of queries
+/// times t. Dao et al., FlashAttention (2022), for the backward from log_sums.
+template <class T>
+void attention(View<const std::type_identity_t<T>> q, View<const std::type_identity_t<T>> k,
+               View<const std::type_identity_t<T>> v, const AttentionOptions& options, View<T> out,
+               View<T> log_sums);
+/// dq, dk, dv, from what forward was given and gave; probabilities are computed again.
+template <class T>
+void attention_backward(View<const std::type_identity_t<T>> dout,
+                        View<const std::type_identity_t<T>> q,
+                        View<const std::type_identity_t<T>> k,
+                        View<const std::type_identity_t<T>> v,
+                        View<const std::type_identity_t<T>> out,
+                        View<const std::type_identity_t<T>> log_sums,
+                        const AttentionOptions& options, View<T> dq, View<T> dk, View<T> dv);
+
+// --- embedding -----------------------------------------------------------------------------------
+
+/// y [n, d] = rows `ids` [n] of table [rows, d]; ids count from `first`, and those outside give
+/// zeros.
+template <class T>
+void embedding(View<const std::int32_t> ids, View<const std::type_identity_t<T>> table,
+               std::int64_t first, View<T> y);
+/// dtable [rows, d] is added to.
+template <class T>
+void embedding_backward(View<const std::int32_t> ids, View<const std::type_identity_t<T>> dy,
+                        std::int64_t first, View<T> dtable);
+
+// --- losses: of this rank's share of `elements` in all, so that shares add up to the mean
+// ---------
+
+/// Sum of (y - target)² over this rank's elements / elements. dy may be empty.
+template <class T>
+double mse(View<const T> y, View<const std::type_identity_t<T>> target, double elements,
+           View<std::type_identity_t<T>> dy);
+/// Sum of -log softmax(logits [n, classes])[target [n]] / elements. dlogits may be empty.
+template <class T>
+double cross_entropy(View<const T> logits, View<const std::int32_t> targets, double elements,
+                     View<std::type_identity_t<T>> dlogits);
+
+}  // namespace baton::transformer

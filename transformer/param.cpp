@@ -1,0 +1,135 @@
+#include "param.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "baton/error.hpp"
+#include "shape_guard.hpp"
+
+namespace baton::transformer {
+
+template <class T>
+void Param<T>::zero_grad() {
+  std::fill_n(grad.data(), grad.size(), T(0));
+}
+
+template <class T>
+GradientBuckets<T>::GradientBuckets(const Params<T>& params, const Mesh& mesh,
+                                    std::int64_t bucket_bytes) {
+  std::vector<std::size_t> open;  // a bucket per communicator
+  for (Param<T>* param : params) {
+    Communicator* const communicator = mesh.along(param->partial);
+    if (!communicator || param->grad.size() == 0) continue;
+    const auto bytes = static_cast<std::int64_t>(param->grad.bytes());
+    const auto fits = [&](std::size_t b) {
+      std::int64_t held = 0;
+      for (const Data& d : buckets_[b].data) held += d.count * static_cast<std::int64_t>(sizeof(T));
+      return buckets_[b].communicator == communicator && held + bytes <= bucket_bytes;
+    };
+    std::erase_if(open, [&](std::size_t b) {  // full: later ones go to the next
+      return buckets_[b].communicator == communicator && !fits(b);
+    });
+    const auto found = std::find_if(open.begin(), open.end(), fits);
+    const std::size_t b = found == open.end() ? buckets_.size() : *found;
+    if (b == buckets_.size()) {
+      buckets_.push_back({communicator, {}, {}, 0, {}, false});
+      open.push_back(b);
+    }
+    buckets_[b].params.push_back(param);
+    buckets_[b].data.push_back(param->grad);
+    ++buckets_[b].missing;
+  }
+}
+
+template <class T>
+void GradientBuckets<T>::start(Bucket& bucket) {
+  bucket.request = bucket.communicator->start_all_reduce(bucket.data, sum);
+  bucket.started = true;
+}
+
+template <class T>
+void GradientBuckets<T>::ready(const ParamInfo& param) {
+  for (Bucket& bucket : buckets_) {
+    const auto is = [&](const Param<T>* p) { return static_cast<const ParamInfo*>(p) == &param; };
+    if (std::none_of(bucket.params.begin(), bucket.params.end(), is)) continue;
+    if (bucket.missing == 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: expected each gradient to be reported once, found it again",
+                              param.name));
+    }
+    if (--bucket.missing == 0) start(bucket);
+    return;
+  }
+}
+
+template <class T>
+void GradientBuckets<T>::progress() {
+  for (Bucket& bucket : buckets_) {
+    if (bucket.started) bucket.communicator->progress();
+  }
+}
+
+template <class T>
+void GradientBuckets<T>::finish() {
+  for (Bucket& bucket : buckets_)
+    if (!bucket.started) start(bucket);
+  for (Bucket& bucket : buckets_) {
+    bucket.request.wait();
+    bucket.started = false;
+    bucket.missing = bucket.params.size();
+  }
+}
+
+template <class T>
+void sync_grads(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes) {
+  GradientBuckets<T>(params, mesh, bucket_bytes).finish();
+}
+
+namespace {
+
+template <class T>
+Array<T> whole(const Array<T>& part, const Placement& placement, const Mesh& mesh) {
+  Communicator* const communicator = mesh.along(placement.axis);
+  if (placement.dim < 0 || !communicator) return part.copy();
+  const auto all = Array<T>::uninitialized(
+      part.shape().with(placement.dim, part.extent(placement.dim) * communicator->size()));
+  communicator->all_gather(ConstTensor(part), Tensor(all), placement.dim);
+  return all;
+}
+
+}  // namespace
+
+template <class T>
+Array<T> whole_value(const Param<T>& param, const Mesh& mesh) {
+  return whole(param.value, param.placement, mesh);
+}
+template <class T>
+Array<T> whole_grad(const Param<T>& param, const Mesh& mesh) {
+  return whole(param.grad, param.placement, mesh);
+}
+
+template <class T>
+Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& placement,
+                 const Mesh& mesh) {
+  const int parts = mesh.size(placement.axis), part = mesh.rank(placement.axis);
+  if (placement.dim < 0 || parts == 1) return Array<T>::of(whole);
+  const std::int64_t extent = whole.extent(placement.dim);
+  expect_multiple(fmt::format("dimension {} of {}", placement.dim, whole.shape().text()), extent,
+                  parts, name(placement.axis));
+  const std::int64_t each = extent / parts;
+  return Array<T>::of(whole.slice(placement.dim, part * each, (part + 1) * each));
+}
+
+#define BATON_INSTANTIATE(T)                                             \
+  template struct Param<T>;                                              \
+  template class GradientBuckets<T>;                                     \
+  template void sync_grads(const Params<T>&, const Mesh&, std::int64_t); \
+  template Array<T> whole_value(const Param<T>&, const Mesh&);           \
+  template Array<T> whole_grad(const Param<T>&, const Mesh&);            \
+  template Array<T> part_of<T>(View<const T>, const Placement&, const Mesh&);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(double)
+#undef BATON_INSTANTIATE
+
+}  // namespace baton::transformer

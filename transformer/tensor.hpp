@@ -1,0 +1,186 @@
+#pragma once
+/// Tensors of the transformer: strided views, and arrays that own row-major elements.
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "baton/data.hpp"
+
+namespace baton::transformer {
+
+namespace detail {
+[[noreturn]] void refuse_index(const Shape& shape, int dim, std::int64_t index);
+[[noreturn]] void refuse_slice(const Shape& shape, int dim, std::int64_t begin, std::int64_t end);
+[[noreturn]] void refuse_reshape(const Shape& from, const Shape& to, bool contiguous);
+[[noreturn]] void refuse_dim(const Shape& shape, int dim);
+std::shared_ptr<void> aligned_bytes(std::size_t bytes);  ///< at a cache line's beginning
+}  // namespace detail
+
+/// Elements of a tensor, without ownership; dimensions may have any strides. Indexes are checked
+/// in debug builds (BATON_CHECK_INDEXES), dimensions, slices and shapes always: they throw
+/// Error(invalid_argument).
+template <class T>
+class View {
+ public:
+  static constexpr Datatype type = datatype_of<T>;
+  using Strides = std::array<std::int64_t, Shape::max_rank>;  ///< in elements
+
+  View() = default;
+  View(T* data, const Shape& shape) : data_(data), shape_(shape) {
+    std::int64_t stride = 1;
+    for (int d = shape.rank(); d-- > 0; stride *= shape[d]) strides_[at(d)] = stride;
+  }
+  View(T* data, const Shape& shape, const Strides& strides)
+      : data_(data), shape_(shape), strides_(strides) {}
+  operator View<const T>() const  // NOLINT: writable is readable
+      requires(!std::is_const_v<T>) {
+    return {data_, shape_, strides_};
+  }
+
+  T* data() const { return data_; }
+  bool empty() const { return data_ == nullptr; }
+  const Shape& shape() const { return shape_; }
+  int rank() const { return shape_.rank(); }
+  std::int64_t size() const { return shape_.elements(); }
+  /// Of a dimension; negative: from the end.
+  std::int64_t extent(int dim) const { return shape_[dimension(dim)]; }
+  std::int64_t stride(int dim) const { return strides_[at(dimension(dim))]; }
+  bool contiguous() const {
+    std::int64_t stride = 1;
+    for (int d = rank(); d-- > 0; stride *= shape_[d])
+      if (shape_[d] > 1 && strides_[at(d)] != stride) return false;
+    return true;
+  }
+
+  template <std::integral... I>
+  T& operator()(I... index) const {
+    const std::int64_t indexes[] = {static_cast<std::int64_t>(index)...};
+    std::int64_t offset = 0;
+    for (int d = 0; d < static_cast<int>(sizeof...(I)); ++d) {
+#ifdef BATON_CHECK_INDEXES
+      if (d >= rank() || indexes[d] < 0 || indexes[d] >= shape_[d])
+        detail::refuse_index(shape_, d, indexes[d]);
+#endif
+      offset += indexes[d] * strides_[at(d)];
+    }
+    return data_[offset];
+  }
+
+  /// Indexes [begin, end) of one dimension.
+  View slice(int dim, std::int64_t begin, std::int64_t end) const {
+    const int d = dimension(dim);
+    if (begin < 0 || end < begin || end > shape_[d]) detail::refuse_slice(shape_, d, begin, end);
+    return {data_ + begin * strides_[at(d)], shape_.with(d, end - begin), strides_};
+  }
+  /// One index of a dimension, which vanishes.
+  View select(int dim, std::int64_t index) const {
+    const int d = dimension(dim);
+    if (index < 0 || index >= shape_[d]) detail::refuse_index(shape_, d, index);
+    std::array<std::int64_t, Shape::max_rank> extents{};
+    Strides strides{};
+    for (int from = 0, to = 0; from < rank(); ++from) {
+      if (from == d) continue;
+      extents[at(to)] = shape_[from];
+      strides[at(to++)] = strides_[at(from)];
+    }
+    return {data_ + index * strides_[at(d)],
+            Shape(std::span<const std::int64_t>(extents.data(), at(rank() - 1))), strides};
+  }
+  View transposed(int a, int b) const {
+    View other = *this;
+    a = dimension(a), b = dimension(b);
+    other.shape_ = shape_.with(a, shape_[b]).with(b, shape_[a]);
+    std::swap(other.strides_[at(a)], other.strides_[at(b)]);
+    return other;
+  }
+  /// The same elements in another shape; of contiguous views only.
+  View reshaped(const Shape& shape) const {
+    if (!contiguous() || shape.elements() != size())
+      detail::refuse_reshape(shape_, shape, contiguous());
+    return {data_, shape};
+  }
+  /// [.., n] as [rows, n]; of contiguous views only.
+  View rows() const {
+    const std::int64_t last = rank() > 0 ? extent(-1) : 1;
+    return reshaped({last > 0 ? size() / last : 0, last});
+  }
+
+ private:
+  static std::size_t at(int d) { return static_cast<std::size_t>(d); }
+  int dimension(int dim) const {
+    const int d = dim < 0 ? dim + rank() : dim;
+    if (d < 0 || d >= rank()) detail::refuse_dim(shape_, dim);
+    return d;
+  }
+  T* data_ = nullptr;
+  Shape shape_;
+  Strides strides_{};
+};
+
+/// Row-major elements with shared ownership: copies of an Array are the same elements.
+template <class T>
+class Array {
+ public:
+  Array() = default;
+  /// Zeros.
+  explicit Array(const Shape& shape) : Array(uninitialized(shape)) {
+    if (size() > 0) std::memset(data(), 0, bytes());
+  }
+  static Array uninitialized(const Shape& shape) {
+    Array a;
+    a.shape_ = shape;
+    a.data_ = std::static_pointer_cast<T>(
+        detail::aligned_bytes(static_cast<std::size_t>(shape.elements()) * sizeof(T)));
+    return a;
+  }
+  /// A copy of the elements of a view.
+  static Array of(View<const T> view);
+
+  T* data() const { return data_.get(); }
+  const Shape& shape() const { return shape_; }
+  std::int64_t extent(int dim) const { return shape_[dim < 0 ? dim + shape_.rank() : dim]; }
+  std::int64_t size() const { return shape_.elements(); }
+  std::size_t bytes() const { return static_cast<std::size_t>(size()) * sizeof(T); }
+  bool empty() const { return data_ == nullptr; }
+  /// Whether no other Array has these elements.
+  bool alone() const { return data_.use_count() == 1; }
+  View<T> view() const { return {data(), shape_}; }
+  operator View<T>() const { return view(); }        // NOLINT: an array is a view of all of it
+  operator View<const T>() const { return view(); }  // NOLINT
+  operator Data() const { return {data(), size(), datatype_of<T>}; }         // NOLINT
+  operator ConstData() const { return {data(), size(), datatype_of<T>}; }    // NOLINT
+  operator Tensor() const { return {data(), datatype_of<T>, shape_}; }       // NOLINT
+  operator ConstTensor() const { return {data(), datatype_of<T>, shape_}; }  // NOLINT
+  std::span<T> span() const { return {data(), static_cast<std::size_t>(size())}; }
+  /// The same elements in another shape.
+  Array reshaped(const Shape& shape) const {
+    if (shape.elements() != size()) detail::refuse_reshape(shape_, shape, true);
+    Array other = *this;
+    other.shape_ = shape;
+    return other;
+  }
+  Array copy() const { return of(view()); }
+
+ private:
+  std::shared_ptr<T> data_;
+  Shape shape_;
+};
+
+/// to = from, of equal shapes and any strides.
+template <class T>
+void assign(View<const std::type_identity_t<T>> from, View<T> to);
+
+template <class T>
+Array<T> Array<T>::of(View<const T> view) {
+  Array a = uninitialized(view.shape());
+  assign(view, a.view());
+  return a;
+}
+
+}  // namespace baton::transformer
