@@ -73,7 +73,8 @@ def row(hosts, size, cells):
 def main():
     cluster, baton, hosts, *arguments = sys.argv[1:]
     listed = json.loads(subprocess.check_output([baton, "list", "--json"]))
-    collectives = list(dict.fromkeys(row["collective"] for row in listed))
+    collectives = [name for name in dict.fromkeys(row["collective"] for row in listed)
+                   if name != "barrier"]  # which has no size
     print(f"hosts {'collective':<15}{'algorithm':<22}{'bytes':>8}{'predicted us':>14}{'measured us':>14}"
           f"{'error':>11}")
     cells = []
@@ -86,7 +87,7 @@ def main():
     print("|---|---|---|---|---|---|")
     for number in dict.fromkeys(cell["hosts"] for cell in cells):
         of_number = [cell for cell in cells if cell["hosts"] == number]
-        for size in sorted({cell["bytes"] for cell in of_number if cell["bytes"] > 0}):
+        for size in sorted({cell["bytes"] for cell in of_number}):
             print(row(number, human(size), [c for c in of_number if c["bytes"] == size]))
         print(row(number, "all", of_number))
     print(row("all", "all", cells))

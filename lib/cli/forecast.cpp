@@ -27,12 +27,10 @@ Forecast simulated(const Setting& setting, const Exercise& exercise, const Selec
   options.timeline = timeline;
   const double begin = now();
   try {
+    ScheduledRanks schedules(selection, exercise.problem, setting.type_bytes());
     forecast.prediction = simulate(
-        exercise.problem.size,
-        [&](int rank) {
-          return scheduled(selection, exercise.problem.at(rank), setting.type_bytes());
-        },
-        setting.type_bytes(), setting.network, options);
+        exercise.problem.size, [&](int rank) { return schedules.of(rank); }, setting.type_bytes(),
+        setting.network, options);
   } catch (const Error& error) {
     if (error.code != ErrorCode::unsupported) throw;
     forecast.refused = error.what();

@@ -151,6 +151,19 @@ Choice Communicator::chosen(const Call& call) {
   return {plan.algorithm, plan.segment};
 }
 
+Traffic Communicator::traffic(const Call& call) {
+  const InUse in_use(*state_->busy);
+  state_->arguments.bind(call, state_->rank, state_->size);
+  const Plan& plan = *state_->cached_plan(call.choice).plan;
+  const Schedule schedule = plan.schedule();
+  Traffic traffic;
+  for (const Step& step : schedule.steps()) {
+    if (step.kind != StepKind::send) continue;
+    traffic += {1, schedule.length(step) * static_cast<std::int64_t>(plan.element_bytes())};
+  }
+  return traffic;
+}
+
 void Communicator::progress() {
   const InUse in_use(*state_->busy);
   state_->family->operations.advance(state_->busy);

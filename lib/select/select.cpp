@@ -96,4 +96,16 @@ Schedule scheduled(const Selection& selection, const Problem& problem, std::size
   return selection.algorithm->generate(blocks);
 }
 
+ScheduledRanks::ScheduledRanks(Selection selection, Problem problem, std::size_t element_bytes)
+    : selection_(std::move(selection)),
+      problem_(std::move(problem)),
+      element_bytes_(element_bytes),
+      segmented_(elements_of(selection_.segment, element_bytes)) {}
+
+Schedule ScheduledRanks::of(int rank) {
+  if (selection_.algorithm->pipelined)
+    return scheduled(selection_, problem_.at(rank), element_bytes_);
+  return segmented_.of(selection_.algorithm->generate(problem_.at(rank)));
+}
+
 }  // namespace baton

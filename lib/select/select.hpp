@@ -6,6 +6,7 @@
 #include <string>
 
 #include "../cost/cost.hpp"
+#include "../schedule/segmented_ranks.hpp"
 #include "baton/options.hpp"
 #include "table.hpp"
 
@@ -31,5 +32,18 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
 
 /// The schedule of a selection, cut as it says.
 Schedule scheduled(const Selection& selection, const Problem& problem, std::size_t element_bytes);
+
+/// The same for many ranks, at less cost where they are alike. For any number of threads.
+class ScheduledRanks {
+ public:
+  ScheduledRanks(Selection selection, Problem problem, std::size_t element_bytes);
+  Schedule of(int rank);
+
+ private:
+  Selection selection_;
+  Problem problem_;
+  std::size_t element_bytes_;
+  SegmentedRanks segmented_;
+};
 
 }  // namespace baton
