@@ -36,6 +36,17 @@ struct Call {
   Choice choice{};
 };
 
+/// What a rank sends.
+struct Traffic {
+  std::int64_t messages = 0, bytes = 0;
+
+  Traffic& operator+=(const Traffic& other) {
+    messages += other.messages, bytes += other.bytes;
+    return *this;
+  }
+  bool operator==(const Traffic&) const = default;
+};
+
 /// A collective under way. Movable; destroying one that is not complete waits for it.
 class Request {
  public:
@@ -204,6 +215,8 @@ class Communicator {
   /// The schedule that `call` would run, before it is cut into segments; and the choice made.
   Schedule schedule(const Call& call);
   Choice chosen(const Call& call);
+  /// What this rank sends in `call`, cut into segments and all; Options::check sends more.
+  Traffic traffic(const Call& call);
 
   // --- point to point
   // -------------------------------------------------------------------------------

@@ -10,12 +10,19 @@
 
 namespace {
 
-std::atomic<std::int64_t> collectives{0}, sends{0};
+std::atomic<std::int64_t> collectives{0}, sends{0}, bytes{0};
 std::atomic<const char*> last{""};
 
 void note(const char* name) {
   ++collectives;
   last = name;
+}
+
+void note_send(int n, MPI_Datatype t) {
+  int each = 0;
+  MPI_Type_size(t, &each);
+  ++sends;
+  bytes += std::int64_t{n} * each;
 }
 
 template <class Function>
@@ -29,6 +36,7 @@ namespace interposed {
 
 std::int64_t collective_calls() { return collectives; }
 std::int64_t send_calls() { return sends; }
+std::int64_t sent_bytes() { return bytes; }
 std::string last_collective() { return last.load(); }
 
 }  // namespace interposed
@@ -107,7 +115,7 @@ INTERPOSE(Ineighbor_alltoall, (IN, OUT, LATER), (in, n, t, out, m, u, c, r))
 INTERPOSE(Ineighbor_alltoallv, (IN_V, OUT_V, LATER), (in, n, from, t, out, m, at, u, c, r))
 
 extern "C" int MPI_Isend(IN, int peer, int tag, ONTO, MPI_Request* r) {
-  ++sends;
+  note_send(n, t);
   return next<int (*)(IN, int, int, MPI_Comm, MPI_Request*)>("MPI_Isend")(in, n, t, peer, tag, c,
                                                                           r);
 }
@@ -115,13 +123,13 @@ extern "C" int MPI_Isend(IN, int peer, int tag, ONTO, MPI_Request* r) {
 extern "C" int MPI_Sendrecv(const void* in, int n, MPI_Datatype t, int to, int tag, void* out,
                             int m, MPI_Datatype u, int from, int its_tag, ONTO,
                             MPI_Status* status) {
-  ++sends;
+  note_send(n, t);
   return next<int (*)(const void*, int, MPI_Datatype, int, int, void*, int, MPI_Datatype, int, int,
                       MPI_Comm, MPI_Status*)>("MPI_Sendrecv")(in, n, t, to, tag, out, m, u, from,
                                                               its_tag, c, status);
 }
 
 extern "C" int MPI_Send(IN, int peer, int tag, ONTO) {
-  ++sends;
+  note_send(n, t);
   return next<int (*)(IN, int, int, MPI_Comm)>("MPI_Send")(in, n, t, peer, tag, c);
 }
