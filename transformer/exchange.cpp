@@ -92,41 +92,43 @@ Array<T> parts_in_turn(const Array<T>& x, int dim, int parts) {
 }  // namespace
 
 template <class T>
+Call Exchange::call(const Array<T>& x, const Array<T>& y) const {
+  switch (forward_op) {
+    case Operator::all_reduce:
+      return calls::all_reduce(x, y, sum);
+    case Operator::all_gather:
+      return calls::all_gather(ConstTensor(x), Tensor(y), dim);
+    case Operator::reduce_scatter:
+      return calls::reduce_scatter(x, y, sum);
+    default:
+      return calls::all_to_all(ConstTensor(x), Tensor(y), dim, join_dim);
+  }
+}
+
+template <class T>
 Pending<T> Exchange::start_forward(Array<T> x) const {
   if (ranks() == 1 || forward_op == Operator::identity) return Pending<T>(std::move(x));
+  if (forward_op == Operator::split)
+    return Pending<T>(part_along(x, dim, communicator->rank(), ranks()));
   const Shape shape = output(x.shape());
-  switch (forward_op) {
-    case Operator::all_reduce: {
-      const Array<T> y = x.alone() ? x : Array<T>::uninitialized(shape);
-      Request request = communicator->start_all_reduce(x, y, sum);
-      return {y, {std::move(x)}, std::move(request)};
-    }
-    case Operator::all_gather: {
-      const auto y = Array<T>::uninitialized(shape);
-      Request request = communicator->start(calls::all_gather(ConstTensor(x), Tensor(y), dim));
-      return {y, {std::move(x)}, std::move(request)};
-    }
-    case Operator::reduce_scatter: {
-      const auto y = Array<T>::uninitialized(shape);
-      Array<T> parts = parts_in_turn(x, dim, ranks());
-      Request request = communicator->start_reduce_scatter(parts, y, sum);
-      return {y, {std::move(parts)}, std::move(request)};
-    }
-    case Operator::split:
-      return Pending<T>(part_along(x, dim, communicator->rank(), ranks()));
-    case Operator::all_to_all: {
-      const auto y = Array<T>::uninitialized(shape);
-      Request request = communicator->start_all_to_all(ConstTensor(x), Tensor(y), dim, join_dim);
-      return {y, {std::move(x)}, std::move(request)};
-    }
-    default:
-      return Pending<T>(std::move(x));
-  }
+  const bool in_place = forward_op == Operator::all_reduce && x.alone();
+  const Array<T> y = in_place ? x : Array<T>::uninitialized(shape);
+  if (forward_op == Operator::reduce_scatter) x = parts_in_turn(x, dim, ranks());
+  Request request = communicator->start(call(x, y));
+  return {y, {std::move(x)}, std::move(request)};
+}
+
+template <class T>
+Traffic Exchange::traffic(const Shape& x) const {
+  if (ranks() == 1 || forward_op == Operator::identity || forward_op == Operator::split) return {};
+  const Shape y = output(x);
+  return communicator->traffic(call(Array<T>::uninitialized(x), Array<T>::uninitialized(y)));
 }
 
 #define BATON_INSTANTIATE(T)                                   \
   template class Pending<T>;                                   \
   template Pending<T> Exchange::start_forward(Array<T>) const; \
+  template Traffic Exchange::traffic<T>(const Shape&) const;   \
   template Array<T> part_along(const Array<T>&, int, int, int);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)

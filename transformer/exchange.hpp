@@ -78,11 +78,18 @@ struct Exchange {
   Exchange derivative() const {
     return {backward_op, forward_op, communicator, join_or_dim(), other_dim()};
   }
+  /// What this rank sends in forward of an x of this shape. May only be asked where forward could
+  /// be called: plans are made as for a call.
+  template <class T>
+  Traffic traffic(const Shape& x) const;
   int ranks() const { return communicator ? communicator->size() : 1; }
   /// Of what forward makes of this shape. Throws as forward().
   Shape output(const Shape& x) const;
 
  private:
+  /// Of forward on elements that are laid out as it needs them.
+  template <class T>
+  Call call(const Array<T>& x, const Array<T>& y) const;
   int join_or_dim() const { return forward_op == Operator::all_to_all ? join_dim : dim; }
   int other_dim() const { return forward_op == Operator::all_to_all ? dim : join_dim; }
 };

@@ -71,6 +71,18 @@ void GradientBuckets<T>::progress() {
 }
 
 template <class T>
+Traffic GradientBuckets<T>::traffic() const {
+  Traffic traffic;
+  for (const Bucket& bucket : buckets_) {
+    Call call;
+    call.collective = Collective::all_reduce;
+    call.outputs = bucket.data;
+    traffic += bucket.communicator->traffic(call);
+  }
+  return traffic;
+}
+
+template <class T>
 void GradientBuckets<T>::finish() {
   for (Bucket& bucket : buckets_)
     if (!bucket.started) start(bucket);

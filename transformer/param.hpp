@@ -63,6 +63,8 @@ class GradientBuckets {
   void ready(const ParamInfo& param);
   /// Advances what is under way.
   void progress();
+  /// What this rank sends in each step.
+  Traffic traffic() const;
   /// Starts what has not been, and returns when all gradients are sums. Ready for the next step.
   void finish();
 

@@ -1,0 +1,228 @@
+#include "transformer/block.hpp"
+
+#include <doctest/doctest.h>
+
+#include "equivalence.hpp"
+#include "support/ranks.hpp"
+
+using namespace baton;
+using namespace baton::transformer;
+using namespace support;
+
+namespace {
+
+constexpr double exact = 1e-12, single = 1e-5;
+
+BlockConfig small() {
+  BlockConfig config;
+  config.heads = 4, config.d_model = 8, config.d_ff = 12;
+  return config;
+}
+
+/// Ranks in a row along one axis.
+BlockCase along(Axis axis, int ranks, bool sequence_parallel = false) {
+  BlockCase c{small(), 2, 8};
+  c.config.activation = Activation::gelu;
+  (axis == Axis::dp ? c.dp : axis == Axis::tp ? c.tp : c.sp) = ranks;
+  c.sequence_parallel = sequence_parallel;
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("every way to cut a block gives what the whole block gives") {
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    for (const BlockCase& c : cases_for(ranks)) {
+      CAPTURE(text(c));
+      on_ranks(ranks, [&](Communicator& world) {
+        CHECK(largest(differences<double>(world, c)) <= exact);
+        CHECK(largest(differences<float>(world, c)) <= single);
+      });
+    }
+  }
+}
+
+TEST_CASE("the same on ranks whose messages come late") {
+  ThreadOptions late;
+  late.seed = 5;
+  BlockCase c = along(Axis::tp, 2);
+  c.sp = 2;
+  on_ranks(
+      4, [&](Communicator& world) { CHECK(largest(differences<double>(world, c)) <= exact); },
+      test_options(), late);
+}
+
+TEST_CASE("an exchange that is left out is noticed") {
+  using Form = TransformerBlock<double>::Form;
+  struct Omission {
+    BlockCase at;
+    std::vector<std::string> wrong;  // that must be
+    Rewire<double> rewire;
+  };
+  const BlockCase tp = along(Axis::tp, 2), sequence = along(Axis::tp, 2, true);
+  const std::vector<Omission> omissions{
+      {tp,
+       {"y", "dx", "block.fc2"},
+       [](Form& f) { f.attention.leave.forward_op = Operator::identity; }},
+      {tp, {"y"}, [](Form& f) { f.feed_forward.leave.forward_op = Operator::identity; }},
+      {tp,
+       {"dx", "block.norm1_weight", "block.norm1_bias"},
+       [](Form& f) { f.attention.enter.backward_op = Operator::identity; }},
+      {tp,
+       {"dx", "block.norm2_weight", "block.norm2_bias", "block.q_proj", "block.o_proj"},
+       [](Form& f) { f.feed_forward.enter.backward_op = Operator::identity; }},
+      {sequence, {"y", "dx"}, [](Form& f) { f.attention.leave.forward_op = Operator::split; }},
+      {sequence,
+       {"dx", "block.norm2_bias"},
+       [](Form& f) { f.feed_forward.enter.backward_op = Operator::split; }},
+  };
+  for (std::size_t o = 0; o < omissions.size(); ++o) {
+    CAPTURE(o);
+    on_ranks(2, [&](Communicator& world) {
+      const Differences found = differences<double>(world, omissions[o].at, omissions[o].rewire);
+      for (const std::string& name : omissions[o].wrong) {
+        CAPTURE(name);
+        CHECK(found.at(name) > 1e-3);
+      }
+    });
+  }
+}
+
+TEST_CASE("gradients that are not summed are noticed, every one that is partial") {
+  for (const BlockCase& c : {along(Axis::dp, 2), along(Axis::sp, 2), along(Axis::tp, 2, true)}) {
+    CAPTURE(text(c));
+    on_ranks(2, [&](Communicator& world) {
+      const Differences found = differences<double>(world, c, {}, false);
+      for (const auto& [name, difference] : found) {
+        CAPTURE(name);
+        const bool replicated = name.find("norm") != std::string::npos || name == "block.fc2_bias";
+        const bool partial = name != "y" && name != "dx" && (c.tp == 1 || replicated);
+        CHECK((difference > 1e-3) == partial);
+      }
+    });
+  }
+}
+
+TEST_CASE("gradients are those of finite differences") {
+  BlockConfig config = small();
+  config.kv_heads = 2;
+  for (const bool causal : {false, true}) {
+    config.causal = causal;
+    config.activation = Activation::gelu;
+    config.hidden_dropout = 0.25, config.attention_dropout = 0.25;
+    TransformerBlock<double> block(config, {3});
+    Array<double> x({2, 3, config.d_model}), dy(x.shape());
+    fill_normal(x.view(), Random{1}, 1);
+    fill_normal(dy.view(), Random{2}, 1);
+    const auto loss = [&] {
+      Context context;
+      context.keeps = false;
+      const Array<double> y = block.forward(x, context);
+      double sum = 0;
+      for (std::int64_t i = 0; i < y.size(); ++i) sum += y.data()[i] * dy.data()[i];
+      return sum;
+    };
+    Context context;
+    block.forward(x, context);
+    const Array<double> dx = block.backward(dy, context);
+    CHECK(context.kept() == 0);
+    const auto check = [&](const std::string& name, const Array<double>& at,
+                           const Array<double>& gradient) {
+      for (std::int64_t i = 0; i < at.size(); i += std::max<std::int64_t>(1, at.size() / 7)) {
+        const double h = 1e-5, before = at.data()[i];
+        at.data()[i] = before + h;
+        const double above = loss();
+        at.data()[i] = before - h;
+        const double below = loss();
+        at.data()[i] = before;
+        CAPTURE(name);
+        CAPTURE(i);
+        CHECK((above - below) / (2 * h) == doctest::Approx(gradient.data()[i]).epsilon(1e-6));
+      }
+    };
+    check("x", x, dx);
+    for (const Param<double>* param : block.params()) check(param->name, param->value, param->grad);
+  }
+}
+
+TEST_CASE("what does not fit is refused in a sentence, on every rank, and nothing is sent") {
+  const auto refused = [](int ranks, const std::vector<std::pair<Axis, int>>& axes,
+                          const BlockConfig& config, const std::vector<std::string>& words) {
+    on_ranks(ranks, [&](Communicator& world) {
+      const Mesh mesh(world, axes);
+      TransformerBlock<float> block(config, {});
+      const Error error = error_of([&] { block.parallelize(mesh); });
+      CHECK(error.code == ErrorCode::invalid_argument);
+      CAPTURE(error.what());
+      CHECK(holds(error.what(), words));
+    });
+  };
+  BlockConfig config = small();
+  refused(3, {{Axis::tp, 3}}, config, {"block: heads", "multiple of 3", "found 4"});
+  refused(3, {{Axis::sp, 3}}, config, {"block: heads", "multiple of 3", "found 4"});
+  config.d_ff = 13;
+  refused(2, {{Axis::tp, 2}}, config, {"block: d_ff", "multiple of 2", "found 13"});
+  config = small();
+  config.kv_heads = 1;
+  refused(2, {{Axis::tp, 2}}, config, {"block: kv_heads", "multiple of 2", "found 1"});
+  config.heads = 6, config.d_model = 12, config.kv_heads = 3;
+  refused(2, {{Axis::sp, 2}}, config, {"axis sp", "multiple of 3", "found 2"});
+
+  for (auto change :
+       {+[](BlockConfig& c) { c.heads = 3; }, +[](BlockConfig& c) { c.kv_heads = 3; },
+        +[](BlockConfig& c) { c.d_ff = 0; }, +[](BlockConfig& c) { c.hidden_dropout = 1; }}) {
+    BlockConfig wrong = small();
+    change(wrong);
+    CHECK(holds(error_of([&] { TransformerBlock<float>(wrong, {}); }).what(),
+                {"block", "expected", "found"}));
+  }
+
+  TransformerBlock<float> block(small(), {});
+  Context context;
+  CHECK(holds(error_of([&] {
+                block.forward_tensor_parallel(Array<float>({1, 2, 8}), context);
+              }).what(),
+              {"forward_tensor_parallel", "expected shards, found none"}));
+  CHECK(holds(error_of([&] {
+                block.forward(Array<float>({2, 8}), context);
+              }).what(),
+              {"input", "[*, *, 8]", "[2, 8]"}));
+  CHECK(holds(error_of([&] {
+                block.backward(Array<float>({1, 2, 8}), context);
+              }).what(),
+              {"expected what forward kept"}));
+  block.forward(Array<float>({1, 2, 8}), context);
+  CHECK(holds(error_of([&] {
+                block.backward(Array<float>({1, 3, 8}), context);
+              }).what(),
+              {"gradient of the output", "[1, 2, 8]", "[1, 3, 8]"}));
+}
+
+TEST_CASE("the forms by their names") {
+  on_ranks(2, [](Communicator& world) {
+    const BlockConfig config = small();
+    TransformerBlock<double> block(config, {9});
+    Array<double> x({2, 4, config.d_model});
+    fill_normal(x.view(), Random{1}, 1);
+    Context context;
+    const Array<double> y = block.forward(x, context);
+    {
+      const Mesh mesh(world, {{Axis::tp, 2}});
+      block.init_tensor_parallel_shards(mesh);
+      CHECK(block.q_proj_shard.value.shape() == Shape{4, 8});
+      CHECK(block.o_proj_shard.value.shape() == Shape{8, 4});
+      CHECK(block.fc1_bias_shard.value.shape() == Shape{6});
+      CHECK(block.fc2_shard.value.shape() == Shape{8, 6});
+      const Array<double> found = block.forward_tensor_parallel(x, context);
+      for (std::int64_t i = 0; i < y.size(); ++i)
+        CHECK(found.data()[i] == doctest::Approx(y.data()[i]).epsilon(exact));
+    }
+    const Mesh mesh(world, {{Axis::sp, 2}});
+    block.parallelize(mesh);
+    const auto shard = part_along(x, 1, world.rank(), 2),
+               expected = part_along(y, 1, world.rank(), 2);
+    const Array<double> found = block.forward_ulysses(shard, context);
+    for (std::int64_t i = 0; i < found.size(); ++i)
+      CHECK(found.data()[i] == doctest::Approx(expected.data()[i]).epsilon(exact));
+  });
+}

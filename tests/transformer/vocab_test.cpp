@@ -1,0 +1,101 @@
+#include "transformer/vocab.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "support/ranks.hpp"
+#include "transformer/ops/ops.hpp"
+
+using namespace baton;
+using namespace baton::transformer;
+using namespace support;
+
+namespace {
+
+Array<std::int32_t> ids_below(std::int64_t vocabulary, const Shape& shape) {
+  Array<std::int32_t> ids(shape);
+  for (std::int64_t i = 0; i < ids.size(); ++i)
+    ids.data()[i] = static_cast<std::int32_t>(Random{4}.word(static_cast<std::uint64_t>(i)) %
+                                              static_cast<std::uint32_t>(vocabulary));
+  return ids;
+}
+
+bool close(View<const double> a, View<const double> b) {
+  REQUIRE(a.shape() == b.shape());
+  const auto x = Array<double>::of(a), y = Array<double>::of(b);
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    if (!(std::abs(x.data()[i] - y.data()[i]) <= 1e-13)) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("an embedding that is cut gives what the whole one gives") {
+  const std::int64_t vocabulary = 24, d = 6;
+  const auto ids = ids_below(vocabulary, {2, 8});
+  Array<double> dy({2, 8, d});
+  fill_normal(dy.view(), Random{2}, 1);
+  VocabParallelEmbedding<double> whole(vocabulary, d, Mesh(), {7});
+  const Array<double> y = whole.forward(ids);
+  whole.backward(ids, dy);
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    for (const bool sequence : {false, true}) {
+      if (8 % ranks != 0 && sequence) continue;
+      CAPTURE(ranks);
+      CAPTURE(sequence);
+      on_ranks(ranks, [&](Communicator& world) {
+        const Mesh mesh(world, {{Axis::tp, ranks}});
+        VocabParallelEmbedding<double> part(vocabulary, d, mesh, {7}, sequence);
+        CHECK(close(whole_value(part.table, mesh), whole.table.value));
+        const auto own = [&](const Array<double>& a) {
+          return sequence ? part_along(a, 1, world.rank(), ranks) : a.copy();
+        };
+        CHECK(close(part.forward(ids), own(y)));
+        part.backward(ids, own(dy));
+        CHECK(close(whole_grad(part.table, mesh), whole.table.grad));
+      });
+    }
+  }
+}
+
+TEST_CASE("a cross-entropy whose classes are cut is the whole one") {
+  const std::int64_t n = 7, classes = 24;
+  Array<double> logits({n, classes}), gradient({n, classes});
+  fill_normal(logits.view(), Random{3}, 30);  // exponentials would overflow
+  for (std::int64_t i = 0; i < logits.size(); ++i) logits.data()[i] *= 30;
+  const auto targets = ids_below(classes, {n});
+  const double elements = 10;
+  const double expected = cross_entropy<double>(logits, targets, elements, gradient.view());
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    CAPTURE(ranks);
+    on_ranks(ranks, [&](Communicator& world) {
+      const auto part = part_along(logits, 1, world.rank(), ranks);
+      Array<double> found(part.shape());
+      const double loss =
+          vocab_parallel_cross_entropy<double>(part, targets, elements, &world, found.view());
+      CHECK(loss == doctest::Approx(expected).epsilon(1e-13));
+      CHECK(close(found, part_along(gradient, 1, world.rank(), ranks)));
+      CHECK(loss == vocab_parallel_cross_entropy<double>(part, targets, elements, &world, {}));
+    });
+  }
+}
+
+TEST_CASE("ids and vocabularies that do not fit are refused") {
+  on_ranks(2, [](Communicator& world) {
+    const Mesh mesh(world, {{Axis::tp, 2}});
+    CHECK(holds(error_of([&] { VocabParallelEmbedding<float>(5, 4, mesh, {}); }).what(),
+                {"embedding: vocabulary", "multiple of 2", "found 5"}));
+    VocabParallelEmbedding<float> embedding(6, 4, mesh, {});
+    Array<std::int32_t> ids({1, 3});
+    ids.data()[2] = 6;
+    CHECK(holds(error_of([&] { embedding.forward(ids); }).what(),
+                {"embedding", "from 0 to 5", "found 6 at position 2"}));
+    ids.data()[2] = -1;
+    const Array<float> logits({3, 3});
+    CHECK(holds(error_of([&] {
+                  vocab_parallel_cross_entropy<float>(logits, ids.reshaped({3}), 3, &world, {});
+                }).what(),
+                {"cross-entropy", "from 0 to 5", "found -1"}));
+  });
+}
