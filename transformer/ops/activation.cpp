@@ -1,0 +1,150 @@
+#include <cmath>
+#include <numbers>
+
+#include "../shape_guard.hpp"
+#include "kernels.hpp"
+#include "ops.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "transformer/ops/activation.cpp"
+#include "hwy/foreach_target.h"  // compiles this file once per instruction set
+
+#include "vectors-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace baton::transformer::HWY_NAMESPACE {
+namespace {
+
+// NaN passes through.
+template <class T>
+void relu(std::int64_t n, const T* x, T* y) {
+  const auto zero = hn::Zero(Tag<T>());
+  map(
+      n, y, [=](auto value) HWY_ATTR { return hn::IfThenElse(hn::Lt(value, zero), zero, value); },
+      x);
+}
+
+template <class T>
+void relu_backward(std::int64_t n, const T* dy, const T* x, T* dx) {
+  const auto zero = hn::Zero(Tag<T>());
+  map(
+      n, dx,
+      [=](auto g, auto value) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(value, zero), g); }, dy,
+      x);
+}
+
+/// Φ, the normal distribution's function, and exp(-x²/2) on the way to it.
+struct Normal {
+  Vector<float> distribution, exponential;
+};
+// Φ(-|x|) = exp(-x²/2) · t · P(t), t = 1 / (1 + p |x|), with P of degree 8 by Remez' algorithm: the
+// largest relative error is 2.3e-8 for |x| < 13.5, beyond which the result is 0.
+HWY_INLINE Normal normal(Vector<float> x) {
+  constexpr float polynomial[] = {-0.0272619212f, 0.142970449f,   -0.27465553f,
+                                  0.198584316f,   -0.0433523862f, 0.114522374f,
+                                  0.115880478f,   0.136893155f,   0.136419077f};
+  constexpr Tag<float> d;
+  const auto one = hn::Set(d, 1.0f);
+  const auto t = hn::Div(one, hn::MulAdd(hn::Set(d, 0.342f), hn::Abs(x), one));
+  auto p = hn::Set(d, polynomial[0]);
+  for (std::size_t i = 1; i < std::size(polynomial); ++i)
+    p = hn::MulAdd(p, t, hn::Set(d, polynomial[i]));
+  const auto exponential = hn::Exp(d, hn::Mul(hn::Mul(hn::Set(d, -0.5f), x), x));
+  const auto tail = hn::Mul(hn::Mul(exponential, t), p);
+  return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), exponential};
+}
+
+void gelu(std::int64_t n, const float* x, float* y) {
+  map(
+      n, y, [](auto value) HWY_ATTR { return hn::Mul(value, normal(value).distribution); }, x);
+}
+
+void gelu_backward(std::int64_t n, const float* dy, const float* x, float* dx) {
+  const auto density =
+      hn::Set(Tag<float>(), static_cast<float>(std::numbers::inv_sqrtpi / std::numbers::sqrt2));
+  map(
+      n, dx,
+      [=](auto g, auto value) HWY_ATTR {
+        const Normal at = normal(value);
+        return hn::Mul(g, hn::MulAdd(hn::Mul(value, density), at.exponential, at.distribution));
+      },
+      dy, x);
+}
+
+// The library's function is accurate to the last bits.
+double distribution(double x) { return 0.5 * std::erfc(-x * (1 / std::numbers::sqrt2)); }
+
+void gelu(std::int64_t n, const double* x, double* y) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * distribution(x[i]);
+}
+
+void gelu_backward(std::int64_t n, const double* dy, const double* x, double* dx) {
+  constexpr double density = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+  for (std::int64_t i = 0; i < n; ++i)
+    dx[i] = dy[i] * (distribution(x[i]) + x[i] * density * std::exp(-0.5 * x[i] * x[i]));
+}
+
+template <class T>
+constexpr ActivationKernels<T> table{&relu<T>, &relu_backward<T>, &gelu, &gelu_backward};
+const ActivationKernels<float>& f32_kernels() { return table<float>; }
+const ActivationKernels<double>& f64_kernels() { return table<double>; }
+
+}  // namespace
+}  // namespace baton::transformer::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace baton::transformer {
+
+HWY_EXPORT(f32_kernels);
+HWY_EXPORT(f64_kernels);
+template <>
+const ActivationKernels<float>& kernels() {
+  return HWY_DYNAMIC_DISPATCH(f32_kernels)();
+}
+template <>
+const ActivationKernels<double>& kernels() {
+  return HWY_DYNAMIC_DISPATCH(f64_kernels)();
+}
+
+std::string_view name(Activation activation) {
+  return activation == Activation::relu ? "relu" : "gelu";
+}
+
+template <class T>
+void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y) {
+  expect_shape("activate: y", y.shape(), x.shape());
+  const auto& kernel = kernels<ActivationKernels<T>>();
+  const auto apply = f == Activation::relu ? kernel.relu : kernel.gelu;
+  apply(x.size(), x.rows().data(), y.rows().data());
+}
+
+template <class T>
+void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
+                       View<const std::type_identity_t<T>> x, View<T> dx) {
+  expect_shape("activate_backward: dy", dy.shape(), x.shape());
+  expect_shape("activate_backward: dx", dx.shape(), x.shape());
+  const auto& kernel = kernels<ActivationKernels<T>>();
+  const auto apply = f == Activation::relu ? kernel.relu_backward : kernel.gelu_backward;
+  apply(x.size(), dy.rows().data(), x.rows().data(), dx.rows().data());
+}
+
+template <class T>
+void add(View<const std::type_identity_t<T>> x, View<T> y) {
+  expect_shape("add: y", y.shape(), x.shape());
+  const T* const from = x.rows().data();
+  T* const to = y.rows().data();
+  const std::int64_t count = x.size();
+  for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
+}
+
+#define BATON_INSTANTIATE(T)                                                          \
+  template void activate(Activation, View<const T>, View<T>);                         \
+  template void activate_backward(Activation, View<const T>, View<const T>, View<T>); \
+  template void add(View<const T>, View<T>);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(double)
+#undef BATON_INSTANTIATE
+
+}  // namespace baton::transformer
+#endif

@@ -1,0 +1,236 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "../shape_guard.hpp"
+#include "baton/error.hpp"
+#include "blas.hpp"
+#include "kernels.hpp"
+#include "ops.hpp"
+
+namespace baton::transformer {
+namespace {
+
+/// Queries [begin, end) of one sample and head, and the keys [0, keys) that any of them sees.
+struct Tile {
+  std::int64_t sample, head, begin, end, keys;
+  std::int64_t queries() const { return end - begin; }
+};
+
+/// What forward and backward share: shapes, tiles, and which probabilities are dropped.
+template <class T>
+class Tiling {
+ public:
+  Tiling(std::string_view what, View<const T> q, View<const T> k, View<const T> v,
+         const AttentionOptions& options)
+      : options_(options), samples_(q.extent(0)), queries_(q.extent(1)), heads_(q.extent(2)) {
+    const auto name = [&](const char* view) { return fmt::format("{}: {}", what, view); };
+    expect_shape(name("q"), q.shape(), {any, any, any, any});
+    expect_shape(name("k"), k.shape(), {samples_, any, any, q.extent(3)});
+    expect_shape(name("v"), v.shape(), k.shape());
+    keys_ = k.extent(1), key_heads_ = k.extent(2);
+    for (const View<const T>& view : {q, k, v}) expect_contiguous_rows(what, view);
+    if (keys_ == 0 || key_heads_ == 0 || heads_ % key_heads_ != 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: expected keys of a number of heads that divides q's, found q {} "
+                              "and k {}",
+                              what, q.shape().text(), k.shape().text()));
+    }
+    if (options.causal && queries_ != keys_) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: expected as many keys as queries, of causal attention, found q "
+                              "{} and k {}",
+                              what, q.shape().text(), k.shape().text()));
+    }
+    if (drops())
+      expect_shape(name("whole of dropout"), options.dropout.piece.whole, {any, any, any, any});
+  }
+
+  static void expect_contiguous_rows(std::string_view what, const View<const T>& view) {
+    if (view.extent(3) <= 1 || view.stride(3) == 1) return;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: expected a contiguous last dimension of {}, found stride {}", what,
+                            view.shape().text(), view.stride(3)));
+  }
+
+  std::int64_t samples() const { return samples_; }
+  std::int64_t key_heads() const { return key_heads_; }
+  std::int64_t heads_each() const { return heads_ / key_heads_; }
+  bool drops() const { return options_.dropout.p > 0; }
+
+  /// A tile's scores fit into the second level of cache; its products are not too small.
+  std::int64_t height() const {
+    constexpr std::int64_t elements = 1 << 16;
+    return std::min(std::clamp<std::int64_t>(elements / keys_, 32, 128), queries_);
+  }
+  Array<T> scratch() const { return Array<T>::uninitialized({height(), keys_}); }
+
+  template <class Body>
+  void each_tile(std::int64_t sample, std::int64_t head, Body body) const {
+    for (std::int64_t begin = 0; begin < queries_; begin += height()) {
+      const std::int64_t end = std::min(begin + height(), queries_);
+      body(Tile{sample, head, begin, end, options_.causal ? end : keys_});
+      if (options_.meanwhile) options_.meanwhile();
+    }
+  }
+  /// Keys that a query of a tile sees.
+  std::int64_t seen(const Tile& tile, std::int64_t query) const {
+    return options_.causal ? tile.begin + query + 1 : tile.keys;
+  }
+  /// Drops and scales what stands for probabilities of a tile.
+  void drop(const Tile& tile, View<T> probabilities) const {
+    Dropout dropout = options_.dropout;
+    dropout.piece.first[0] += tile.sample;
+    dropout.piece.first[1] += tile.head;
+    dropout.piece.first[2] += tile.begin;
+    dropout.apply(probabilities.reshaped({1, 1, tile.queries(), tile.keys}));
+  }
+
+ private:
+  const AttentionOptions& options_;
+  std::int64_t samples_, queries_, heads_, keys_ = 0, key_heads_ = 0;
+};
+
+/// [s, d] of one sample and head.
+template <class T>
+View<T> matrix(View<T> x, std::int64_t sample, std::int64_t head) {
+  return x.select(0, sample).select(1, head);
+}
+
+/// Σ over d of dout · out, of a query: what each of its probabilities' gradients is less by.
+template <class T>
+T dot(View<const T> a, View<const T> b) {
+  T sum = 0;
+  for (std::int64_t i = 0; i < a.extent(0); ++i) sum += a(i) * b(i);
+  return sum;
+}
+
+}  // namespace
+
+template <class T>
+void attention(View<const std::type_identity_t<T>> q, View<const std::type_identity_t<T>> k,
+               View<const std::type_identity_t<T>> v, const AttentionOptions& options, View<T> out,
+               View<T> log_sums) {
+  const Tiling<T> tiling("attention", q, k, v, options);
+  expect_shape("attention: out", out.shape(), q.shape());
+  expect_shape("attention: log_sums", log_sums.shape(), {q.extent(0), q.extent(2), q.extent(1)});
+  Tiling<T>::expect_contiguous_rows("attention", out);
+  const auto& kernel = kernels<SoftmaxKernels<T>>();
+  const T scale = 1 / std::sqrt(static_cast<T>(q.extent(3)));
+  const Array<T> scratch = tiling.scratch();
+  const Array<T> inverses = Array<T>::uninitialized({tiling.height()});
+
+  const auto forward = [&](const Tile& tile, View<const T> keys, View<const T> values) {
+    const View<T> scores(scratch.data(), {tile.queries(), tile.keys});
+    const View<const T> queries = matrix(q, tile.sample, tile.head);
+    multiply<T>(scale, queries.slice(0, tile.begin, tile.end),
+                keys.slice(0, 0, tile.keys).transposed(0, 1), 0, scores);
+    for (std::int64_t i = 0; i < tile.queries(); ++i) {
+      T* const row = &scores(i, 0);
+      const std::int64_t seen = tiling.seen(tile, i);
+      const T largest = kernel.maximum(seen, row);
+      const T sum = kernel.exponentials(seen, row, largest, row);
+      std::fill(row + seen, row + tile.keys, T(0));
+      log_sums(tile.sample, tile.head, tile.begin + i) = largest + std::log(sum);
+      inverses.data()[i] = 1 / sum;
+    }
+    if (tiling.drops()) tiling.drop(tile, scores);
+    const View<T> result = matrix(out, tile.sample, tile.head).slice(0, tile.begin, tile.end);
+    multiply<T>(1, scores, values.slice(0, 0, tile.keys), 0, result);
+    for (std::int64_t i = 0; i < tile.queries(); ++i)
+      kernel.scale(result.extent(1), inverses.data()[i], &result(i, 0));
+  };
+  for (std::int64_t sample = 0; sample < tiling.samples(); ++sample) {
+    for (std::int64_t head = 0; head < q.extent(2); ++head) {
+      const std::int64_t key_head = head / tiling.heads_each();
+      const View<const T> keys = matrix(k, sample, key_head), values = matrix(v, sample, key_head);
+      tiling.each_tile(sample, head, [&](const Tile& tile) { forward(tile, keys, values); });
+    }
+  }
+}
+
+// With p the probabilities and m the mask of dropout: dv = (p·m)ᵀ · dout; dp = m · (dout · vᵀ);
+// the gradient of scores is ds = p · (dp - Σ p · dp), where the sum is dout · out.
+template <class T>
+void attention_backward(View<const std::type_identity_t<T>> dout,
+                        View<const std::type_identity_t<T>> q,
+                        View<const std::type_identity_t<T>> k,
+                        View<const std::type_identity_t<T>> v,
+                        View<const std::type_identity_t<T>> out,
+                        View<const std::type_identity_t<T>> log_sums,
+                        const AttentionOptions& options, View<T> dq, View<T> dk, View<T> dv) {
+  const Tiling<T> tiling("attention_backward", q, k, v, options);
+  expect_shape("attention_backward: dout", dout.shape(), q.shape());
+  expect_shape("attention_backward: out", out.shape(), q.shape());
+  expect_shape("attention_backward: log_sums", log_sums.shape(),
+               {q.extent(0), q.extent(2), q.extent(1)});
+  expect_shape("attention_backward: dq", dq.shape(), q.shape());
+  expect_shape("attention_backward: dk", dk.shape(), k.shape());
+  expect_shape("attention_backward: dv", dv.shape(), v.shape());
+  for (const View<const T>& view :
+       {dout, out, View<const T>(dq), View<const T>(dk), View<const T>(dv)})
+    Tiling<T>::expect_contiguous_rows("attention_backward", view);
+  const auto& kernel = kernels<SoftmaxKernels<T>>();
+  const T scale = 1 / std::sqrt(static_cast<T>(q.extent(3)));
+  const Array<T> scratch[] = {tiling.scratch(), tiling.scratch(),
+                              tiling.drops() ? tiling.scratch() : Array<T>()};
+
+  const auto backward = [&](const Tile& tile, std::int64_t key_head) {
+    const auto of_tile = [&](auto view) {
+      return matrix(view, tile.sample, tile.head).slice(0, tile.begin, tile.end);
+    };
+    const auto of_keys = [&](auto view) {
+      return matrix(view, tile.sample, key_head).slice(0, 0, tile.keys);
+    };
+    const Shape shape{tile.queries(), tile.keys};
+    const View<T> p(scratch[0].data(), shape), ds(scratch[1].data(), shape);
+    const View<const T> queries = of_tile(q), gradients = of_tile(dout), results = of_tile(out);
+    multiply<T>(scale, queries, of_keys(k).transposed(0, 1), 0, p);
+    for (std::int64_t i = 0; i < tile.queries(); ++i) {
+      T* const row = &p(i, 0);
+      const std::int64_t seen = tiling.seen(tile, i);
+      kernel.exponentials(seen, row, log_sums(tile.sample, tile.head, tile.begin + i), row);
+      std::fill(row + seen, row + tile.keys, T(0));
+    }
+    multiply<T>(1, gradients, of_keys(v).transposed(0, 1), 0, ds);
+    View<T> kept = p;
+    if (tiling.drops()) {
+      kept = View<T>(scratch[2].data(), shape);
+      std::fill_n(kept.data(), kept.size(), T(1));
+      tiling.drop(tile, kept);
+      kernel.times(ds.size(), kept.data(), ds.data());
+      kernel.times(kept.size(), p.data(), kept.data());
+    }
+    multiply<T>(1, kept.transposed(0, 1), gradients, 1, of_keys(dv));
+    for (std::int64_t i = 0; i < tile.queries(); ++i) {
+      kernel.backward(tile.keys, &p(i, 0), dot(gradients.select(0, i), results.select(0, i)), scale,
+                      &ds(i, 0));
+    }
+    multiply<T>(1, ds, of_keys(k), 0, of_tile(dq));
+    multiply<T>(1, ds.transposed(0, 1), queries, 1, of_keys(dk));
+  };
+  for (std::int64_t sample = 0; sample < tiling.samples(); ++sample) {
+    for (std::int64_t key_head = 0; key_head < tiling.key_heads(); ++key_head) {
+      for (const View<T>& sum : {matrix(dk, sample, key_head), matrix(dv, sample, key_head)})
+        for (std::int64_t i = 0; i < sum.extent(0); ++i)
+          std::fill_n(&sum(i, 0), sum.extent(1), T(0));
+      for (std::int64_t i = 0; i < tiling.heads_each(); ++i) {
+        tiling.each_tile(sample, key_head * tiling.heads_each() + i,
+                         [&](const Tile& tile) { backward(tile, key_head); });
+      }
+    }
+  }
+}
+
+#define BATON_INSTANTIATE(T)                                                                       \
+  template void attention(View<const T>, View<const T>, View<const T>, const AttentionOptions&,    \
+                          View<T>, View<T>);                                                       \
+  template void attention_backward(View<const T>, View<const T>, View<const T>, View<const T>,     \
+                                   View<const T>, View<const T>, const AttentionOptions&, View<T>, \
+                                   View<T>, View<T>);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(double)
+#undef BATON_INSTANTIATE
+
+}  // namespace baton::transformer

@@ -1,0 +1,93 @@
+#include "blas.hpp"
+
+#include <cblas.h>
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "../shape_guard.hpp"
+#include "baton/error.hpp"
+#include "ops.hpp"
+
+namespace baton::transformer {
+namespace {
+
+/// OpenBLAS starts with as many threads as there are cores.
+void start_with_one_thread() {
+  static const bool once = (openblas_set_num_threads(1), true);
+  static_cast<void>(once);
+}
+
+blasint extent(std::int64_t value) {
+  if (value > std::numeric_limits<blasint>::max()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("matrix product: expected extents and strides up to {}, found {}",
+                            std::numeric_limits<blasint>::max(), value));
+  }
+  return static_cast<blasint>(value);
+}
+
+/// A matrix as CBLAS takes it: transposed where its first dimension is the contiguous one.
+template <class T>
+struct Operand {
+  CBLAS_TRANSPOSE transpose = CblasNoTrans;
+  const T* data;
+  blasint leading;
+
+  explicit Operand(View<const T> m) : data(m.data()) {
+    if (m.stride(1) != 1) {
+      m = m.transposed(0, 1);
+      transpose = CblasTrans;
+    }
+    if (m.stride(1) != 1 && m.extent(1) > 1) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("matrix product: expected a contiguous dimension of {}, found none",
+                              m.shape().text()));
+    }
+    // Of a single row, the stride may be anything.
+    leading = extent(std::max<std::int64_t>({m.stride(0), m.extent(1), 1}));
+  }
+};
+
+void gemm(const Operand<float>& a, const Operand<float>& b, const Operand<float>& c, blasint m,
+          blasint n, blasint k, float alpha, float beta, float* into) {
+  cblas_sgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, alpha, a.data, a.leading, b.data,
+              b.leading, beta, into, c.leading);
+}
+void gemm(const Operand<double>& a, const Operand<double>& b, const Operand<double>& c, blasint m,
+          blasint n, blasint k, double alpha, double beta, double* into) {
+  cblas_dgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, alpha, a.data, a.leading, b.data,
+              b.leading, beta, into, c.leading);
+}
+
+}  // namespace
+
+void use_blas_threads(int threads) {
+  if (threads < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("use_blas_threads: expected at least 1 thread, found {}", threads));
+  }
+  start_with_one_thread();
+  openblas_set_num_threads(threads);
+}
+
+template <class T>
+void multiply(std::type_identity_t<T> alpha, View<const std::type_identity_t<T>> a,
+              View<const std::type_identity_t<T>> b, std::type_identity_t<T> beta, View<T> c) {
+  expect_shape("matrix product: second factor", b.shape(), {a.extent(1), c.extent(1)});
+  expect_shape("matrix product: result", c.shape(), {a.extent(0), b.extent(1)});
+  if (c.size() == 0) return;
+  start_with_one_thread();
+  const Operand<T> left(a), right(b), result(c);
+  if (result.transpose != CblasNoTrans) {
+    throw Error(ErrorCode::invalid_argument,
+                "matrix product: expected contiguous rows of the result, found strides");
+  }
+  gemm(left, right, result, extent(c.extent(0)), extent(c.extent(1)), extent(a.extent(1)), alpha,
+       beta, c.data());
+}
+
+template void multiply(float, View<const float>, View<const float>, float, View<float>);
+template void multiply(double, View<const double>, View<const double>, double, View<double>);
+
+}  // namespace baton::transformer

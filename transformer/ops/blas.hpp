@@ -1,0 +1,16 @@
+#pragma once
+/// Matrix products of views, through CBLAS.
+
+#include <type_traits>
+
+#include "../tensor.hpp"
+
+namespace baton::transformer {
+
+/// c [m, n] = alpha · a [m, k] · b [k, n] + beta · c. Of a and b, one dimension is contiguous, of c
+/// the last; the other may have any stride that keeps rows apart.
+template <class T>
+void multiply(std::type_identity_t<T> alpha, View<const std::type_identity_t<T>> a,
+              View<const std::type_identity_t<T>> b, std::type_identity_t<T> beta, View<T> c);
+
+}  // namespace baton::transformer

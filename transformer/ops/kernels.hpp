@@ -1,0 +1,43 @@
+#pragma once
+/// Loops over rows, compiled for each instruction set: kernels<K>() are those for this processor.
+/// Each group is defined in the file of the operation that it belongs to.
+
+#include <cstdint>
+
+namespace baton::transformer {
+
+template <class T>
+struct LayerNormKernels {
+  /// y [n] of x [n]; stats [2] = mean and 1 / deviation.
+  void (*forward)(std::int64_t n, const T* x, const T* weight, const T* bias, T epsilon, T* y,
+                  T* stats);
+  /// dx [n]; dweight and dbias [n] are added to.
+  void (*backward)(std::int64_t n, const T* dy, const T* x, const T* weight, const T* stats, T* dx,
+                   T* dweight, T* dbias);
+};
+
+template <class T>
+struct ActivationKernels {
+  void (*relu)(std::int64_t n, const T* x, T* y);
+  void (*relu_backward)(std::int64_t n, const T* dy, const T* x, T* dx);
+  void (*gelu)(std::int64_t n, const T* x, T* y);
+  void (*gelu_backward)(std::int64_t n, const T* dy, const T* x, T* dx);
+};
+
+template <class T>
+struct SoftmaxKernels {
+  T (*maximum)(std::int64_t n, const T* x);
+  /// y = exp(x - shift), and their sum. x may be y; what is not a number stays so.
+  T (*exponentials)(std::int64_t n, const T* x, T shift, T* y);
+  /// y *= factor.
+  void (*scale)(std::int64_t n, T factor, T* y);
+  /// y *= x.
+  void (*times)(std::int64_t n, const T* x, T* y);
+  /// Of scores, from probabilities p and their gradients: y = p · (y - shift) · factor.
+  void (*backward)(std::int64_t n, const T* p, T shift, T factor, T* y);
+};
+
+template <class Kernels>
+const Kernels& kernels();
+
+}  // namespace baton::transformer

@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include "../shape_guard.hpp"
+#include "blas.hpp"
+#include "ops.hpp"
+
+namespace baton::transformer {
+namespace {
+
+/// Rows of dweight that are computed at a time, where something is to be called meanwhile.
+constexpr std::int64_t panel = 256;
+
+/// `x` with another last extent.
+Shape with_last(const Shape& x, std::int64_t extent) {
+  return x.rank() == 0 ? Shape{extent} : x.with(x.rank() - 1, extent);
+}
+
+void expect_matrix(std::string_view what, const Shape& shape) {
+  expect_shape(what, shape, {any, any});
+}
+
+/// sums [n] += the rows of x. Few at a time, so that rounding errors grow with their number's root.
+template <class T>
+void add_rows(View<const T> x, View<T> sums) {
+  constexpr std::int64_t together = 64;
+  const std::int64_t n = x.extent(1);
+  const Array<T> partial({n});
+  for (std::int64_t begin = 0; begin < x.extent(0); begin += together) {
+    const std::int64_t end = std::min(begin + together, x.extent(0));
+    T* const sum = partial.data();
+    std::copy_n(&x(begin, 0), n, sum);
+    for (std::int64_t row = begin + 1; row < end; ++row) {
+      const T* const values = &x(row, 0);
+      for (std::int64_t i = 0; i < n; ++i) sum[i] += values[i];
+    }
+    add<T>(partial, sums);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
+            View<const std::type_identity_t<T>> bias, View<T> y) {
+  expect_matrix("linear: weight", weight.shape());
+  expect_shape("linear: x", x.shape(), with_last(x.shape(), weight.extent(1)));
+  expect_shape("linear: y", y.shape(), with_last(x.shape(), weight.extent(0)));
+  const View<T> rows = y.rows();
+  if (!bias.empty()) {
+    expect_shape("linear: bias", bias.shape(), {weight.extent(0)});
+    for (std::int64_t row = 0; row < rows.extent(0); ++row)
+      std::copy_n(bias.data(), bias.size(), rows.data() + row * bias.size());
+  }
+  multiply<T>(1, x.rows(), weight.transposed(0, 1), bias.empty() ? 0 : 1, rows);
+}
+
+template <class T>
+void linear_backward_input(View<const std::type_identity_t<T>> dy,
+                           View<const std::type_identity_t<T>> weight, View<T> dx, bool add) {
+  expect_matrix("linear_backward_input: weight", weight.shape());
+  expect_shape("linear_backward_input: dy", dy.shape(), with_last(dy.shape(), weight.extent(0)));
+  expect_shape("linear_backward_input: dx", dx.shape(), with_last(dy.shape(), weight.extent(1)));
+  multiply<T>(1, dy.rows(), weight, add ? 1 : 0, dx.rows());
+}
+
+template <class T>
+void linear_backward_weight(View<const std::type_identity_t<T>> x,
+                            View<const std::type_identity_t<T>> dy, View<T> dweight, View<T> dbias,
+                            const Meanwhile& meanwhile) {
+  expect_matrix("linear_backward_weight: dweight", dweight.shape());
+  expect_shape("linear_backward_weight: x", x.shape(), with_last(x.shape(), dweight.extent(1)));
+  expect_shape("linear_backward_weight: dy", dy.shape(), with_last(x.shape(), dweight.extent(0)));
+  const View<const T> dy_rows = dy.rows(), x_rows = x.rows();
+  if (!dbias.empty()) {
+    expect_shape("linear_backward_weight: dbias", dbias.shape(), {dweight.extent(0)});
+    add_rows(dy_rows, dbias);
+  }
+  const std::int64_t outputs = dweight.extent(0), step = meanwhile ? panel : outputs;
+  for (std::int64_t begin = 0; begin < outputs; begin += step) {
+    const std::int64_t end = std::min(begin + step, outputs);
+    multiply<T>(1, dy_rows.slice(1, begin, end).transposed(0, 1), x_rows, 1,
+                dweight.slice(0, begin, end));
+    if (meanwhile) meanwhile();
+  }
+}
+
+#define BATON_INSTANTIATE(T)                                                           \
+  template void linear(View<const T>, View<const T>, View<const T>, View<T>);          \
+  template void linear_backward_input(View<const T>, View<const T>, View<T>, bool);    \
+  template void linear_backward_weight(View<const T>, View<const T>, View<T>, View<T>, \
+                                       const Meanwhile&);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(double)
+#undef BATON_INSTANTIATE
+
+}  // namespace baton::transformer
