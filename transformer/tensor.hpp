@@ -107,8 +107,8 @@ class View {
   }
   /// [.., n] as [rows, n]; of contiguous views only.
   View rows() const {
-    const std::int64_t last = rank() > 0 ? extent(-1) : 1;
-    return reshaped({last > 0 ? size() / last : 0, last});
+    if (rank() == 0) return reshaped({1, 1});
+    return reshaped({shape_.product(0, rank() - 1), extent(-1)});
   }
 
  private:

@@ -31,18 +31,15 @@ class Tiling {
     expect_shape(name("v"), v.shape(), k.shape());
     keys_ = k.extent(1), key_heads_ = k.extent(2);
     for (const View<const T>& view : {q, k, v}) expect_contiguous_rows(what, view);
-    if (keys_ == 0 || key_heads_ == 0 || heads_ % key_heads_ != 0) {
+    const auto expect = [&](bool holds, const char* expected) {
+      if (holds) return;
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: expected keys of a number of heads that divides q's, found q {} "
-                              "and k {}",
-                              what, q.shape().text(), k.shape().text()));
-    }
-    if (options.causal && queries_ != keys_) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: expected as many keys as queries, of causal attention, found q "
-                              "{} and k {}",
-                              what, q.shape().text(), k.shape().text()));
-    }
+                  fmt::format("{}: expected {}, found q {} and k {}", what, expected,
+                              q.shape().text(), k.shape().text()));
+    };
+    expect(keys_ > 0, "at least one key");
+    expect(key_heads_ > 0 && heads_ % key_heads_ == 0, "heads of q that are a multiple of k's");
+    expect(!options.causal || queries_ == keys_, "as many keys as queries, of causal attention");
     if (drops())
       expect_shape(name("whole of dropout"), options.dropout.piece.whole, {any, any, any, any});
   }

@@ -1,0 +1,135 @@
+/// Activations against the definition, finite differences and PyTorch.
+
+#include <doctest/doctest.h>
+
+#include <numbers>
+
+#include "support/ranks.hpp"
+#include "transformer/compare.hpp"
+#include "transformer/golden.hpp"
+#include "transformer/ops/ops.hpp"
+
+using namespace baton::transformer;
+using support::converted;
+using support::difference;
+using support::random_array;
+
+namespace {
+
+/// From -15 to 15, 1/1000 apart; beyond where the normal distribution's tails are 0 in f32.
+Array<double> grid() {
+  const Array<double> x({30001});
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    x.data()[i] = static_cast<float>(static_cast<double>(i) / 1000 - 15);
+  return x;
+}
+
+double gelu(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
+
+}  // namespace
+
+TEST_CASE("GELU in f64 is exact, in f32 to 2e-7 everywhere") {
+  const auto x = grid();
+  const auto x32 = converted<float>(x);
+  const Array<double> y(x.shape());
+  const Array<float> y32(x.shape());
+  activate<double>(Activation::gelu, x, y.view());
+  activate<float>(Activation::gelu, x32, y32.view());
+  double largest = 0, largest32 = 0;
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    const double expected = gelu(x.data()[i]), unit = std::max(1.0, std::abs(expected));
+    largest = std::max(largest, std::abs(y.data()[i] - expected) / unit);
+    largest32 = std::max(largest32, std::abs(y32.data()[i] - expected) / unit);
+  }
+  CHECK(largest < 1e-15);
+  CHECK(largest32 < 2e-7);
+}
+
+TEST_CASE("GELU's small values far left keep their digits in f32") {
+  const Array<float> x({3}), y({3});
+  const float values[] = {-3, -6, -9};
+  std::copy_n(values, 3, x.data());
+  activate<float>(Activation::gelu, x, y.view());
+  for (int i = 0; i < 3; ++i) CHECK(y.data()[i] == doctest::Approx(gelu(values[i])).epsilon(1e-5));
+}
+
+TEST_CASE("derivatives are finite differences, in place too") {
+  for (const Activation f : {Activation::relu, Activation::gelu}) {
+    for (const std::int64_t n : {1, 2, 15, 16, 33, 200}) {
+      CAPTURE(n);
+      const auto x = random_array<double>({n}, 1), dy = random_array<double>({n}, 2);
+      for (double& value : x.span()) value *= 4;
+      const Array<double> y({n}), dx({n});
+      const auto forward = [&] {
+        activate<double>(f, x, y.view());
+        return support::weighted(y, dy);
+      };
+      activate_backward<double>(f, dy, x, dx.view());
+      CHECK(difference(dx, support::finite_differences(x, forward)) < 1e-8);
+      const auto in_place = dy.copy();
+      activate_backward<double>(f, in_place, x, in_place.view());
+      CHECK(difference(in_place, dx) == 0);
+
+      const Array<float> y32({n}), dx32({n});
+      const auto x32 = converted<float>(x);
+      forward();
+      activate<float>(f, x32, y32.view());
+      CHECK(difference(y32, y) < 1e-6);
+      activate_backward<float>(f, converted<float>(dy), x32, dx32.view());
+      CHECK(difference(dx32, dx) < 1e-6);
+    }
+  }
+}
+
+TEST_CASE("GELU's derivative in f32 is right to 3e-7 everywhere") {
+  const auto x = grid();
+  const auto ones = x.copy(), dx = x.copy();
+  std::fill_n(ones.data(), ones.size(), 1.0);
+  const Array<float> dx32(x.shape());
+  activate_backward<double>(Activation::gelu, ones, x, dx.view());
+  activate_backward<float>(Activation::gelu, converted<float>(ones), converted<float>(x),
+                           dx32.view());
+  CHECK(difference(dx32, dx) < 3e-7);
+}
+
+TEST_CASE_TEMPLATE("what is not a number stays so", T, float, double) {
+  for (const Activation f : {Activation::relu, Activation::gelu}) {
+    const Array<T> x({17}), y({17});
+    x.data()[3] = x.data()[16] = T(NAN);
+    activate<T>(f, x, y.view());
+    for (int i = 0; i < 17; ++i) CHECK(std::isnan(y.data()[i]) == (i == 3 || i == 16));
+  }
+}
+
+TEST_CASE_TEMPLATE("GELU as PyTorch", T, float, double) {
+  const support::Golden golden("gelu");
+  const double tolerance = sizeof(T) == 4 ? 1e-6 : 1e-14;
+  const auto x = golden.operator()<T>("x");
+  const Array<T> y(x.shape()), dx(x.shape());
+  activate<T>(Activation::gelu, x, y.view());
+  CHECK(difference(y, golden("y")) < tolerance);
+  activate_backward<T>(Activation::gelu, golden.operator()<T>("y.grad"), x, dx.view());
+  CHECK(difference(dx, golden("x.grad")) < tolerance);
+}
+
+TEST_CASE("add; shapes that do not fit are named") {
+  const auto x = random_array<double>({3, 5}, 1), y = random_array<double>({3, 5}, 2);
+  const auto sum = y.copy();
+  add<double>(x, sum.view());
+  for (int i = 0; i < 15; ++i) CHECK(sum.data()[i] == x.data()[i] + y.data()[i]);
+
+  const Array<double> other({5, 3});
+  const auto sentence = [](const auto& call) {
+    return std::string(support::error_of(call).what());
+  };
+  CHECK(support::holds(sentence([&] { add<double>(x, other.view()); }), {"[3, 5]", "[5, 3]"}));
+  CHECK(support::holds(sentence([&] { activate<double>(Activation::relu, x, other.view()); }),
+                       {"activate: y", "[3, 5]", "[5, 3]"}));
+  CHECK(support::holds(
+      sentence([&] { activate_backward<double>(Activation::gelu, other, x, x.view()); }),
+      {"activate_backward: dy", "[3, 5]", "[5, 3]"}));
+  CHECK(support::holds(sentence([&] { add<double>(x.view().transposed(0, 1), other.view()); }),
+                       {"contiguous"}));
+  CHECK(name(Activation::relu) == "relu");
+  CHECK(name(Activation::gelu) == "gelu");
+}
