@@ -1,0 +1,116 @@
+#pragma once
+/// Linear layers, whole and cut over the ranks of a mesh's axis tp, with explicit backward.
+/// Shoeybi et al., Megatron-LM (2019).
+
+#include <cstdint>
+#include <string>
+
+#include "exchange.hpp"
+#include "module.hpp"
+
+namespace baton::transformer {
+
+/// y [.., out] = x [.., in] · weightᵀ + bias, on this rank alone.
+template <class T>
+class Linear : public Module<T> {
+ public:
+  /// Weight [out, in] and bias [out] uniform within 1/sqrt(in), like torch.nn.Linear's, drawn from
+  /// `random.of(name + ".weight")` and `random.of(name + ".bias")`.
+  Linear(const std::string& name, std::int64_t in, std::int64_t out, bool with_bias,
+         const Random& random);
+
+  Array<T> forward(const Array<T>& x, Context& context) override;
+  Array<T> backward(const Array<T>& dy, Context& context) override;
+  Params<T> params() override;
+
+  Param<T> weight, bias;  ///< bias is empty where there is none
+
+ private:
+  struct Saved {
+    Array<T> x;
+  };
+};
+
+/// The same of x that is whole on every rank of axis tp, weight and bias cut by outputs: y is this
+/// rank's part [.., out / P], or with `gather_output` the whole on every rank. In backward, the
+/// all-reduce of dx goes on while the weight's gradient is computed.
+///
+/// The mesh must outlive the layer. Throws Error(invalid_argument) where P does not divide `out`.
+template <class T>
+class ColumnParallelLinear : public Module<T> {
+ public:
+  /// Draws what Linear of this name would, its own part only.
+  ColumnParallelLinear(const std::string& name, std::int64_t in, std::int64_t out, bool with_bias,
+                       const Random& random, const Mesh& mesh, bool gather_output);
+  /// This rank's part of a layer as it is now.
+  ColumnParallelLinear(const Linear<T>& whole, const Mesh& mesh, bool gather_output);
+
+  Array<T> forward(const Array<T>& x, Context& context) override;
+  Array<T> backward(const Array<T>& dy, Context& context) override;
+  Params<T> params() override;
+
+  Param<T> weight, bias;  ///< [out / P, in] and [out / P]
+
+ private:
+  struct Saved {
+    Array<T> x;
+  };
+  Exchange broadcast_, gather_;
+};
+
+/// The same with the weight cut by inputs: x is this rank's part [.., in / P] with
+/// `input_is_parallel`, else whole and cut here. y is whole on every rank; the bias, whole
+/// everywhere, is added once, after the reduction.
+///
+/// The mesh must outlive the layer. Throws Error(invalid_argument) where P does not divide `in`.
+template <class T>
+class RowParallelLinear : public Module<T> {
+ public:
+  RowParallelLinear(const std::string& name, std::int64_t in, std::int64_t out, bool with_bias,
+                    const Random& random, const Mesh& mesh, bool input_is_parallel);
+  RowParallelLinear(const Linear<T>& whole, const Mesh& mesh, bool input_is_parallel);
+
+  Array<T> forward(const Array<T>& x, Context& context) override;
+  Array<T> backward(const Array<T>& dy, Context& context) override;
+  Params<T> params() override;
+
+  Param<T> weight, bias;  ///< [out, in / P] and [out]
+
+ private:
+  struct Saved {
+    Array<T> x;
+  };
+  Exchange split_, reduce_;
+};
+
+/// An exchange as a layer.
+template <class T>
+class ExchangeLayer : public Module<T> {
+ public:
+  explicit ExchangeLayer(const Exchange& exchange) : exchange_(exchange) {}
+  Array<T> forward(const Array<T>& x, Context&) override { return exchange_.forward(x); }
+  Array<T> backward(const Array<T>& dy, Context&) override { return exchange_.backward(dy); }
+  Params<T> params() override { return {}; }
+
+ private:
+  Exchange exchange_;
+};
+
+/// Identity; backward, the sum over axis tp. The mesh must outlive it.
+template <class T>
+class BroadcastParallel : public ExchangeLayer<T> {
+ public:
+  explicit BroadcastParallel(const Mesh& mesh)
+      : ExchangeLayer<T>(Exchange::broadcast_parallel(mesh.along(Axis::tp))) {}
+};
+
+/// [.., n] of every rank of axis tp joined to [.., P·n]; backward, this rank's part. The mesh must
+/// outlive it.
+template <class T>
+class GatherParallel : public ExchangeLayer<T> {
+ public:
+  explicit GatherParallel(const Mesh& mesh)
+      : ExchangeLayer<T>(Exchange::gather_parallel(mesh.along(Axis::tp), -1)) {}
+};
+
+}  // namespace baton::transformer

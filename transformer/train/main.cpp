@@ -1,0 +1,86 @@
+// The program `baton-train`: exit code 0; 1 where the loss is no finite number or --check finds a
+// difference; 2 where it was used wrongly or could not run. One sentence on standard error says
+// why.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <optional>
+
+#include "../ops/ops.hpp"
+#include "launch.hpp"
+#include "report.hpp"
+
+namespace baton::transformer {
+namespace {
+
+constexpr const char* description =
+    "Trains a small model on ranks that share samples, weights or positions, and says how far "
+    "that\n"
+    "is from the same training on one rank.";
+constexpr const char* footer =
+    "Examples:\n"
+    "  baton-train                                            an MLP on two moons, on one rank\n"
+    "  baton-train --parallel dp --ranks 3 --check            on 3 threads, beside one rank\n"
+    "  baton-train --parallel tp --check --dtype f64          weights cut over 2 threads\n"
+    "  mpirun -n 4 baton-train --model block --parallel sp    positions cut over 4 processes\n"
+    "  baton-train --parallel tp --check --json > tp.json     then: scripts/plot tp.json -o plots\n"
+    "\n"
+    "Environment variables are those of `baton run --help`.\n"
+    "Exit code: 0, 1 if the loss is not finite or --check finds a difference, 2 if the program\n"
+    "could not do what was asked.";
+
+/// Sets `options` and returns -1, or the exit code of what was answered at once.
+int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
+  CLI::App app(description, "baton-train");
+  app.footer(std::string(footer));
+  app.set_version_flag("--version", "baton-train " BATON_VERSION);
+  add_options(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& answer) {
+    if (speaks) app.exit(answer);
+    return 0;
+  }
+  return -1;
+}
+
+int run(Launch& launch, const TrainOptions& options) {
+  use_blas_threads(options.threads);
+  std::optional<Report> report;
+  if (launch.rank() == 0) report.emplace(options, launch.transport());
+  bool good = true;
+  launch.run(options.ranks, [&](Communicator& world) {
+    Report* const listener = world.rank() == 0 ? &*report : nullptr;
+    const Outcome outcome = options.f64 ? train<double>(world, options, listener)
+                                        : train<float>(world, options, listener);
+    if (listener) good = listener->finish(outcome);
+  });
+  return good ? 0 : 1;
+}
+
+int run(int argc, char** argv) {
+  std::unique_ptr<Launch> launch;
+  try {
+    launch = Launch::start(argc, argv);
+    TrainOptions options;
+    const int answered = parse(argc, argv, launch->rank() == 0, options);
+    if (answered >= 0) return answered;
+    settle(options, launch->ranks());
+    return run(*launch, options);
+  } catch (const std::exception& error) {
+    if ((launch ? launch->rank() : launcher_rank()) == 0)
+      fmt::print(stderr, "baton-train: {}\n", error.what());
+    return 2;
+  }
+}
+
+}  // namespace
+}  // namespace baton::transformer
+
+int main(int argc, char** argv) {
+  const int code = baton::transformer::run(argc, argv);
+  return std::fflush(stdout) == 0 ? code : 2;
+}

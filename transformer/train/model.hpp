@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+
+#include "../training/batch.hpp"
+#include "../training/sequential.hpp"
+#include "options.hpp"
+
+namespace baton::transformer {
+
+/// All samples of the run.
+template <class T>
+Batch<T> make_data(const TrainOptions& options);
+
+/// The model on one rank, its weights as the seed says.
+template <class T>
+std::unique_ptr<Sequential<T>> make_model(const TrainOptions& options);
+
+/// The same in its parallel form. The mesh must outlive it.
+template <class T>
+std::unique_ptr<Sequential<T>> make_model(const TrainOptions& options, const Mesh& mesh);
+
+}  // namespace baton::transformer

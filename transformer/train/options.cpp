@@ -1,0 +1,205 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "../shape_guard.hpp"
+#include "baton/error.hpp"
+
+namespace baton::transformer {
+namespace {
+
+template <class E>
+using Names = std::vector<std::pair<std::string_view, E>>;
+
+const Names<Model> models = {{"mlp", Model::mlp}, {"block", Model::block}};
+const Names<Parallel> parallels = {{"none", Parallel::none},
+                                   {"dp", Parallel::dp},
+                                   {"tp", Parallel::tp},
+                                   {"sp", Parallel::sp},
+                                   {"tp-sp", Parallel::tp_sp}};
+const Names<OptimizerKind> optimizers = {{"sgd", OptimizerKind::sgd},
+                                         {"adamw", OptimizerKind::adamw}};
+const Names<bool> dtypes = {{"f32", false}, {"f64", true}};
+const Names<Activation> activations = {{"relu", Activation::relu}, {"gelu", Activation::gelu}};
+
+template <class E>
+std::string_view name_in(const Names<E>& names, E wanted) {
+  for (const auto& [name, value] : names)
+    if (value == wanted) return name;
+  return "";
+}
+
+/// One of a few names.
+template <class E>
+void add_choice(CLI::App& app, const std::string& option, E& value, const Names<E>& names,
+                const std::string& meaning) {
+  std::string form;
+  for (const auto& [name, choice] : names) form += (form.empty() ? "" : "|") + std::string(name);
+  const auto set = [&value, &names, option, form](const std::string& text) {
+    for (const auto& [name, choice] : names) {
+      if (name != text) continue;
+      value = choice;
+      return;
+    }
+    throw CLI::ValidationError(option, fmt::format("expected {}, found \"{}\"", form, text));
+  };
+  app.add_option_function<std::string>(option, set, meaning)->type_name(form);
+}
+
+CLI::Validator whole_number(std::int64_t least, std::int64_t most = INT32_MAX) {
+  const auto check = [=](const std::string& text) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    if (whole && value >= least && value <= most) return std::string();
+    return fmt::format("expected a whole number from {} to {}, found \"{}\"", least, most, text);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator number(double least, double below) {
+  const auto check = [=](const std::string& text) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is = error == std::errc() && end == text.data() + text.size();
+    if (is && value >= least && value < below) return std::string();
+    return below == HUGE_VAL
+               ? fmt::format("expected a number of at least {}, found \"{}\"", least, text)
+               : fmt::format("expected a number within [{}, {}), found \"{}\"", least, below, text);
+  };
+  return CLI::Validator(check, "");
+}
+
+[[noreturn]] void refuse(const std::string& sentence) {
+  throw Error(ErrorCode::invalid_argument, sentence);
+}
+
+void expect_divisible(const TrainOptions& options) {
+  int tp = 1, sp = 1;
+  for (const auto& [axis, size] : options.axes()) {
+    if (axis == Axis::tp) tp = size;
+    if (axis == Axis::sp) sp = size;
+  }
+  if (options.model == Model::mlp) {
+    expect_multiple("--hidden", options.hidden, tp, "ranks of tp");
+    return;
+  }
+  options.block.check();
+  expect_multiple("--heads", options.block.heads, tp * sp, "ranks of tp x sp");
+  expect_multiple("--kv-heads", options.block.key_heads(), tp, "ranks of tp");
+  expect_multiple("--d-ff", options.block.d_ff, tp, "ranks of tp");
+  expect_multiple("--seq", options.seq, options.sequence_parallel ? tp * sp : sp,
+                  options.sequence_parallel ? "ranks of tp x sp" : "ranks of sp");
+}
+
+}  // namespace
+
+std::string_view name(Model model) { return name_in(models, model); }
+std::string_view name(Parallel parallel) { return name_in(parallels, parallel); }
+std::string_view name(OptimizerKind optimizer) { return name_in(optimizers, optimizer); }
+
+std::vector<std::pair<Axis, int>> TrainOptions::axes() const {
+  switch (parallel) {
+    case Parallel::none:
+      return {};
+    case Parallel::dp:
+      return {{Axis::dp, ranks}};
+    case Parallel::tp:
+      return {{Axis::tp, ranks}};
+    case Parallel::sp:
+      return {{Axis::sp, ranks}};
+    case Parallel::tp_sp:
+      return {{Axis::sp, ranks / tp}, {Axis::tp, tp}};
+  }
+  return {};
+}
+
+void add_options(CLI::App& app, TrainOptions& options) {
+  add_choice(app, "--model", options.model, models,
+             "mlp: linear, GELU, linear, on two moons; block: transformer blocks, on random data");
+  add_choice(app, "--parallel", options.parallel, parallels,
+             "samples (dp), weights (tp) or positions (sp, block only) are shared among ranks");
+  app.add_option("--ranks", options.ranks, "threads as ranks; under mpirun, its processes are")
+      ->check(whole_number(1, 4096));
+  app.add_option("--tp", options.tp, "of the ranks of tp-sp, those along tp [2]")
+      ->check(whole_number(1, 4096));
+  app.add_flag("--sequence-parallel", options.sequence_parallel,
+               "with tp: positions are cut between the parallel regions (Megatron)");
+  add_choice(app, "--dtype", options.f64, dtypes, "of weights and activations [f32]");
+  app.add_option("--threads", options.threads, "of each rank's matrix products [1]")
+      ->check(whole_number(1, 1024));
+
+  app.add_option("--hidden", options.hidden, "mlp: hidden units [32]")->check(whole_number(1));
+  app.add_option("--noise", options.noise, "mlp: standard deviation added to points [0.1]")
+      ->check(number(0, HUGE_VAL));
+  app.add_option("--layers", options.layers, "block: number of blocks [1]")->check(whole_number(1));
+  app.add_option("--d-model", options.block.d_model, "block [64]")->check(whole_number(1));
+  app.add_option("--heads", options.block.heads, "block [8]")->check(whole_number(1));
+  app.add_option("--kv-heads", options.block.kv_heads, "block: of keys and values [as --heads]")
+      ->check(whole_number(1));
+  app.add_option("--d-ff", options.block.d_ff, "block [256]")->check(whole_number(1));
+  app.add_option("--seq", options.seq, "block: positions of a sequence [32]")
+      ->check(whole_number(1));
+  app.add_flag("--causal", options.block.causal, "block: a position sees itself and those before");
+  add_choice(app, "--activation", options.block.activation, activations, "block [relu]");
+  const auto dropout = [&options](const double& p) {
+    options.block.attention_dropout = options.block.hidden_dropout = p;
+  };
+  app.add_option_function<double>("--dropout", dropout, "block: probability [0]")
+      ->check(number(0, 1));
+
+  app.add_option("--samples", options.samples, "points [256] or sequences [8]")
+      ->check(whole_number(1));
+  app.add_option("--batch-size", options.batch_size, "samples of a step [all]")
+      ->check(whole_number(1));
+  app.add_option("--micro-batches", options.micro_batches,
+                 "slices of a batch whose gradients are added [1]")
+      ->check(whole_number(1));
+  app.add_option("--epochs", options.epochs, "passes over all samples [20]")
+      ->check(whole_number(1));
+  add_choice(app, "--optimizer", options.optimizer, optimizers, "[sgd]");
+  app.add_option("--lr", options.learning_rate, "learning rate [0.1; adamw 0.001]")
+      ->check(number(0, HUGE_VAL));
+  app.add_option("--weight-decay", options.weight_decay, "of adamw [0.01]")
+      ->check(number(0, HUGE_VAL));
+  app.add_option("--seed", options.seed, "of weights, data and dropout [1]")
+      ->check(whole_number(0, INT64_MAX));
+
+  app.add_flag("--check", options.check,
+               "train on one rank beside it, and say how far the two are apart");
+  app.add_option("--tolerance", options.tolerance,
+                 "of --check, relative to the largest element [f32 1e-3, f64 1e-10]")
+      ->check(number(0, HUGE_VAL));
+  app.add_flag("--json", options.json, "one JSON object at the end, for scripts/plot");
+}
+
+void settle(TrainOptions& options, int launched) {
+  const bool alone = options.parallel == Parallel::none;
+  if (launched > 0 && options.ranks > 0 && options.ranks != launched) {
+    refuse(fmt::format("--ranks: expected the {} ranks of the launcher, found {}", launched,
+                       options.ranks));
+  }
+  if (launched > 0) options.ranks = launched;
+  if (options.ranks == 0) options.ranks = alone ? 1 : options.parallel == Parallel::tp_sp ? 4 : 2;
+  if (options.samples == 0) options.samples = options.model == Model::mlp ? 256 : 8;
+  if (alone && options.ranks != 1)
+    refuse(fmt::format("--parallel none: expected 1 rank, found {}", options.ranks));
+  const bool cuts_positions =
+      options.parallel == Parallel::sp || options.parallel == Parallel::tp_sp;
+  if (options.model == Model::mlp && (cuts_positions || options.sequence_parallel)) {
+    refuse(fmt::format("--model mlp: expected none, dp or tp, for it has no positions, found {}",
+                       cuts_positions ? name(options.parallel) : "--sequence-parallel"));
+  }
+  if (options.sequence_parallel && options.parallel != Parallel::tp &&
+      options.parallel != Parallel::tp_sp) {
+    refuse(fmt::format("--sequence-parallel: expected --parallel tp or tp-sp, found {}",
+                       name(options.parallel)));
+  }
+  if (options.parallel == Parallel::tp_sp)
+    expect_multiple("--ranks", options.ranks, options.tp, "--tp");
+  expect_divisible(options);
+}
+
+}  // namespace baton::transformer

@@ -1,0 +1,146 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+
+namespace baton::transformer {
+namespace {
+
+std::string in_json(double number) {
+  return std::isfinite(number) ? fmt::format("{}", number) : "null";
+}
+std::string in_json(const std::vector<double>& numbers) {
+  std::string text;
+  for (const double number : numbers) text += (text.empty() ? "" : ", ") + in_json(number);
+  return "[" + text + "]";
+}
+/// Of text without what JSON must escape but these two.
+std::string in_json(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  return quoted + "\"";
+}
+std::string in_json(const Difference& difference) {
+  return fmt::format("{{\"relative\": {}, \"where\": {}}}", in_json(difference.relative),
+                     in_json(difference.where));
+}
+
+bool within(const Outcome& outcome, const TrainOptions& options) {
+  return !options.check || outcome.differences.largest() <= options.allowed();
+}
+
+std::string sizes(const TrainOptions& options) {
+  if (options.model == Model::mlp) {
+    return fmt::format("mlp 2-{}-1 on {} points of two moons, noise {}", options.hidden,
+                       options.samples, options.noise);
+  }
+  const BlockConfig& block = options.block;
+  return fmt::format("{} block{} of d_model {}, {} heads, d_ff {} on {} sequences of {}",
+                     options.layers, options.layers == 1 ? "" : "s", block.d_model, block.heads,
+                     block.d_ff, options.samples, options.seq);
+}
+
+}  // namespace
+
+Report::Report(const TrainOptions& options, std::string transport)
+    : options_(options), transport_(std::move(transport)), terminal_(isatty(STDERR_FILENO) != 0) {
+  if (!options_.json) head();
+}
+
+void Report::head() const {
+  std::string mesh;
+  for (const auto& [axis, size] : options_.axes())
+    mesh += fmt::format("{}{} {}", mesh.empty() ? "" : " x ", name(axis), size);
+  fmt::print("# {}\n", sizes(options_));
+  fmt::print("# {}{} of {}; {}, {}, learning rate {}, seed {}\n",
+             mesh.empty() ? "1 rank" : mesh + " ranks",
+             options_.sequence_parallel ? ", sequence parallel," : "", transport_,
+             options_.f64 ? "f64" : "f32", name(options_.optimizer), options_.rate(),
+             options_.seed);
+  fmt::print("{:>5}  {:<22}", "epoch", "loss");
+  if (options_.check) fmt::print("  {:<22}  {}", "on one rank", "relative difference");
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+void Report::step(std::int64_t done, std::int64_t of, int epoch) {
+  if (!terminal_) return;
+  fmt::print(stderr, "\r\033[K[{}/{}] epoch {} of {}", done, of, epoch, options_.epochs);
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+void Report::epoch(const Outcome& outcome) {
+  if (options_.json) return;
+  clear();
+  const double loss = outcome.losses.back();
+  const int digits = options_.f64 ? 16 : 9;
+  fmt::print("{:>5}  {:<22.{}g}", outcome.losses.size(), loss, digits);
+  if (options_.check) {
+    const double reference = outcome.reference_losses.back();
+    fmt::print("  {:<22.{}g}  {:.1e}", reference, digits,
+               loss == reference ? 0 : std::abs(loss - reference) / std::abs(reference));
+  }
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+bool Report::finish(const Outcome& outcome) {
+  clear();
+  const bool good = outcome.stopped.empty() && within(outcome, options_);
+  if (options_.json) {
+    json(outcome);
+  } else if (options_.check && outcome.stopped.empty()) {
+    const Differences& d = outcome.differences;
+    fmt::print("# largest relative difference from one rank, allowed {:.1e}:\n",
+               options_.allowed());
+    for (const auto& [what, difference] :
+         {std::pair("losses", d.loss), std::pair("outputs", d.output),
+          std::pair("gradients", d.gradients), std::pair("weights", d.weights)}) {
+      fmt::print("#   {:<9}  {:.1e}{}\n", what, difference.relative,
+                 difference.where.empty() ? "" : "  (" + difference.where + ")");
+    }
+    fmt::print("# {}\n", good ? "equal within the tolerance" : "NOT equal within the tolerance");
+  }
+  if (!outcome.stopped.empty()) fmt::print(stderr, "baton-train: {}\n", outcome.stopped);
+  return good;
+}
+
+void Report::json(const Outcome& outcome) const {
+  std::string axes;
+  for (const auto& [axis, size] : options_.axes())
+    axes += fmt::format("{}{}: {}", axes.empty() ? "" : ", ", in_json(name(axis)), size);
+  fmt::print(
+      "{{\"model\": {}, \"sizes\": {}, \"parallel\": {}, \"sequence_parallel\": {}, \"ranks\": {}, "
+      "\"mesh\": {{{}}}, \"transport\": {}, \"dtype\": \"{}\", \"optimizer\": {}, "
+      "\"learning_rate\": {}, \"seed\": {}, \"samples\": {}, \"batch_size\": {}, "
+      "\"micro_batches\": {}, \"epochs\": {},\n\"loss\": {},\n\"seconds\": {}",
+      in_json(name(options_.model)), in_json(sizes(options_)), in_json(name(options_.parallel)),
+      options_.sequence_parallel, options_.ranks, axes, in_json(transport_),
+      options_.f64 ? "f64" : "f32", in_json(name(options_.optimizer)), in_json(options_.rate()),
+      options_.seed, options_.samples, options_.batch(), options_.micro_batches, options_.epochs,
+      in_json(outcome.losses), in_json(outcome.seconds));
+  if (options_.check) {
+    const Differences& d = outcome.differences;
+    fmt::print(
+        ",\n\"reference_loss\": {},\n\"check\": {{\"tolerance\": {}, \"match\": {}, \"loss\": {}, "
+        "\"outputs\": {}, \"gradients\": {}, \"weights\": {}}}",
+        in_json(outcome.reference_losses), in_json(options_.allowed()),
+        outcome.stopped.empty() && within(outcome, options_), in_json(d.loss), in_json(d.output),
+        in_json(d.gradients), in_json(d.weights));
+  }
+  if (!outcome.stopped.empty()) fmt::print(",\n\"stopped\": {}", in_json(outcome.stopped));
+  fmt::print("}}\n");
+}
+
+void Report::clear() {
+  if (!shown_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  shown_ = false;
+}
+
+}  // namespace baton::transformer

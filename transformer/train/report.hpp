@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "run.hpp"
+
+namespace baton::transformer {
+
+/// Prints a line for each epoch, or JSON at the end; and, where standard error is a terminal, how
+/// far training is.
+class Report final : public Listener {
+ public:
+  Report(const TrainOptions& options, std::string transport);
+  ~Report() override { clear(); }
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+
+  void step(std::int64_t done, std::int64_t of, int epoch) override;
+  void epoch(const Outcome& outcome) override;
+  /// What there is to say at the end; whether all is well.
+  bool finish(const Outcome& outcome);
+
+ private:
+  void head() const;
+  void json(const Outcome& outcome) const;
+  void clear();
+  const TrainOptions& options_;
+  std::string transport_;
+  bool terminal_, shown_ = false;
+};
+
+}  // namespace baton::transformer

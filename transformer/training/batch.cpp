@@ -1,0 +1,93 @@
+#include "batch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "../param.hpp"
+#include "../random.hpp"
+#include "../shape_guard.hpp"
+
+namespace baton::transformer {
+
+Range slice_of(std::int64_t n, int parts, int part) {
+  const std::int64_t least = n / parts, longer = n % parts;
+  const std::int64_t begin = part * least + std::min<std::int64_t>(part, longer);
+  return {begin, begin + least + (part < longer ? 1 : 0)};
+}
+
+template <class T>
+Batch<T> samples_of(const Batch<T>& batch, const Range& range) {
+  expect_shape("target", batch.target.shape(), batch.target.shape().with(0, batch.samples()));
+  return {Array<T>::of(batch.x.view().slice(0, range.begin, range.end)),
+          Array<T>::of(batch.target.view().slice(0, range.begin, range.end))};
+}
+
+template <class T>
+std::vector<Batch<T>> split_batch(const Batch<T>& batch, int parts) {
+  std::vector<Batch<T>> slices;
+  for (int part = 0; part < parts; ++part)
+    slices.push_back(samples_of(batch, slice_of(batch.samples(), parts, part)));
+  return slices;
+}
+
+template <class T>
+Share<T> whole_of(const Batch<T>& batch) {
+  return {batch, 0, static_cast<double>(batch.target.size())};
+}
+
+template <class T>
+Share<T> share_of(const Batch<T>& batch, const Mesh& mesh) {
+  Share<T> share = whole_of(batch);
+  if (mesh.size(Axis::dp) > 1) {
+    const Range range = slice_of(batch.samples(), mesh.size(Axis::dp), mesh.rank(Axis::dp));
+    share.batch = samples_of(batch, range);
+    share.first_sample = range.begin;
+  }
+  const Placement positions{1, Axis::sp};
+  if (mesh.size(Axis::sp) > 1) {
+    share.batch.x = part_of<T>(share.batch.x, positions, mesh);
+    share.batch.target = part_of<T>(share.batch.target, positions, mesh);
+  }
+  return share;
+}
+
+template <class T>
+Batch<T> two_moons(std::int64_t n, double noise, std::uint64_t seed) {
+  const Batch<T> batch{Array<T>({n, 2}), Array<T>({n, 1})};
+  const Random random = Random{seed}.of("two_moons");
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t moon = i % 2, points = (n + 1 - moon) / 2;
+    const double angle = std::numbers::pi * static_cast<double>(i / 2) /
+                         static_cast<double>(std::max<std::int64_t>(points - 1, 1));
+    const double along = std::cos(angle), above = std::sin(angle);
+    const auto at = static_cast<std::uint64_t>(2 * i);
+    batch.x.view()(i, 0) =
+        static_cast<T>((moon == 0 ? along : 1 - along) + noise * random.normal(at));
+    batch.x.view()(i, 1) =
+        static_cast<T>((moon == 0 ? above : 0.5 - above) + noise * random.normal(at + 1));
+    batch.target.view()(i, 0) = static_cast<T>(moon);
+  }
+  return batch;
+}
+
+template <class T>
+Batch<T> create_batch(std::uint64_t seed, const Shape& x, const Shape& target) {
+  const Batch<T> batch{Array<T>::uninitialized(x), Array<T>::uninitialized(target)};
+  fill_normal(batch.x.view(), Random{seed}.of("x"), 1);
+  fill_normal(batch.target.view(), Random{seed}.of("target"), 1);
+  return batch;
+}
+
+#define BATON_INSTANTIATE(T)                                        \
+  template Batch<T> samples_of(const Batch<T>&, const Range&);      \
+  template std::vector<Batch<T>> split_batch(const Batch<T>&, int); \
+  template Share<T> whole_of(const Batch<T>&);                      \
+  template Share<T> share_of(const Batch<T>&, const Mesh&);         \
+  template Batch<T> two_moons(std::int64_t, double, std::uint64_t); \
+  template Batch<T> create_batch(std::uint64_t, const Shape&, const Shape&);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(double)
+#undef BATON_INSTANTIATE
+
+}  // namespace baton::transformer

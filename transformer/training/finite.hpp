@@ -1,0 +1,18 @@
+#pragma once
+/// Where numbers stop being finite.
+
+#include <string>
+
+#include "sequential.hpp"
+
+namespace baton::transformer {
+
+/// The first thing of a forward pass that is infinite or NaN on any rank: "the input", "the weights
+/// fc1.weight", "the output of layer gelu"; "the loss" if all of these are finite. `x` is this
+/// rank's; without samples it takes part all the same. Collective over `world` and the model's
+/// mesh.
+template <class T>
+std::string first_not_finite(Sequential<T>& model, const Array<T>& x, Context context,
+                             Communicator& world);
+
+}  // namespace baton::transformer

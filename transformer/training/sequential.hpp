@@ -1,0 +1,59 @@
+#pragma once
+/// Layers in a row.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../module.hpp"
+#include "../ops/ops.hpp"
+
+namespace baton::transformer {
+
+/// An activation function as a layer.
+template <class T>
+class Activate : public Module<T> {
+ public:
+  explicit Activate(Activation function) : function_(function) {}
+  Array<T> forward(const Array<T>& x, Context& context) override;
+  Array<T> backward(const Array<T>& dy, Context& context) override;
+  Params<T> params() override { return {}; }
+
+ private:
+  struct Saved {
+    Array<T> x;
+  };
+  Activation function_;
+};
+
+/// Each layer takes what the one before gives.
+template <class T>
+class Sequential : public Module<T> {
+ public:
+  struct Layer {
+    std::string name;
+    std::unique_ptr<Module<T>> module;
+  };
+
+  /// Names should differ.
+  void add(std::string name, std::unique_ptr<Module<T>> module) {
+    layers_.push_back({std::move(name), std::move(module)});
+  }
+  std::vector<Layer>& layers() { return layers_; }
+
+  Array<T> forward(const Array<T>& x, Context& context) override;
+  Array<T> backward(const Array<T>& dy, Context& context) override;
+  Params<T> params() override;
+
+ private:
+  std::vector<Layer> layers_;
+};
+
+/// fc1 [hidden, in], gelu, fc2 [out, hidden], without biases: x [.., in] -> [.., out].
+template <class T>
+class SimpleMLP : public Sequential<T> {
+ public:
+  SimpleMLP(std::int64_t in, std::int64_t hidden, std::int64_t out, const Random& random);
+};
+
+}  // namespace baton::transformer

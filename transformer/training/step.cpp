@@ -1,0 +1,96 @@
+#include "step.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "../ops/ops.hpp"
+#include "../shape_guard.hpp"
+
+namespace baton::transformer {
+namespace {
+
+constexpr Axes shared_samples = Axis::dp | Axis::sp;
+
+/// Adds the gradients of one micro-batch; returns its part of the loss.
+template <class T>
+double add_gradients(Module<T>& model, const Batch<T>& batch, double elements, Context& context,
+                     Array<T>& output) {
+  output = model.forward(batch.x, context);
+  expect_shape("output", output.shape(), batch.target.shape());
+  const auto dy = Array<T>::uninitialized(output.shape());
+  const double loss = mse<T>(output, batch.target, elements, dy);
+  model.backward(dy, context);
+  return loss;
+}
+
+/// Outputs of micro-batches, one after the other.
+template <class T>
+Array<T> joined(const std::vector<Array<T>>& outputs, const Shape& whole) {
+  if (outputs.size() == 1) return outputs[0];
+  const auto all = Array<T>::uninitialized(whole);
+  T* at = all.data();
+  for (const Array<T>& output : outputs) at = std::copy_n(output.data(), output.size(), at);
+  return all;
+}
+
+}  // namespace
+
+template <class T>
+StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& optimizer,
+                         const Mesh& mesh, const StepOptions& options) {
+  const Params<T> params = model.params();
+  model.zero_grads();
+  GradientBuckets<T> buckets(params, mesh, options.bucket_bytes);
+  const std::int64_t samples = share.batch.samples();
+  const int micro_batches =
+      static_cast<int>(std::min<std::int64_t>(options.micro_batches, samples));
+  double loss = 0;
+  std::vector<Array<T>> outputs;
+  for (int m = 0; m < micro_batches; ++m) {
+    const Range range = slice_of(samples, micro_batches, m);
+    Context context;
+    context.random = options.random;
+    context.first_sample = share.first_sample + range.begin;
+    context.meanwhile = [&] { buckets.progress(); };
+    if (m == micro_batches - 1)
+      context.completed = [&](const ParamInfo& param) { buckets.ready(param); };
+    const Batch<T> micro = micro_batches == 1 ? share.batch : samples_of(share.batch, range);
+    loss += add_gradients(model, micro, share.elements, context, outputs.emplace_back());
+  }
+  // Without samples there is nothing to add; the sums start in the same order all the same.
+  if (micro_batches == 0)
+    for (const Param<T>* param : params) buckets.ready(*param);
+  buckets.finish();
+  if (Communicator* const others = mesh.along(shared_samples))
+    others->all_reduce(std::span(&loss, 1), sum);
+  optimizer.step();
+  return {loss, joined(outputs, share.batch.target.shape())};
+}
+
+template <class T>
+Array<T> whole_output(const Array<T>& output, const Shape& whole, const Mesh& mesh) {
+  Array<T> samples = output;
+  if (Communicator* const sp = mesh.along(Axis::sp)) {
+    samples = Array<T>::uninitialized(output.shape().with(1, whole[1]));
+    sp->all_gather(ConstTensor(output), Tensor(samples), 1);
+  }
+  Communicator* const dp = mesh.along(Axis::dp);
+  if (!dp) return samples;
+  std::vector<std::int64_t> counts;
+  const std::int64_t each = whole.product(1, whole.rank());
+  for (int rank = 0; rank < dp->size(); ++rank)
+    counts.push_back(slice_of(whole[0], dp->size(), rank).size() * each);
+  const auto all = Array<T>::uninitialized(whole);
+  dp->all_gather_v(samples, all, counts);
+  return all;
+}
+
+#define BATON_INSTANTIATE(T)                                                                 \
+  template StepResult<T> train_step(Module<T>&, const Share<T>&, Optimizer<T>&, const Mesh&, \
+                                    const StepOptions&);                                     \
+  template Array<T> whole_output(const Array<T>&, const Shape&, const Mesh&);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(double)
+#undef BATON_INSTANTIATE
+
+}  // namespace baton::transformer
