@@ -10,6 +10,7 @@ class CommandTest(unittest.TestCase):
     """Subclasses are run by run_tests(); `command` is the program and what it is started by."""
 
     command = []
+    speaker = "baton: "  # begins its sentences
 
     def start(self, *arguments, **variables):
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("BATON_")}
@@ -32,7 +33,7 @@ class CommandTest(unittest.TestCase):
         done = self.start(*arguments, **variables)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertEqual(done.stdout, "")
-        own = [line for line in done.stderr.splitlines() if line.startswith("baton: ")]
+        own = [line for line in done.stderr.splitlines() if line.startswith(self.speaker)]
         self.assertEqual(len(own), 1, done.stderr)
         self.assertIn(sentence, own[0])
         return done.stderr

@@ -1,6 +1,7 @@
 #include "step.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "../ops/ops.hpp"
@@ -63,7 +64,7 @@ StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& 
   buckets.finish();
   if (Communicator* const others = mesh.along(shared_samples))
     others->all_reduce(std::span(&loss, 1), sum);
-  optimizer.step();
+  if (std::isfinite(loss)) optimizer.step();
   return {loss, joined(outputs, share.batch.target.shape())};
 }
 

@@ -26,7 +26,8 @@ struct StepOptions {
 
 /// The step of a model whose parameters say over which axes of the mesh their gradients are partial
 /// (Param::partial), as the whole batch on one rank would make it. Afterwards gradients are those
-/// of the whole batch. Collective over the mesh. Throws Error(invalid_argument) where the model's
+/// of the whole batch. Where the loss is no finite number, weights stay as they are. Collective
+/// over the mesh. Throws Error(invalid_argument) where the model's
 /// output has not the target's shape.
 template <class T>
 StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& optimizer,

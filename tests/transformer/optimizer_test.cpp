@@ -1,0 +1,74 @@
+#include "transformer/optimizer.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "transformer/training/batch.hpp"
+#include "worlds.hpp"
+
+using namespace baton;
+using namespace baton::transformer;
+using namespace support;
+
+namespace {
+
+Param<double> param(const std::string& name, const Shape& shape, std::uint64_t seed) {
+  const Batch<double> drawn = create_batch<double>(seed, shape, shape);
+  Param<double> made(name, drawn.x);
+  assign<double>(drawn.target, made.grad.view());
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("Sgd: a step against the gradient") {
+  Param<double> w = param("w", {3, 4}, 1);
+  const Array<double> before = w.value.copy(), gradient = w.grad.copy();
+  Sgd<double>({&w}, 0.25).step();
+  for (std::int64_t i = 0; i < 12; ++i)
+    CHECK(w.value.data()[i] == before.data()[i] - 0.25 * gradient.data()[i]);
+  CHECK(equal(w.grad, gradient, 0));
+}
+
+// Algorithm 2 of Loshchilov and Hutter as it is printed: corrected means, then one subtraction.
+TEST_CASE("AdamW: ten steps by the paper's formula; only matrices decay") {
+  Param<double> w = param("w", {3, 4}, 1), b = param("b", {5}, 2);
+  CHECK(w.decays);
+  CHECK_FALSE(b.decays);
+  const AdamWOptions options{
+      .learning_rate = 0.05, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1};
+  AdamW<double> adamw({&w, &b}, options);
+  std::vector<long double> value, m(17), v(17);
+  for (const Param<double>* p : {&w, &b})
+    for (const double x : p->value.span()) value.push_back(x);
+  for (int t = 1; t <= 10; ++t) {
+    const Batch<double> gradients = create_batch<double>(100 + t, {3, 4}, {5});
+    assign<double>(gradients.x, w.grad.view());
+    assign<double>(gradients.target, b.grad.view());
+    adamw.step();
+    for (std::size_t i = 0; i < 17; ++i) {
+      const long double g = i < 12 ? gradients.x.data()[i] : gradients.target.data()[i - 12];
+      m[i] = 0.8L * m[i] + 0.2L * g;
+      v[i] = 0.95L * v[i] + 0.05L * g * g;
+      const long double mean = m[i] / (1 - std::pow(0.8L, t)),
+                        square = v[i] / (1 - std::pow(0.95L, t));
+      const long double decay = i < 12 ? 0.1L * value[i] : 0;
+      value[i] -= 0.05L * (mean / (std::sqrt(square) + 1e-6L) + decay);
+    }
+  }
+  for (std::size_t i = 0; i < 17; ++i) {
+    const double found = i < 12 ? w.value.data()[i] : b.value.data()[i - 12];
+    CHECK(found == doctest::Approx(static_cast<double>(value[i])).epsilon(1e-13));
+  }
+}
+
+TEST_CASE("an optimizer refuses parameters that were cut after it was made") {
+  Param<double> w = param("fc.weight", {3, 4}, 1);
+  Sgd<double> sgd({&w}, 0.1);
+  AdamW<double> adamw({&w});
+  w.value = Array<double>({3, 2});
+  const auto sentence = "optimizer: fc.weight: expected shape [3, 4], found [3, 2]";
+  CHECK(error_of([&] { sgd.step(); }).what() == std::string(sentence));
+  CHECK(error_of([&] { adamw.step(); }).what() == std::string(sentence));
+}

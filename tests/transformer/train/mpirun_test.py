@@ -1,0 +1,44 @@
+"""Usage: mpirun_test.py BATON-TRAIN MPIRUN FLAG..., for 4 ranks, with tests/cli in PYTHONPATH"""
+
+import sys
+
+from command import CommandTest, run_tests
+from train_test import FORMS
+
+
+class UnderMpirun(CommandTest):
+    speaker = "baton-train: "
+
+    def test_every_form_trains_as_one_rank_does(self):
+        for model, forms in FORMS.items():
+            for parallel in forms:
+                with self.subTest(model=model, parallel=parallel):
+                    result = self.json("--model", model, "--parallel", parallel, "--dtype", "f64",
+                                       "--epochs", "5", "--check")
+                    self.assertEqual(result["ranks"], 4)
+                    self.assertNotEqual(result["transport"], "threads")
+                    self.assertTrue(result["check"]["match"])
+
+    def test_lines_are_printed_once(self):
+        text = self.output("--parallel", "dp", "--epochs", "2")
+        self.assertEqual([line.split()[0] for line in text.splitlines()], ["#", "#", "epoch", "1", "2"])
+
+    def test_a_loss_that_is_not_finite_ends_all_ranks(self):
+        done = self.start("--parallel", "dp", "--lr", "1e30")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("expected a loss that is a finite number"), 1)
+        self.assertNotIn("MPI_ABORT", done.stderr)
+
+    def test_errors_are_one_sentence_on_all_ranks_together(self):
+        for sentence, *arguments in [
+                ("--ranks: expected the 4 ranks of the launcher, found 3", "--parallel", "dp", "--ranks", "3"),
+                ("--parallel none: expected 1 rank, found 4", ),
+                ("--hidden: expected a multiple of 4 (ranks of tp), found 30", "--parallel", "tp",
+                 "--hidden", "30"),
+                ("--model: expected mlp|block", "--model", "gpt")]:
+            with self.subTest(arguments=arguments):
+                self.assertNotIn("MPI_ABORT", self.refused(sentence, *arguments))
+
+
+if __name__ == "__main__":
+    run_tests(UnderMpirun, [*sys.argv[2:], sys.argv[1]])

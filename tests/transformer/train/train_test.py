@@ -1,0 +1,127 @@
+"""Usage: train_test.py BATON-TRAIN, with tests/cli in PYTHONPATH"""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+
+from command import CommandTest, run_tests
+
+FORMS = {"mlp": ["dp", "tp"]}
+
+
+class Train(CommandTest):
+    speaker = "baton-train: "
+
+    def trained(self, *arguments, **how):
+        result = self.json(*arguments, "--check", **how)
+        self.assertTrue(result["check"]["match"])
+        self.assertEqual(len(result["loss"]), result["epochs"])
+        self.assertEqual(len(result["reference_loss"]), result["epochs"])
+        return result
+
+    def test_every_form_trains_as_one_rank_does(self):
+        for model, forms in FORMS.items():
+            for parallel in forms:
+                for dtype in ["f32", "f64"]:
+                    with self.subTest(model=model, parallel=parallel, dtype=dtype):
+                        result = self.trained("--model", model, "--parallel", parallel, "--ranks", "4",
+                                              "--dtype", dtype)
+                        self.assertEqual((result["ranks"], result["transport"]), (4, "threads"))
+                        self.assertLess(result["loss"][-1], 0.9 * result["loss"][0])
+                        for what in ["loss", "outputs", "gradients", "weights"]:
+                            difference = result["check"][what]["relative"]
+                            self.assertLess(difference, {"f32": 1e-3, "f64": 1e-11}[dtype])
+                        # Sums in another order: whoever finds no difference compares nothing.
+                        self.assertGreater(result["check"]["gradients"]["relative"], 0)
+
+    def test_batches_micro_batches_and_adamw(self):
+        for parallel in ["dp", "tp"]:
+            result = self.trained("--parallel", parallel, "--ranks", "3", "--hidden", "33", "--samples",
+                                  "50", "--batch-size", "7", "--micro-batches", "2", "--epochs", "5",
+                                  "--optimizer", "adamw", "--lr", "0.01", "--dtype", "f64")
+            self.assertEqual((result["batch_size"], result["samples"]), (7, 50))
+
+    def test_more_ranks_than_samples(self):
+        self.trained("--parallel", "dp", "--ranks", "5", "--samples", "3", "--dtype", "f64")
+
+    def test_losses_depend_on_the_seed_only(self):
+        alone = self.json("--seed", "5")["loss"]
+        self.assertEqual(self.json("--seed", "5")["loss"], alone)
+        self.assertNotEqual(self.json("--seed", "6")["loss"], alone)
+        self.assertEqual(self.trained("--seed", "5", "--parallel", "tp")["reference_loss"], alone)
+
+    def test_a_line_for_each_epoch(self):
+        lines = self.output("--epochs", "3", "--parallel", "dp", "--check").splitlines()
+        self.assertRegex(lines[0], "^# mlp 2-32-1 on 256 points")
+        self.assertRegex(lines[1], "^# dp 2 ranks of threads")
+        self.assertEqual([line.split()[0] for line in lines[3:6]], ["1", "2", "3"])
+        self.assertEqual(lines[-1], "# equal within the tolerance")
+        losses = [float(line.split()[1]) for line in lines[3:6]]
+        self.assertEqual([f"{x:.6g}" for x in losses],
+                         [f"{x:.6g}" for x in self.json("--epochs", "3", "--parallel", "dp")["loss"]])
+
+    def test_what_is_beyond_the_tolerance_is_found(self):
+        how = ["--parallel", "tp", "--ranks", "4", "--check", "--tolerance", "1e-12"]
+        self.assertFalse(self.json(*how, code=1)["check"]["match"])
+        self.assertRegex(self.output(*how, code=1), r"# NOT equal within the tolerance\n$")
+
+    def test_a_loss_that_is_not_finite_ends_it(self):
+        for parallel in ["none", "dp", "tp"]:
+            done = self.start("--parallel", parallel, "--lr", "1e30")
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, r"^baton-train: step [23]: expected a loss that is a finite number, "
+                                          r"found (inf|-?nan); the first that is not one is "
+                                          r"(the output of layer (fc1|gelu|fc2)|the loss)\n$")
+        result = self.json("--lr", "1e30", "--check", code=1)
+        self.assertIn("expected a loss", result["stopped"])
+        self.assertLess(len(result["loss"]), result["epochs"])
+        self.assertFalse(result["check"]["match"])
+
+    def test_progress_on_a_terminal(self):
+        terminal, stderr = pty.openpty()
+        subprocess.run([*self.command, "--epochs", "3", "--json"], stdout=subprocess.DEVNULL,
+                       stderr=stderr, check=True, timeout=60)
+        os.close(stderr)
+        said = os.read(terminal, 1 << 16).decode()
+        os.close(terminal)
+        self.assertIn("[2/3] epoch 2 of 3", said)
+        self.assertTrue(said.endswith("\r\033[K"), said)
+
+    def test_refusals_are_one_sentence(self):
+        for sentence, *arguments in [
+                ("--model: expected mlp|block, found \"rnn\"", "--model", "rnn"),
+                ("--parallel: expected none|dp|tp|sp|tp-sp, found \"pp\"", "--parallel", "pp"),
+                ("--ranks: expected a whole number from 1 to 4096, found \"0\"", "--ranks", "0"),
+                ("--lr: expected a number of at least 0, found \"-1\"", "--lr", "-1"),
+                ("--dropout: expected a number within [0, 1), found \"1\"", "--dropout", "1"),
+                ("--parallel none: expected 1 rank, found 3", "--ranks", "3"),
+                ("--model mlp: expected none, dp or tp", "--parallel", "sp"),
+                ("--sequence-parallel: expected --parallel tp or tp-sp, found sp", "--model", "block",
+                 "--parallel", "sp", "--sequence-parallel"),
+                ("--hidden: expected a multiple of 3 (ranks of tp), found 32", "--parallel", "tp",
+                 "--ranks", "3"),
+                ("--ranks: expected a multiple of 3 (--tp), found 4", "--model", "block",
+                 "--parallel", "tp-sp", "--ranks", "4", "--tp", "3"),
+                ("--heads: expected a multiple of 4 (ranks of tp x sp), found 2", "--model", "block",
+                 "--parallel", "sp", "--ranks", "4", "--heads", "2"),
+                ("--seq: expected a multiple of 2 (ranks of sp), found 31", "--model", "block",
+                 "--parallel", "sp", "--seq", "31"),
+                ("--d-ff: expected a multiple of 2 (ranks of tp), found 31", "--model", "block",
+                 "--parallel", "tp", "--d-ff", "31"),
+                ("--epoch", "--epoch", "3")]:
+            with self.subTest(arguments=arguments):
+                self.refused(sentence, *arguments)
+
+    def test_help(self):
+        text = self.output("--help")
+        for word in ["Examples:", "--parallel", "none|dp|tp|sp|tp-sp", "Exit code"]:
+            self.assertIn(word, text)
+        self.assertRegex(self.output("--version"), r"^baton-train \d+\.\d+\.\d+\n$")
+        for example in re.findall(r"^  baton-train (.*?)(?:  .*| >.*)?$", text, re.M):
+            self.output(*example.split())
+
+
+if __name__ == "__main__":
+    run_tests(Train, sys.argv[1:])
