@@ -89,6 +89,10 @@ void expect_divisible(const TrainOptions& options) {
   options.block.check();
   expect_multiple("--heads", options.block.heads, tp * sp, "ranks of tp x sp");
   expect_multiple("--kv-heads", options.block.key_heads(), tp, "ranks of tp");
+  const std::int64_t key_heads = options.block.key_heads() / tp;
+  if (key_heads % sp != 0) {  // then ranks share them
+    expect_multiple("ranks of sp", sp, key_heads, "--kv-heads on each rank of tp");
+  }
   expect_multiple("--d-ff", options.block.d_ff, tp, "ranks of tp");
   expect_multiple("--seq", options.seq, options.sequence_parallel ? tp * sp : sp,
                   options.sequence_parallel ? "ranks of tp x sp" : "ranks of sp");

@@ -84,12 +84,13 @@ class Training {
  private:
   void step(const Batch<T>& batch) {
     const auto begin = std::chrono::steady_clock::now();
-    batch_ = batch.target.shape();
     StepOptions how;
     how.micro_batches = options_.micro_batches;
     how.random = Random{options_.seed}.of("dropout").of(static_cast<std::uint64_t>(steps_));
     ++steps_;
-    const Share<T> share = share_of(batch, mesh_);
+    const Share<T> share = share_of(batch, mesh_, options_.sequence_parallel);
+    batch_ = batch.target.shape();
+    others_ = share.others;
     trained_.last = train_step(*trained_.model, share, *trained_.optimizer, mesh_, how);
     trained_.sum += trained_.last.loss * static_cast<double>(batch.samples());
     outcome_.seconds +=
@@ -122,7 +123,7 @@ class Training {
                          const Array<T>& expected) {
       difference.add(compare_tensors<T>(found, expected.view(), 0).relative(), at(what));
     };
-    const Array<T> output = whole_output(trained_.last.output, batch_, mesh_);
+    const Array<T> output = whole_of_shares(trained_.last.output, batch_, others_, mesh_);
     if (reference_) {
       const double loss = reference_->sum / static_cast<double>(options_.samples);
       outcome_.reference_losses.push_back(loss);
@@ -148,6 +149,7 @@ class Training {
   Trained<T> trained_;
   std::unique_ptr<Trained<T>> reference_;
   Shape batch_;  // of the last step's target
+  Axes others_;  // of its shares
   std::int64_t steps_ = 0;
   Outcome outcome_;
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "../exchange.hpp"
 #include "../param.hpp"
 #include "../random.hpp"
 #include "../shape_guard.hpp"
@@ -33,23 +34,42 @@ std::vector<Batch<T>> split_batch(const Batch<T>& batch, int parts) {
 
 template <class T>
 Share<T> whole_of(const Batch<T>& batch) {
-  return {batch, 0, static_cast<double>(batch.target.size())};
+  return {batch, 0, static_cast<double>(batch.target.size()), {}};
 }
 
 template <class T>
-Share<T> share_of(const Batch<T>& batch, const Mesh& mesh) {
+Share<T> share_of(const Batch<T>& batch, const Mesh& mesh, bool sequence_parallel) {
   Share<T> share = whole_of(batch);
+  share.others = Axis::dp | Axis::sp;
+  if (sequence_parallel) share.others = share.others | Axis::tp;
   if (mesh.size(Axis::dp) > 1) {
     const Range range = slice_of(batch.samples(), mesh.size(Axis::dp), mesh.rank(Axis::dp));
     share.batch = samples_of(batch, range);
     share.first_sample = range.begin;
   }
-  const Placement positions{1, Axis::sp};
-  if (mesh.size(Axis::sp) > 1) {
-    share.batch.x = part_of<T>(share.batch.x, positions, mesh);
-    share.batch.target = part_of<T>(share.batch.target, positions, mesh);
+  for (const Axis axis : {Axis::sp, Axis::tp}) {
+    if (!share.others.has(axis) || mesh.size(axis) == 1) continue;
+    share.batch.x = part_of<T>(share.batch.x, {1, axis}, mesh);
+    share.batch.target = part_of<T>(share.batch.target, {1, axis}, mesh);
   }
   return share;
+}
+
+template <class T>
+Array<T> whole_of_shares(const Array<T>& own, const Shape& whole, Axes others, const Mesh& mesh) {
+  Array<T> samples = own;
+  for (const Axis axis : {Axis::tp, Axis::sp}) {
+    if (others.has(axis)) samples = Exchange::gather_parallel(mesh.along(axis), 1).forward(samples);
+  }
+  Communicator* const dp = mesh.along(others & Axis::dp);
+  if (!dp) return samples;
+  std::vector<std::int64_t> counts;
+  const std::int64_t each = whole.product(1, whole.rank());
+  for (int rank = 0; rank < dp->size(); ++rank)
+    counts.push_back(slice_of(whole[0], dp->size(), rank).size() * each);
+  const auto all = Array<T>::uninitialized(whole);
+  dp->all_gather_v(samples, all, counts);
+  return all;
 }
 
 template <class T>
@@ -79,12 +99,13 @@ Batch<T> create_batch(std::uint64_t seed, const Shape& x, const Shape& target) {
   return batch;
 }
 
-#define BATON_INSTANTIATE(T)                                        \
-  template Batch<T> samples_of(const Batch<T>&, const Range&);      \
-  template std::vector<Batch<T>> split_batch(const Batch<T>&, int); \
-  template Share<T> whole_of(const Batch<T>&);                      \
-  template Share<T> share_of(const Batch<T>&, const Mesh&);         \
-  template Batch<T> two_moons(std::int64_t, double, std::uint64_t); \
+#define BATON_INSTANTIATE(T)                                                           \
+  template Batch<T> samples_of(const Batch<T>&, const Range&);                         \
+  template std::vector<Batch<T>> split_batch(const Batch<T>&, int);                    \
+  template Share<T> whole_of(const Batch<T>&);                                         \
+  template Share<T> share_of(const Batch<T>&, const Mesh&, bool);                      \
+  template Array<T> whole_of_shares(const Array<T>&, const Shape&, Axes, const Mesh&); \
+  template Batch<T> two_moons(std::int64_t, double, std::uint64_t);                    \
   template Batch<T> create_batch(std::uint64_t, const Shape&, const Shape&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)

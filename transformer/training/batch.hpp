@@ -41,6 +41,7 @@ struct Share {
   Batch<T> batch;
   std::int64_t first_sample = 0;  ///< in the whole batch
   double elements = 0;            ///< of the whole batch's target
+  Axes others;                    ///< along which other ranks have other samples or positions
 };
 
 /// The whole batch.
@@ -48,10 +49,14 @@ template <class T>
 Share<T> whole_of(const Batch<T>& batch);
 
 /// This rank's: of the samples, a near-equal slice along axis dp; of the positions, which are the
-/// second dimension, an equal one along sp. Throws Error(invalid_argument) where positions do not
-/// divide.
+/// second dimension, an equal one along sp, and of that with `sequence_parallel` one along tp.
+/// Throws Error(invalid_argument) where positions do not divide.
 template <class T>
-Share<T> share_of(const Batch<T>& batch, const Mesh& mesh);
+Share<T> share_of(const Batch<T>& batch, const Mesh& mesh, bool sequence_parallel = false);
+
+/// The whole, of this shape, of which every rank has its share along `others`. Collective.
+template <class T>
+Array<T> whole_of_shares(const Array<T>& own, const Shape& whole, Axes others, const Mesh& mesh);
 
 /// Points [n, 2] of two interleaved half circles of radius 1, in turn from either; target [n, 1] is
 /// 0 or 1, the half circle. `noise` is the standard deviation of what is added to each coordinate.
@@ -59,7 +64,7 @@ Share<T> share_of(const Batch<T>& batch, const Mesh& mesh);
 template <class T>
 Batch<T> two_moons(std::int64_t n, double noise, std::uint64_t seed);
 
-/// Standard normal x and target of these shapes, the same for the same seed in every layout.
+/// Standard normal x and target of this shapes, the same for the same seed in every layout.
 template <class T>
 Batch<T> create_batch(std::uint64_t seed, const Shape& x, const Shape& target);
 

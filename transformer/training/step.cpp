@@ -10,8 +10,6 @@
 namespace baton::transformer {
 namespace {
 
-constexpr Axes shared_samples = Axis::dp | Axis::sp;
-
 /// Adds the gradients of one micro-batch; returns its part of the loss.
 template <class T>
 double add_gradients(Module<T>& model, const Batch<T>& batch, double elements, Context& context,
@@ -62,34 +60,15 @@ StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& 
   if (micro_batches == 0)
     for (const Param<T>* param : params) buckets.ready(*param);
   buckets.finish();
-  if (Communicator* const others = mesh.along(shared_samples))
+  if (Communicator* const others = mesh.along(share.others))
     others->all_reduce(std::span(&loss, 1), sum);
   if (std::isfinite(loss)) optimizer.step();
   return {loss, joined(outputs, share.batch.target.shape())};
 }
 
-template <class T>
-Array<T> whole_output(const Array<T>& output, const Shape& whole, const Mesh& mesh) {
-  Array<T> samples = output;
-  if (Communicator* const sp = mesh.along(Axis::sp)) {
-    samples = Array<T>::uninitialized(output.shape().with(1, whole[1]));
-    sp->all_gather(ConstTensor(output), Tensor(samples), 1);
-  }
-  Communicator* const dp = mesh.along(Axis::dp);
-  if (!dp) return samples;
-  std::vector<std::int64_t> counts;
-  const std::int64_t each = whole.product(1, whole.rank());
-  for (int rank = 0; rank < dp->size(); ++rank)
-    counts.push_back(slice_of(whole[0], dp->size(), rank).size() * each);
-  const auto all = Array<T>::uninitialized(whole);
-  dp->all_gather_v(samples, all, counts);
-  return all;
-}
-
 #define BATON_INSTANTIATE(T)                                                                 \
   template StepResult<T> train_step(Module<T>&, const Share<T>&, Optimizer<T>&, const Mesh&, \
-                                    const StepOptions&);                                     \
-  template Array<T> whole_output(const Array<T>&, const Shape&, const Mesh&);
+                                    const StepOptions&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE

@@ -54,8 +54,4 @@ StepResult<T> tp_step(Module<T>& model, const Batch<T>& batch, Optimizer<T>& opt
   return train_step(model, whole_of(batch), optimizer, mesh);
 }
 
-/// The output of the whole batch on every rank, of the shares' outputs (share_of()). Collective.
-template <class T>
-Array<T> whole_output(const Array<T>& output, const Shape& whole, const Mesh& mesh);
-
 }  // namespace baton::transformer

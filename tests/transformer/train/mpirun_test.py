@@ -3,7 +3,7 @@
 import sys
 
 from command import CommandTest, run_tests
-from train_test import FORMS
+from train_test import FORMS, SMALL
 
 
 class UnderMpirun(CommandTest):
@@ -13,8 +13,8 @@ class UnderMpirun(CommandTest):
         for model, forms in FORMS.items():
             for parallel in forms:
                 with self.subTest(model=model, parallel=parallel):
-                    result = self.json("--model", model, "--parallel", parallel, "--dtype", "f64",
-                                       "--epochs", "5", "--check")
+                    result = self.json("--model", model, *SMALL[model], "--parallel", *parallel,
+                                       "--dtype", "f64", "--check")
                     self.assertEqual(result["ranks"], 4)
                     self.assertNotEqual(result["transport"], "threads")
                     self.assertTrue(result["check"]["match"])

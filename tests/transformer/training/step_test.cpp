@@ -59,7 +59,8 @@ TEST_CASE_TEMPLATE("dp_step: the full batch's step, however uneven the slices ar
         const StepResult<T> step = dp_step(model, batch, *optimizer, mesh);
         const StepResult<T> expected = reference_step(whole, batch, *reference);
         CHECK(equal(step.loss, expected.loss, rounding<T>));
-        CHECK(equal(whole_output(step.output, batch.target.shape(), mesh), expected.output));
+        CHECK(equal(whole_of_shares(step.output, batch.target.shape(), Axis::dp, mesh),
+                    expected.output));
         CHECK(equal_params<T>(model, whole, mesh));
       }
     }
@@ -201,7 +202,8 @@ TEST_CASE("micro-batches: their gradients add up to the single step's") {
       const StepResult<double> found =
           train_step(model, share_of(batch, mesh), sgd, mesh, {.micro_batches = micro_batches});
       CHECK(equal(found.loss, expected.loss, 1e-12));
-      CHECK(equal(whole_output(found.output, batch.target.shape(), mesh), expected.output));
+      CHECK(equal(whole_of_shares(found.output, batch.target.shape(), Axis::dp, mesh),
+                  expected.output));
       CHECK(equal_params<double>(model, whole, mesh));
     }
   });
