@@ -121,6 +121,7 @@ std::vector<std::pair<Axis, int>> TrainOptions::axes() const {
 }
 
 void add_options(CLI::App& app, TrainOptions& options) {
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_choice(app, "--model", options.model, models,
              "mlp: linear, GELU, linear, on two moons; block: transformer blocks, on random data");
   add_choice(app, "--parallel", options.parallel, parallels,

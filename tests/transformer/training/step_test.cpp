@@ -259,7 +259,8 @@ TEST_CASE("a loss that is no finite number: weights stay, and the first place is
     CHECK(found(batch, [&](auto& model) { weight(model, 0)[0] = huge; }) == "the loss");
     CHECK(found(batch, [&](auto& model) {
             std::fill_n(weight(model, 0), hidden, huge);
-            std::fill_n(weight(model, 1), 2 * hidden, huge);
+            for (int i = 0; i < 2 * hidden; ++i)  // of either sign, whatever the sample is
+              weight(model, 1)[i] = i < hidden ? huge : -huge;
           }) == "the output of layer fc2");
     Batch<double> bad = two_moons<double>(9, 0.1, 3);
     bad.x.view()(8, 1) = nan;
