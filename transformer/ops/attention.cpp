@@ -56,9 +56,9 @@ class Tiling {
   std::int64_t heads_each() const { return heads_ / key_heads_; }
   bool drops() const { return options_.dropout.p > 0; }
 
-  /// A tile's scores fit into the second level of cache; its products are not too small.
+  /// Queries of a tile: a MiB or so of scores, which caches keep, but products that are not small.
   std::int64_t height() const {
-    constexpr std::int64_t elements = 1 << 16;
+    constexpr std::int64_t elements = 1 << 18;
     return std::min(std::clamp<std::int64_t>(elements / keys_, 32, 128), queries_);
   }
   Array<T> scratch() const { return Array<T>::uninitialized({height(), keys_}); }

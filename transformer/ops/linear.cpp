@@ -7,8 +7,8 @@
 namespace baton::transformer {
 namespace {
 
-/// Rows of dweight that are computed at a time, where something is to be called meanwhile.
-constexpr std::int64_t panel = 256;
+/// Summands and outputs of a panel of dweight. BLAS cuts sums likewise, so that little is lost.
+constexpr std::int64_t panel_rows = 384, panel_outputs = 1024;
 
 /// `x` with another last extent.
 Shape with_last(const Shape& x, std::int64_t extent) {
@@ -75,12 +75,19 @@ void linear_backward_weight(View<const std::type_identity_t<T>> x,
     expect_shape("linear_backward_weight: dbias", dbias.shape(), {dweight.extent(0)});
     add_rows(dy_rows, dbias);
   }
-  const std::int64_t outputs = dweight.extent(0), step = meanwhile ? panel : outputs;
-  for (std::int64_t begin = 0; begin < outputs; begin += step) {
-    const std::int64_t end = std::min(begin + step, outputs);
-    multiply<T>(1, dy_rows.slice(1, begin, end).transposed(0, 1), x_rows, 1,
-                dweight.slice(0, begin, end));
-    if (meanwhile) meanwhile();
+  if (!meanwhile) {
+    multiply<T>(1, dy_rows.transposed(0, 1), x_rows, 1, dweight);
+    return;
+  }
+  const std::int64_t rows = dy_rows.extent(0), outputs = dweight.extent(0);
+  for (std::int64_t row = 0; row < rows; row += panel_rows) {
+    const std::int64_t row_end = std::min(row + panel_rows, rows);
+    for (std::int64_t out = 0; out < outputs; out += panel_outputs) {
+      const std::int64_t out_end = std::min(out + panel_outputs, outputs);
+      multiply<T>(1, dy_rows.slice(0, row, row_end).slice(1, out, out_end).transposed(0, 1),
+                  x_rows.slice(0, row, row_end), 1, dweight.slice(0, out, out_end));
+      meanwhile();
+    }
   }
 }
 

@@ -29,8 +29,8 @@ template <class T>
 void linear_backward_input(View<const std::type_identity_t<T>> dy,
                            View<const std::type_identity_t<T>> weight, View<T> dx,
                            bool add = false);
-/// dweight [out, in] += dyᵀ · x, and dbias [out], which may be empty, += the rows of dy. In panels
-/// of rows of dweight, between which `meanwhile` is called.
+/// dweight [out, in] += dyᵀ · x, and dbias [out], which may be empty, += the rows of dy. In panels,
+/// after each of which `meanwhile` is called, where there is one.
 template <class T>
 void linear_backward_weight(View<const std::type_identity_t<T>> x,
                             View<const std::type_identity_t<T>> dy, View<T> dweight, View<T> dbias,
@@ -108,8 +108,7 @@ template <class T>
 void embedding_backward(View<const std::int32_t> ids, View<const std::type_identity_t<T>> dy,
                         std::int64_t first, View<T> dtable);
 
-// --- losses: of this rank's share of `elements` in all, so that shares add up to the mean
-// ---------
+// --- losses: of this rank's share of `elements` in all; shares add up to the mean ----------------
 
 /// Sum of (y - target)² over this rank's elements / elements. dy may be empty.
 template <class T>
