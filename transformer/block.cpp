@@ -198,11 +198,15 @@ std::vector<BudgetLine> TransformerBlock<T>::budget(const Shape& x_shard) {
   std::vector<BudgetLine> lines;
   const auto line = [&](const char* layer, bool backward, const Exchange& exchange, const Shape& x,
                         int times = 1) {
-    if (exchange.ranks() == 1) return;
-    Traffic sent = exchange.traffic<T>(x);
+    const auto [choice, sent] = exchange.planned<T>(x);
     if (sent == Traffic{}) return;
-    sent = {sent.messages * times, sent.bytes * times};
-    lines.push_back({config_.name + "." + layer, backward, exchange.forward_op, x, times, sent});
+    lines.push_back({config_.name + "." + layer,
+                     backward,
+                     exchange.forward_op,
+                     x,
+                     times,
+                     choice,
+                     {sent.messages * times, sent.bytes * times}});
   };
   const Shape inside = form.attention.enter.output(x_shard);  // of the tensor-parallel region
   const std::int64_t head = config_.head_size();

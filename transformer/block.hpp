@@ -33,6 +33,7 @@ struct BudgetLine {
   Operator op = Operator::identity;
   Shape shape;    ///< of what each rank gives, in elements
   int times = 1;  ///< such calls
+  Choice choice;  ///< the algorithm that they run
   Traffic sent;   ///< by this rank, in all of them
 };
 

@@ -119,16 +119,17 @@ Pending<T> Exchange::start_forward(Array<T> x) const {
 }
 
 template <class T>
-Traffic Exchange::traffic(const Shape& x) const {
+Exchange::Planned Exchange::planned(const Shape& x) const {
   if (ranks() == 1 || forward_op == Operator::identity || forward_op == Operator::split) return {};
   const Shape y = output(x);
-  return communicator->traffic(call(Array<T>::uninitialized(x), Array<T>::uninitialized(y)));
+  const Call one = call(Array<T>::uninitialized(x), Array<T>::uninitialized(y));
+  return {communicator->chosen(one), communicator->traffic(one)};
 }
 
-#define BATON_INSTANTIATE(T)                                   \
-  template class Pending<T>;                                   \
-  template Pending<T> Exchange::start_forward(Array<T>) const; \
-  template Traffic Exchange::traffic<T>(const Shape&) const;   \
+#define BATON_INSTANTIATE(T)                                           \
+  template class Pending<T>;                                           \
+  template Pending<T> Exchange::start_forward(Array<T>) const;         \
+  template Exchange::Planned Exchange::planned<T>(const Shape&) const; \
   template Array<T> part_along(const Array<T>&, int, int, int);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)

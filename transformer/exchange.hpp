@@ -78,10 +78,13 @@ struct Exchange {
   Exchange derivative() const {
     return {backward_op, forward_op, communicator, join_or_dim(), other_dim()};
   }
-  /// What this rank sends in forward of an x of this shape. May only be asked where forward could
-  /// be called: plans are made as for a call.
+  /// How forward sends an x of this shape, and how much. Plans are made as for a call.
+  struct Planned {
+    Choice choice;
+    Traffic sent;  ///< by this rank
+  };
   template <class T>
-  Traffic traffic(const Shape& x) const;
+  Planned planned(const Shape& x) const;
   int ranks() const { return communicator ? communicator->size() : 1; }
   /// Of what forward makes of this shape. Throws as forward().
   Shape output(const Shape& x) const;

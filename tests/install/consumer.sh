@@ -11,7 +11,7 @@ trap 'rm -rf "$folder"' EXIT
 meson install -C "$build" --no-rebuild --quiet --destdir "$folder/destination"
 installed=$folder/installed
 mv "$folder/destination$prefix" "$installed"
-cp "$here/consumer.cpp" "$here/CMakeLists.txt" "$folder"
+cp "$here/consumer.cpp" "$here/transformer.cpp" "$here/CMakeLists.txt" "$folder"
 cd "$folder"
 
 case $how in
@@ -20,6 +20,12 @@ case $how in
     # shellcheck disable=SC2086  # flags are words
     "$@" -std=c++20 -Wall -Wextra -Werror consumer.cpp $flags -o consumer
     found=$(LD_LIBRARY_PATH=$installed/$libdir ./consumer)
+    if [[ -e $installed/$libdir/pkgconfig/baton-transformer.pc ]]; then
+      flags=$(PKG_CONFIG_LIBDIR=$installed/$libdir/pkgconfig pkg-config --cflags --libs baton-transformer)
+      # shellcheck disable=SC2086
+      "$@" -std=c++20 -Wall -Wextra -Werror transformer.cpp $flags -o transformer
+      LD_LIBRARY_PATH=$installed/$libdir ./transformer
+    fi
     ;;
   cmake)
     CXX=$* cmake -G Ninja -S . -B made -DCMAKE_PREFIX_PATH="$installed" >configured ||

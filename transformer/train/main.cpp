@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "../ops/ops.hpp"
+#include "budget.hpp"
 #include "launch.hpp"
 #include "report.hpp"
 
@@ -26,6 +27,7 @@ constexpr const char* footer =
     "  baton-train --parallel dp --ranks 3 --check            on 3 threads, beside one rank\n"
     "  baton-train --parallel tp --check --dtype f64          weights cut over 2 threads\n"
     "  mpirun -n 4 baton-train --model block --parallel sp    positions cut over 4 processes\n"
+    "  baton-train --model block --parallel tp --budget       what each rank would send\n"
     "  baton-train --parallel tp --check --json > tp.json     then: scripts/plot tp.json -o plots\n"
     "\n"
     "Environment variables are those of `baton run --help`.\n"
@@ -49,6 +51,12 @@ int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
 
 int run(Launch& launch, const TrainOptions& options) {
   use_blas_threads(options.threads);
+  if (options.budget) {
+    launch.run(options.ranks, [&](Communicator& world) {
+      options.f64 ? print_budget<double>(world, options) : print_budget<float>(world, options);
+    });
+    return 0;
+  }
   std::optional<Report> report;
   if (launch.rank() == 0) report.emplace(options, launch.transport());
   bool good = true;

@@ -177,6 +177,8 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--tolerance", options.tolerance,
                  "of --check, relative to the largest element [f32 1e-3, f64 1e-10]")
       ->check(number(0, HUGE_VAL));
+  app.add_flag("--budget", options.budget,
+               "block: only say what each rank sends in a step, and by which algorithms");
   app.add_flag("--json", options.json, "one JSON object at the end, for scripts/plot");
 }
 
@@ -186,6 +188,9 @@ void settle(TrainOptions& options, int launched) {
     refuse(fmt::format("--ranks: expected the {} ranks of the launcher, found {}", launched,
                        options.ranks));
   }
+  if (options.budget && options.model == Model::mlp)
+    refuse("--budget: expected --model block, found mlp");
+  if (options.budget && options.json) refuse("--budget: expected no --json, found it");
   if (launched > 0) options.ranks = launched;
   if (options.ranks == 0) options.ranks = alone ? 1 : options.parallel == Parallel::tp_sp ? 4 : 2;
   if (options.samples == 0) options.samples = options.model == Model::mlp ? 256 : 8;

@@ -45,6 +45,7 @@ struct TrainOptions {
 
   bool check = false;
   std::optional<double> tolerance;
+  bool budget = false;
   bool json = false;
 
   double rate() const {

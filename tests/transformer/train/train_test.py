@@ -128,9 +128,39 @@ class Train(CommandTest):
                  "24", "--kv-heads", "3"),
                 ("block: d_model: expected a multiple of 7 (heads), found 64", "--model", "block",
                  "--heads", "7"),
+                ("--budget: expected --model block, found mlp", "--budget"),
                 ("--epoch", "--epoch", "3")]:
             with self.subTest(arguments=arguments):
                 self.refused(sentence, *arguments)
+
+    def budget(self, *arguments):
+        """The lines of a budget as (layer, direction, messages, bytes, bytes / A)."""
+        lines = self.output("--model", "block", "--budget", *arguments).splitlines()
+        self.assertRegex(lines[0], r"^# what rank 0 of \d+ sends in a step; A = \d+ B")
+        columns = {name: lines[1].index(name) for name in ["direction", "operator"]}
+        rows = []
+        for line in lines[2:]:
+            numbers = re.search(r" (\d+) +(\d+) +(\d+\.\d+)", line)
+            rows.append((line[:columns["direction"]].strip(),
+                         line[columns["direction"]:columns["operator"]].strip(),
+                         int(numbers[1]), int(numbers[2]), float(numbers[3])))
+        return rows
+
+    def test_a_budget_adds_up_and_is_the_formula(self):
+        large = ["--ranks", "4", "--d-model", "256", "--seq", "128"]  # so that bandwidth decides
+        for forward, backward, *form in [(3, 3, "tp"), (3, 3, "tp", "--sequence-parallel"),
+                                         (0.75, 0.75, "sp"), (0, 0, "dp")]:
+            with self.subTest(form=form):
+                rows = self.budget("--parallel", *form, *large, "--layers", "2")
+                sums = {row[1]: row for row in rows if row[0] == "all layers"}
+                for direction, expected in [("forward", forward), ("backward", backward)]:
+                    self.assertAlmostEqual(sums[direction][4], 2 * expected, 2)
+                    for column in [2, 3]:
+                        self.assertEqual(sums[direction][column], sum(
+                            row[column] for row in rows
+                            if row[1] == direction and row[0].startswith("block")))
+                self.assertEqual(rows[-1][0], "gradients")
+                self.assertEqual(rows[-1][3] > 0, form != ["tp"])
 
     def test_help(self):
         text = self.output("--help")

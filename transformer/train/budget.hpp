@@ -1,0 +1,13 @@
+#pragma once
+
+#include "baton/communicator.hpp"
+#include "options.hpp"
+
+namespace baton::transformer {
+
+/// Prints, on rank 0, what it sends in a step of training: a line for each exchange of each layer
+/// and direction, and one for the gradients. Nothing of it is sent. Collective.
+template <class T>
+void print_budget(Communicator& world, const TrainOptions& options);
+
+}  // namespace baton::transformer
