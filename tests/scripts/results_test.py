@@ -107,6 +107,24 @@ class Plot(unittest.TestCase):
         said = self.plot(sweep | {"rows": [{"algorithm": "ring"}]}, code=1).stderr
         self.assertIn("expected what `baton simulate --sweep --json` prints", said)
 
+    def test_training_has_the_parallel_loss_on_top_of_that_of_one_rank(self):
+        run = {"model": "mlp", "sizes": "mlp 2-32-1", "parallel": "dp", "ranks": 3, "dtype": "f64",
+               "loss": [0.5, 0.25, 0.2], "reference_loss": [0.5, 0.25, 0.20001]}
+        done = self.plot(run, run | {"parallel": "tp", "reference_loss": run["loss"]})
+        out = self.folder / "out"
+        self.assertEqual(done.stdout.split(), [str(out / f"loss-run{number}.{kind}")
+                                               for number in (0, 1) for kind in ("png", "svg")])
+        for number, name in enumerate(["dp on 3 ranks", "tp on 3 ranks"]):
+            picture = (out / f"loss-run{number}.svg").read_text()
+            self.assertLess(picture.rindex("<!-- 1 rank -->"), picture.rindex(f"<!-- {name} -->"))
+            self.assertIn("<!-- relative difference -->", picture)
+        alone = {key: run[key] for key in run if key != "reference_loss"}
+        self.plot(alone | {"parallel": "none", "ranks": 1})
+        self.assertNotIn("relative difference", (out / "loss-run0.svg").read_text())
+        for wrong in [{"loss": []}, {"loss": [None]}, {"loss": 3}, {"reference_loss": [1]}]:
+            said = self.plot(run | wrong, code=1).stderr
+            self.assertIn("expected what `baton-train --json` prints", said)
+
     def test_errors_are_one_sentence(self):
         for sentence, content in [("expected a file of JSON, found", "{"),
                                   ("found no rows", {"rows": []}),
