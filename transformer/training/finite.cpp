@@ -27,7 +27,7 @@ std::string first_not_finite(Sequential<T>& model, const Array<T>& x, Context co
   for (const auto& [name, module] : model.layers()) {
     for (const Param<T>* param : module->params())
       if (!finite_everywhere(param->value, world)) return "the weights " + param->name;
-    if (y.size() > 0) y = module->forward(y, context);
+    y = module->forward(y, context);
     if (!finite_everywhere(y, world)) return "the output of layer " + name;
   }
   return "the loss";

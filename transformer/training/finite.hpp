@@ -9,7 +9,7 @@ namespace baton::transformer {
 
 /// The first thing of a forward pass that is infinite or NaN on any rank: "the input", "the weights
 /// fc1.weight", "the output of layer gelu"; "the loss" if all of these are finite. `x` is this
-/// rank's; without samples it takes part all the same. Collective over `world` and the model's
+/// rank's, and may be without samples. Collective over `world` and the model's
 /// mesh.
 template <class T>
 std::string first_not_finite(Sequential<T>& model, const Array<T>& x, Context context,

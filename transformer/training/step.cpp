@@ -56,9 +56,6 @@ StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& 
     const Batch<T> micro = micro_batches == 1 ? share.batch : samples_of(share.batch, range);
     loss += add_gradients(model, micro, share.elements, context, outputs.emplace_back());
   }
-  // Without samples there is nothing to add; the sums start in the same order all the same.
-  if (micro_batches == 0)
-    for (const Param<T>* param : params) buckets.ready(*param);
   buckets.finish();
   if (Communicator* const others = mesh.along(share.others))
     others->all_reduce(std::span(&loss, 1), sum);

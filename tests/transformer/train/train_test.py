@@ -56,8 +56,18 @@ class Train(CommandTest):
         self.trained("--model", "block", *SMALL["block"], "--parallel", "dp", "--ranks", "3",
                      "--dropout", "0.2", "--micro-batches", "2", "--dtype", "f64")
 
+    def test_each_step_has_dropout_of_its_own(self):
+        still = ["--model", "block", *SMALL["block"], "--lr", "0", "--epochs", "3", "--dropout"]
+        self.assertEqual(len(set(self.json(*still, "0")["loss"])), 1)
+        self.assertEqual(len(set(self.json(*still, "0.3")["loss"])), 3)
+
     def test_more_ranks_than_samples(self):
-        self.trained("--parallel", "dp", "--ranks", "5", "--samples", "3", "--dtype", "f64")
+        for model in ["mlp", "block"]:
+            how = ["--model", model, *SMALL[model], "--parallel", "dp", "--ranks", "5", "--samples", "3",
+                   "--dtype", "f64"]
+            self.trained(*how)
+            done = self.start(*how, "--optimizer", "sgd", "--lr", "1e200")
+            self.assertIn("expected a loss that is a finite number", done.stderr)
 
     def test_losses_depend_on_the_seed_only(self):
         alone = self.json("--seed", "5")["loss"]

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 
+#include "transformer/linear_layers.hpp"
 #include "transformer/training/finite.hpp"
 #include "transformer/training/replace_to_tp.hpp"
 #include "transformer/training/single_step.hpp"
@@ -164,6 +165,25 @@ TEST_CASE("replace_to_tp: a trained model, by any cuts") {
         CHECK(equal_params<double>(model, whole, mesh));
       }
     }
+  });
+}
+
+TEST_CASE("replace_to_tp: a row-parallel layer after another takes a whole input") {
+  on_worlds([](Communicator& world) {
+    const Mesh mesh(world, {{Axis::tp, world.size()}});
+    const auto made = [] {
+      Sequential<double> model;
+      for (const char* name : {"a", "b", "c"})
+        model.add(name, std::make_unique<Linear<double>>(name, hidden, hidden, true, seed));
+      return model;
+    };
+    Sequential<double> model = made(), whole = made();
+    replace_to_tp(model, {{"a", Cut::column}, {"b", Cut::row}, {"c", Cut::row}}, mesh);
+    Sgd<double> sgd(model.params(), 0.1), reference(whole.params(), 0.1);
+    const Batch<double> batch = create_batch<double>(2, {5, hidden}, {5, hidden});
+    CHECK(equal(tp_step(model, batch, sgd, mesh).output,
+                reference_step(whole, batch, reference).output));
+    CHECK(equal_params<double>(model, whole, mesh));
   });
 }
 
