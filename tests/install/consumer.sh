@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs into a fresh folder, moves it, and builds and runs consumer.cpp against it.
-# Usage: consumer.sh pkg-config|cmake BUILD_FOLDER PREFIX LIBDIR COMPILER...
+# Installs into a fresh folder, moves it, and builds and runs consumer.cpp and, with
+# pkg-config, the program of the transformer against it.
+# Usage: consumer.sh pkg-config|cmake BUILD_FOLDER PREFIX LIBDIR TRANSFORMER_CPP COMPILER...
 set -euo pipefail
-how=$1 build=$2 prefix=$3 libdir=$4
-shift 4
+how=$1 build=$2 prefix=$3 libdir=$4 transformer=$5
+shift 5
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 
 folder=$(mktemp -d)
@@ -11,7 +12,7 @@ trap 'rm -rf "$folder"' EXIT
 meson install -C "$build" --no-rebuild --quiet --destdir "$folder/destination"
 installed=$folder/installed
 mv "$folder/destination$prefix" "$installed"
-cp "$here/consumer.cpp" "$here/transformer.cpp" "$here/CMakeLists.txt" "$folder"
+cp "$here/consumer.cpp" "$here/CMakeLists.txt" "$folder"
 cd "$folder"
 
 case $how in
@@ -23,7 +24,7 @@ case $how in
     if [[ -e $installed/$libdir/pkgconfig/baton-transformer.pc ]]; then
       flags=$(PKG_CONFIG_LIBDIR=$installed/$libdir/pkgconfig pkg-config --cflags --libs baton-transformer)
       # shellcheck disable=SC2086
-      "$@" -std=c++20 -Wall -Wextra -Werror transformer.cpp $flags -o transformer
+      "$@" -std=c++20 -Wall -Wextra -Werror "$transformer" $flags -o transformer
       LD_LIBRARY_PATH=$installed/$libdir ./transformer
     fi
     ;;
