@@ -47,6 +47,24 @@ std::array<std::uint32_t, 4> words(const Random& random, std::uint64_t block) {
       {static_cast<std::uint32_t>(random.seed), static_cast<std::uint32_t>(random.seed >> 32)});
 }
 double unit(std::uint32_t word) { return (word + 0.5) * 0x1p-32; }
+
+/// The words of positions; those of neighbours are drawn together.
+class Words {
+ public:
+  explicit Words(const Random& random) : random_(random) {}
+  std::uint32_t operator()(std::uint64_t position) {
+    if (position / 4 != block_) {
+      block_ = position / 4;
+      words_ = words(random_, block_);
+    }
+    return words_[position % 4];
+  }
+
+ private:
+  Random random_;
+  std::uint64_t block_ = UINT64_MAX;  // no position's
+  std::array<std::uint32_t, 4> words_{};
+};
 }  // namespace
 
 std::uint32_t Random::word(std::uint64_t position) const {
@@ -77,8 +95,9 @@ Random Random::of(std::string_view name) const {
 
 template <class T>
 void fill_uniform(View<T> view, const Random& random, double low, double high, const Piece& piece) {
+  Words words(random);
   each(view, piece, [&](T& element, std::uint64_t position) {
-    element = static_cast<T>(low + (high - low) * random.uniform(position));
+    element = static_cast<T>(low + (high - low) * unit(words(position)));
   });
 }
 
@@ -94,8 +113,9 @@ void Dropout::apply(View<T> x) const {
   if (p == 0) return;
   const auto limit = static_cast<std::uint32_t>(p * 0x1p32);
   const T scale = static_cast<T>(1 / (1 - p));
+  Words words(random);
   each(x, piece, [&](T& element, std::uint64_t position) {
-    element = random.word(position) < limit ? T(0) : element * scale;
+    element = words(position) < limit ? T(0) : element * scale;
   });
 }
 

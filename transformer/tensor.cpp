@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <deque>
+#include <mutex>
 #include <new>
 
 #include "baton/error.hpp"
@@ -35,12 +37,59 @@ void refuse_dim(const Shape& shape, int dim) {
   refuse(fmt::format("expected a dimension of {}, found {}", shape.text(), dim));
 }
 
+namespace {
+
+/// Large blocks that were freed, for whoever asks for the same size next: from the system, the
+/// pages of each would be cleared anew. Holds `limit` bytes at most. Used by any threads.
+class Blocks {
+ public:
+  static constexpr std::size_t smallest = 1 << 18, limit = 1 << 29;
+
+  /// Null if there is none.
+  void* take(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(blocks_.rbegin(), blocks_.rend(),
+                                    [&](const Block& block) { return block.bytes == bytes; });
+    if (found == blocks_.rend()) return nullptr;
+    void* const data = found->data;
+    blocks_.erase(std::next(found).base());
+    held_ -= bytes;
+    return data;
+  }
+  /// In place of those that were given before all others, where there is no room.
+  void give(void* data, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    blocks_.push_back({data, bytes});
+    held_ += bytes;
+    while (held_ > limit) {
+      held_ -= blocks_.front().bytes;
+      std::free(blocks_.front().data);
+      blocks_.pop_front();
+    }
+  }
+
+ private:
+  struct Block {
+    void* data;
+    std::size_t bytes;
+  };
+  std::mutex mutex_;
+  std::deque<Block> blocks_;
+  std::size_t held_ = 0;
+};
+
+}  // namespace
+
 std::shared_ptr<void> aligned_bytes(std::size_t bytes) {
   constexpr std::size_t line = 64;
-  void* const data =
-      std::aligned_alloc(line, (std::max<std::size_t>(bytes, 1) + line - 1) / line * line);
+  static Blocks& blocks = *new Blocks;  // arrays may live for as long as the process
+  bytes = (std::max<std::size_t>(bytes, 1) + line - 1) / line * line;
+  const bool large = bytes >= Blocks::smallest;
+  void* data = large ? blocks.take(bytes) : nullptr;
+  if (!data) data = std::aligned_alloc(line, bytes);
   if (!data) throw std::bad_alloc();
-  return {data, std::free};
+  if (!large) return {data, std::free};
+  return {data, [bytes](void* block) { blocks.give(block, bytes); }};
 }
 
 }  // namespace detail

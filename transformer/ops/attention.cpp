@@ -95,14 +95,6 @@ View<T> matrix(View<T> x, std::int64_t sample, std::int64_t head) {
   return x.select(0, sample).select(1, head);
 }
 
-/// Σ over d of dout · out, of a query: what each of its probabilities' gradients is less by.
-template <class T>
-T dot(View<const T> a, View<const T> b) {
-  T sum = 0;
-  for (std::int64_t i = 0; i < a.extent(0); ++i) sum += a(i) * b(i);
-  return sum;
-}
-
 }  // namespace
 
 template <class T>
@@ -201,8 +193,8 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
     }
     multiply<T>(1, kept.transposed(0, 1), gradients, 1, of_keys(dv));
     for (std::int64_t i = 0; i < tile.queries(); ++i) {
-      kernel.backward(tile.keys, &p(i, 0), dot(gradients.select(0, i), results.select(0, i)), scale,
-                      &ds(i, 0));
+      const T mean = kernel.dot(q.extent(3), &gradients(i, 0), &results(i, 0));
+      kernel.backward(tile.keys, &p(i, 0), mean, scale, &ds(i, 0));
     }
     multiply<T>(1, ds, of_keys(k), 0, of_tile(dq));
     multiply<T>(1, ds.transposed(0, 1), queries, 1, of_keys(dk));

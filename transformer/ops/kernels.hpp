@@ -29,6 +29,7 @@ struct SoftmaxKernels {
   T (*maximum)(std::int64_t n, const T* x);
   /// y = exp(x - shift), and their sum. x may be y; what is not a number stays so.
   T (*exponentials)(std::int64_t n, const T* x, T shift, T* y);
+  T (*dot)(std::int64_t n, const T* x, const T* y);
   /// y *= factor.
   void (*scale)(std::int64_t n, T factor, T* y);
   /// y *= x.

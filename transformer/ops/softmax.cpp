@@ -49,6 +49,12 @@ T exponentials(std::int64_t n, const T* x, T shift, T* y) {
 }
 
 template <class T>
+T dot(std::int64_t n, const T* x, const T* y) {
+  return sum<T>(
+      n, [](auto a, auto b) HWY_ATTR { return hn::Mul(a, b); }, x, y);
+}
+
+template <class T>
 void scale(std::int64_t n, T factor, T* y) {
   const auto factors = hn::Set(Tag<T>(), factor);
   map(
@@ -72,8 +78,8 @@ void backward(std::int64_t n, const T* p, T shift, T factor, T* y) {
 }
 
 template <class T>
-constexpr SoftmaxKernels<T> table{&maximum<T>, &exponentials<T>, &scale<T>, &times<T>,
-                                  &backward<T>};
+constexpr SoftmaxKernels<T> table{&maximum<T>, &exponentials<T>, &dot<T>,
+                                  &scale<T>,   &times<T>,        &backward<T>};
 const SoftmaxKernels<float>& f32_kernels() { return table<float>; }
 const SoftmaxKernels<double>& f64_kernels() { return table<double>; }
 

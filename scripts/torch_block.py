@@ -1,0 +1,159 @@
+"""Steps (forward and backward) of PyTorch's transformer block in f32, one each time a line arrives on
+standard input; prints its seconds. What scripts/bench-transformer compares with.
+
+Usage: torch_block.py whole|tp|sp|memory --batch B --seq S ... [--rank R --ranks N --store FILE]"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn import functional
+
+
+class BroadcastParallel(torch.autograd.Function):
+    """Identity; the gradient is summed over ranks."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, dy):
+        dy = dy.contiguous()
+        dist.all_reduce(dy)
+        return dy
+
+
+class ReduceParallel(torch.autograd.Function):
+    """Sum over ranks; its gradient passes."""
+
+    @staticmethod
+    def forward(ctx, x):
+        x = x.contiguous()
+        dist.all_reduce(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy
+
+
+class Exchange(torch.autograd.Function):
+    """All-to-all that cuts dimension `cut` and joins `join`."""
+
+    @staticmethod
+    def forward(ctx, x, cut, join):
+        ctx.dims = cut, join
+        return exchange(x, cut, join)
+
+    @staticmethod
+    def backward(ctx, dy):
+        cut, join = ctx.dims
+        return exchange(dy, join, cut), None, None
+
+
+def exchange(x, cut, join):
+    parts = torch.stack([part.contiguous() for part in x.chunk(dist.get_world_size(), cut)])
+    result = torch.empty_like(parts)
+    dist.all_to_all_single(result, parts)
+    return torch.cat(result.unbind(0), join)
+
+
+def attend(q, k, v):
+    """[b, s, h, d], as matmul, softmax, matmul."""
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    p = torch.softmax(q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5, -1)
+    return (p @ v).transpose(1, 2)
+
+
+class Block(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        self.form = options.form
+        d, shards = options.d_model, options.ranks if options.form == "tp" else 1
+        self.head_size = d // options.heads
+        self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.q, self.k, self.v = (nn.Linear(d, d // shards, bias=False) for _ in range(3))
+        self.o = nn.Linear(d // shards, d, bias=False)
+        self.fc1 = nn.Linear(d, options.d_ff // shards)
+        self.fc2 = nn.Linear(options.d_ff // shards, d, bias=False)
+        self.fc2_bias = nn.Parameter(torch.zeros(d))
+
+    def enter(self, x):
+        return BroadcastParallel.apply(x) if self.form == "tp" else x
+
+    def leave(self, x):
+        return ReduceParallel.apply(x) if self.form == "tp" else x
+
+    def forward(self, x):
+        normed = self.enter(self.norm1(x))
+        q, k, v = (f(normed).unflatten(-1, (-1, self.head_size)) for f in (self.q, self.k, self.v))
+        if self.form == "sp":
+            q, k, v = (Exchange.apply(t, 2, 1) for t in (q, k, v))
+        attended = attend(q, k, v)
+        if self.form == "sp":
+            attended = Exchange.apply(attended, 1, 2)
+        h = x + self.leave(self.o(attended.flatten(-2)))
+        f = self.fc2(functional.gelu(self.fc1(self.enter(self.norm2(h)))))
+        return h + self.leave(f) + self.fc2_bias
+
+
+def steps(options):
+    if options.ranks > 1:
+        dist.init_process_group("gloo", init_method=f"file://{options.store}", rank=options.rank,
+                                world_size=options.ranks)
+    block = Block(options)
+    positions = options.seq // (options.ranks if options.form == "sp" else 1)
+    x = torch.randn(options.batch, positions, options.d_model, requires_grad=True)
+    dy = torch.randn_like(x)
+    for _ in sys.stdin:
+        if options.ranks > 1:
+            dist.barrier()
+        start = time.perf_counter()
+        for tensor in (x, *block.parameters()):
+            if tensor.grad is not None:
+                tensor.grad.zero_()
+        block(x).backward(dy)
+        print(f"{time.perf_counter() - start:.6f}", flush=True)
+
+
+def attention_memory(options):
+    """MiB that attention, forward and backward, adds beside its arguments and results."""
+
+    def peak():  # getrusage() would count what was there before exec
+        words = Path("/proc/self/status").read_text().split()
+        return int(words[words.index("VmHWM:") + 1]) / 1024
+
+    def run(batch, seq):
+        shape = batch, seq, options.heads, options.d_model // options.heads
+        q, k, v = (torch.rand(shape, requires_grad=True) for _ in range(3))
+        for x in (q, k, v):
+            x.grad = torch.ones_like(x)
+        dout, out = torch.rand(shape), torch.ones(shape)
+        before = peak()
+        result = attend(q, k, v)
+        result.backward(dout)
+        return peak() - before - out.numel() * 4 / 2**20  # the result is not counted
+
+    run(1, 16)
+    print(f"{run(options.batch, options.seq):.1f}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("form", choices=["whole", "tp", "sp", "memory"])
+    for name in ("batch", "seq", "d-model", "heads", "d-ff"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--rank", type=int, default=0)
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--store")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    attention_memory(options) if options.form == "memory" else steps(options)
+
+
+main()

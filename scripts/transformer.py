@@ -1,0 +1,118 @@
+"""Times a transformer block, forward and backward in f32, against PyTorch's: on one rank, and on two by
+tensor parallelism and by Ulysses, where PyTorch's ranks send by gloo. Each rank has one thread. Both
+sides take turns, step by step, while the other sleeps. Medians, and quartiles of the ratios of
+neighbouring steps."""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+try:
+    import torch  # noqa: F401: the other side needs it
+except ImportError:
+    sys.exit("bench-transformer: expected python3-torch, found none; "
+             "please run scripts/setup python3-torch")
+
+PEER = Path(__file__).with_name("torch_block.py")
+# name, form, ranks, batch, seq, required: PyTorch's time / ours
+CONTESTS = [
+    ("block on one rank", "whole", 1, 4, 512, 1.0),
+    ("tensor parallel on two", "tp", 2, 4, 512, 1.2),
+    ("Ulysses on two", "sp", 2, 1, 2048, 1.8),
+]
+
+
+def sizes(batch, seq, options):
+    return ["--batch", str(batch), "--seq", str(seq), "--d-model", str(options.d_model),
+            "--heads", str(options.heads), "--d-ff", str(options.d_ff)]
+
+
+class Side:
+    """Processes that do a step for each line; `times` are those of the slowest."""
+
+    def __init__(self, commands):
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+                                    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        self.processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                           text=True, bufsize=1, env=environment)
+                          for command in commands]
+        self.times = []
+
+    def step(self):
+        for process in self.processes:
+            process.stdin.write("\n")
+        lines = [process.stdout.readline() for process in self.processes]
+        if not all(lines):
+            sys.exit(f"bench-transformer: {self.processes[0].args[0]} ended before its time")
+        self.times.append(max(map(float, lines)))
+
+    def end(self):
+        for process in self.processes:
+            process.stdin.close()
+        for process in self.processes:
+            process.wait()
+
+
+def contest(program, options, form, ranks, batch, seq):
+    arguments = [form, *sizes(batch, seq, options)]
+    launcher = ["mpirun", "-n", str(ranks)] if ranks > 1 else []
+    with tempfile.TemporaryDirectory() as folder:
+        ours = Side([[*launcher, program, *arguments]])
+        theirs = Side([[sys.executable, str(PEER), *arguments, "--rank", str(rank), "--ranks",
+                        str(ranks), "--store", f"{folder}/store"] for rank in range(ranks)])
+        for side in (ours, theirs):  # the first steps load libraries and touch memory
+            side.step(), side.step()
+            side.times.clear()
+        for _ in range(options.repeats):
+            ours.step(), theirs.step()
+        ours.end(), theirs.end()
+    ratios = sorted(t / o for o, t in zip(ours.times, theirs.times))
+    return {"ours": ours.times, "PyTorch": theirs.times,
+            "ratio": statistics.median(ratios),
+            "quartiles": [ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]]}
+
+
+def memory(program, options, batch, seq):
+    """MiB of both."""
+    arguments = ["memory", *sizes(batch, seq, options)]
+    return [float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            for command in ([program, *arguments], [sys.executable, str(PEER), *arguments])]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="bench-transformer", description=__doc__)
+    parser.add_argument("program", help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=["whole", "tp", "sp", "memory"])
+    parser.add_argument("--repeats", type=int, default=10, help="steps of each side")
+    parser.add_argument("--d-model", type=int, default=1024)
+    parser.add_argument("--heads", type=int, default=16)
+    parser.add_argument("--d-ff", type=int, default=4096)
+    parser.add_argument("--json", help="file for all times")
+    options = parser.parse_args()
+
+    results = {}
+    print(f"{'':24} {'batch':>5} {'seq':>5} {'ours s':>8} {'PyTorch s':>9} {'ratio':>6}"
+          f"   quartiles      required")
+    for name, form, ranks, batch, seq, required in CONTESTS:
+        if options.only not in (None, form):
+            continue
+        result = results[name] = contest(options.program, options, form, ranks, batch, seq)
+        low, high = result["quartiles"]
+        print(f"{name:24} {batch:5} {seq:5} {statistics.median(result['ours']):8.3f} "
+              f"{statistics.median(result['PyTorch']):9.3f} {result['ratio']:6.2f}   "
+              f"{low:.2f} to {high:.2f}   {required:.1f}", flush=True)
+    if options.only in (None, "memory"):
+        ours, theirs = results["memory MiB"] = memory(options.program, options, 1, 2048)
+        print(f"{'memory of attention, MiB':24} {1:5} {2048:5} {ours:8.1f} {theirs:9.1f} "
+              f"{theirs / max(ours, 0.1):6.0f}")
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+
+
+main()
