@@ -50,9 +50,10 @@ class Train(CommandTest):
             self.assertEqual((result["batch_size"], result["samples"]), (7, 50))
 
     def test_a_deep_block_with_dropout_and_grouped_heads(self):
-        self.trained("--model", "block", *SMALL["block"], "--parallel", "tp-sp", "--ranks", "8",
-                     "--heads", "8", "--kv-heads", "2", "--dropout", "0.2", "--layers", "2", "--causal",
+        deep = self.trained("--model", "block", *SMALL["block"], "--parallel", "tp-sp", "--ranks", "8",
+                            "--heads", "8", "--kv-heads", "2", "--dropout", "0.2", "--layers", "2", "--causal",
                      "--activation", "gelu", "--micro-batches", "3", "--batch-size", "5", "--dtype", "f64")
+        self.assertRegex(deep["check"]["weights"]["where"], r"^block[01]\.")
         self.trained("--model", "block", *SMALL["block"], "--parallel", "dp", "--ranks", "3",
                      "--dropout", "0.2", "--micro-batches", "2", "--dtype", "f64")
 
