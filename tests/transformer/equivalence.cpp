@@ -68,8 +68,10 @@ Differences differences(Communicator& world, const BlockCase& c, const Rewire<T>
   return found;
 }
 
-template Differences differences<float>(Communicator&, const BlockCase&, const Rewire<float>&, bool);
-template Differences differences<double>(Communicator&, const BlockCase&, const Rewire<double>&, bool);
+template Differences differences<float>(Communicator&, const BlockCase&, const Rewire<float>&,
+                                        bool);
+template Differences differences<double>(Communicator&, const BlockCase&, const Rewire<double>&,
+                                         bool);
 
 double largest(const Differences& differences) {
   double most = 0;
