@@ -87,6 +87,17 @@ TEST_CASE_TEMPLATE("a piece is drawn as the slice of the whole", T, float, doubl
   }
 }
 
+TEST_CASE("elements are the numbers of their positions") {
+  const Random random{7, 8};
+  const Array<double> uniform({3, 7}), normal({3, 7});
+  fill_uniform(uniform.view(), random, -2, 3);
+  fill_normal(normal.view(), random, 0.5);
+  for (std::uint64_t i = 0; i < 21; ++i) {
+    CHECK(uniform.data()[i] == -2 + 5 * random.uniform(i));
+    CHECK(normal.data()[i] == 0.5 * random.normal(i));
+  }
+}
+
 TEST_CASE("strided views draw what contiguous ones do") {
   const Random random{7, 8};
   Array<float> plain({3, 5}), turned({5, 3});

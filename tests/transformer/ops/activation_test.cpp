@@ -50,7 +50,7 @@ TEST_CASE("GELU's small values far left keep their digits in f32") {
   const float values[] = {-3, -6, -9};
   std::copy_n(values, 3, x.data());
   activate<float>(Activation::gelu, x, y.view());
-  for (int i = 0; i < 3; ++i) CHECK(y.data()[i] == doctest::Approx(gelu(values[i])).epsilon(1e-5));
+  for (int i = 0; i < 3; ++i) CHECK(std::abs(y.data()[i] / gelu(values[i]) - 1) < 1e-5);
 }
 
 TEST_CASE("derivatives are finite differences, in place too") {
