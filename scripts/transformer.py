@@ -6,6 +6,7 @@ neighbouring steps."""
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -61,7 +62,9 @@ class Side:
 
 def contest(program, options, form, ranks, batch, seq):
     arguments = [form, *sizes(batch, seq, options)]
-    launcher = ["mpirun", "-n", str(ranks)] if ranks > 1 else []
+    mpirun = shutil.which("mpirun.openmpi") or "mpirun"
+    # PyTorch's ranks are not bound to cores either.
+    launcher = [mpirun, "--bind-to", "none", "-n", str(ranks)] if ranks > 1 else []
     with tempfile.TemporaryDirectory() as folder:
         ours = Side([[*launcher, program, *arguments]])
         theirs = Side([[sys.executable, str(PEER), *arguments, "--rank", str(rank), "--ranks",
