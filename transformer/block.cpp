@@ -57,6 +57,7 @@ TransformerBlock<T>::TransformerBlock(const BlockConfig& config, const Random& r
   uniform(fc1_bias, "fc1_bias", {config.d_ff}, d);
   uniform(fc2, "fc2", {d, config.d_ff}, config.d_ff);
   uniform(fc2_bias, "fc2_bias", {d}, config.d_ff);
+  for (Param<T>* param : params()) param->partial = Axis::dp | Axis::sp;
 }
 
 template <class T>
@@ -102,6 +103,19 @@ void TransformerBlock<T>::require_parallel(std::string_view call) const {
               fmt::format("{}: {}: expected shards, found none: call parallelize() or "
                           "init_tensor_parallel_shards() first",
                           config_.name, call));
+}
+
+template <class T>
+auto TransformerBlock<T>::only(Axis axis, std::string_view call) -> Form {
+  require_parallel(call);
+  const Axis other = axis == Axis::tp ? Axis::sp : Axis::tp;
+  if (mesh_->size(other) == 1 && !sequence_parallel_) return form(axis, false);
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{}: {}: expected a block that is cut along axis {} alone, found {} ranks "
+                  "of axis {}{}; forward_parallel() is for these",
+                  config_.name, call, name(axis), mesh_->size(other), name(other),
+                  sequence_parallel_ ? " and sequence parallelism" : ""));
 }
 
 template <class T>
@@ -164,23 +178,19 @@ Array<T> TransformerBlock<T>::backward(const Array<T>& dy, Context& context) {
 }
 template <class T>
 Array<T> TransformerBlock<T>::forward_tensor_parallel(const Array<T>& x, Context& context) {
-  require_parallel("forward_tensor_parallel");
-  return forward(x, context, form(Axis::tp, sequence_parallel_));
+  return forward(x, context, only(Axis::tp, "forward_tensor_parallel"));
 }
 template <class T>
 Array<T> TransformerBlock<T>::backward_tensor_parallel(const Array<T>& dy, Context& context) {
-  require_parallel("backward_tensor_parallel");
-  return backward(dy, context, form(Axis::tp, sequence_parallel_));
+  return backward(dy, context, only(Axis::tp, "backward_tensor_parallel"));
 }
 template <class T>
 Array<T> TransformerBlock<T>::forward_ulysses(const Array<T>& x_shard, Context& context) {
-  require_parallel("forward_ulysses");
-  return forward(x_shard, context, form(Axis::sp, false));
+  return forward(x_shard, context, only(Axis::sp, "forward_ulysses"));
 }
 template <class T>
 Array<T> TransformerBlock<T>::backward_ulysses(const Array<T>& dy_shard, Context& context) {
-  require_parallel("backward_ulysses");
-  return backward(dy_shard, context, form(Axis::sp, false));
+  return backward(dy_shard, context, only(Axis::sp, "backward_ulysses"));
 }
 template <class T>
 Array<T> TransformerBlock<T>::forward_parallel(const Array<T>& x_shard, Context& context) {

@@ -42,15 +42,18 @@ struct BudgetLine {
 /// layer normalization in the transformer architecture (2020).
 ///
 /// Weights are [out, in], as in torch.nn.Linear. Every form gives the same as forward() on one rank
-/// gives, or its slice. Each backward belongs to its forward, with the same context. Gradients by
-/// whole weights on a rank are those of what the rank was given; `partial` says over which axes
-/// they have to be added, and sync_grads() does.
+/// gives, or its slice, until an optimizer changes the shards or the whole weights. Each backward
+/// belongs to its forward, with the same context. Gradients by whole weights on a rank are those of
+/// what the rank was given; `partial` says over which axes they have to be added, and sync_grads()
+/// does.
 ///
 /// Errors: Error(invalid_argument), before anything is sent, where a shape or a dimension does not
 /// fit, or parallelize() has not been called.
 template <class T>
 class TransformerBlock : public Module<T> {
  public:
+  TransformerBlock(const TransformerBlock&) = delete;
+  TransformerBlock& operator=(const TransformerBlock&) = delete;
   /// Weights are drawn uniformly within 1 / sqrt(in), as torch.nn.Linear does; norms are 1 and 0.
   TransformerBlock(const BlockConfig& config, const Random& random);
 
@@ -69,11 +72,11 @@ class TransformerBlock : public Module<T> {
   void init_tensor_parallel_shards(const Mesh& mesh) { parallelize(mesh); }
 
   /// x and y whole on every rank of axis tp. Two all-reduces each way. Shoeybi et al., Megatron-LM
-  /// (2019).
+  /// (2019). Throws where parallelize() cut anything else: then gradients would be summed wrongly.
   Array<T> forward_tensor_parallel(const Array<T>& x, Context& context);
   Array<T> backward_tensor_parallel(const Array<T>& dy, Context& context);
-  /// x_shard and y [batch, seq / P, d_model] along axis sp. Four all-to-alls each way. Jacobs et
-  /// al., DeepSpeed-Ulysses (2023).
+  /// x_shard and y [batch, seq / P, d_model] along axis sp. Throws likewise. Four all-to-alls each
+  /// way. Jacobs et al., DeepSpeed-Ulysses (2023).
   Array<T> forward_ulysses(const Array<T>& x_shard, Context& context);
   Array<T> backward_ulysses(const Array<T>& dy_shard, Context& context);
   /// What parallelize() said: x and y [batch, seq / (sp · tp if sequence_parallel), d_model], cut
@@ -140,6 +143,7 @@ class TransformerBlock : public Module<T> {
   Array<T> feed_forward_backward(Array<T> dy, const Saved& saved, Context& context,
                                  const Form& form);
   void require_parallel(std::string_view call) const;
+  Form only(Axis axis, std::string_view call);
   Dropout hidden_dropout(std::string_view which, const Shape& x, const Context& context,
                          const Form& form) const;
   AttentionOptions attention_options(const Shape& q, const Context& context,

@@ -14,25 +14,13 @@ Array<T> linear_of(const Array<T>& x, const Param<T>& weight, const Param<T>* bi
   return y;
 }
 
-/// The gradient by x of what linear_of() made of an x with `like`'s shape but the last dimension.
+/// The gradient by x of linear_of().
 template <class T>
 Array<T> input_gradient(const Array<T>& dy, const Param<T>& weight) {
   const int last = dy.shape().rank() - 1;
   auto dx = Array<T>::uninitialized(dy.shape().with(last, weight.value.extent(1)));
   linear_backward_input<T>(dy, weight.value, dx.view());
   return dx;
-}
-
-template <class T>
-void add_to_rows(View<const T> bias, View<T> y) {
-  const View<T> rows = y.rows();
-  for (std::int64_t r = 0; r < rows.extent(0); ++r) add<T>(bias, rows.select(0, r));
-}
-
-template <class T>
-void add_rows(View<const T> dy, View<T> dbias) {
-  const View<const T> rows = dy.rows();
-  for (std::int64_t r = 0; r < rows.extent(0); ++r) add<T>(rows.select(0, r), dbias);
 }
 
 /// [b, s, n] as [b, s, heads, n / heads].

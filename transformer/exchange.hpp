@@ -3,6 +3,8 @@
 /// that tensor, sequence and data parallelism send between ranks within a model is one of these.
 
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "baton/communicator.hpp"
 #include "tensor.hpp"

@@ -63,7 +63,9 @@ Param<T> cut(const Param<T>& whole, const Placement& placement, const Mesh& mesh
                     whole.value.extent(placement.dim), mesh.size(placement.axis),
                     name(placement.axis));
   }
-  return with_axes(Param<T>(whole.name, part_of<T>(whole.value, placement, mesh), placement));
+  Param<T> part(whole.name, part_of<T>(whole.value, placement, mesh), placement);
+  part.decays = whole.decays;
+  return with_axes(std::move(part));
 }
 
 template <class T>
@@ -200,10 +202,7 @@ Array<T> RowParallelLinear<T>::forward(const Array<T>& x, Context& context) {
   const Array<T> part = split_.forward(x);
   context.push(Saved{part});
   Array<T> y = reduce_.forward(product(part, weight, View<T>()));
-  if (!bias.empty()) {
-    const View<T> rows = y.view().rows();
-    for (std::int64_t i = 0; i < rows.extent(0); ++i) add<T>(bias.value, rows.select(0, i));
-  }
+  if (!bias.empty()) add_to_rows<T>(bias.value, y.view());
   return y;
 }
 

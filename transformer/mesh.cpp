@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "baton/error.hpp"
 
 namespace baton::transformer {
@@ -23,7 +25,7 @@ Mesh::Mesh(Communicator& world, const std::vector<std::pair<Axis, int>>& axes) {
           fmt::format("mesh: expected each axis once, with at least 1 rank, found {}", product));
     }
     named = named | axis;
-    ranks *= size;
+    ranks = std::min<std::int64_t>(ranks * size, INT32_MAX);
     size_[static_cast<std::size_t>(axis)] = size;
   }
   if (ranks != world.size()) {

@@ -1,10 +1,11 @@
 #pragma once
 /// Ranks as a grid of named axes.
 
+#include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
+#include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -33,12 +33,12 @@ GradientBuckets<T>::GradientBuckets(const Params<T>& params, const Mesh& mesh,
     const auto found = std::find_if(open.begin(), open.end(), fits);
     const std::size_t b = found == open.end() ? buckets_.size() : *found;
     if (b == buckets_.size()) {
-      buckets_.push_back({communicator, {}, {}, 0, {}, false});
+      buckets_.push_back({communicator, {}, {}, {}, {}, false});
       open.push_back(b);
     }
     buckets_[b].params.push_back(param);
     buckets_[b].data.push_back(param->grad);
-    ++buckets_[b].missing;
+    buckets_[b].complete.push_back(false);
   }
 }
 
@@ -52,22 +52,27 @@ template <class T>
 void GradientBuckets<T>::ready(const ParamInfo& param) {
   for (Bucket& bucket : buckets_) {
     const auto is = [&](const Param<T>* p) { return static_cast<const ParamInfo*>(p) == &param; };
-    if (std::none_of(bucket.params.begin(), bucket.params.end(), is)) continue;
-    if (bucket.missing == 0) {
+    const auto found = std::find_if(bucket.params.begin(), bucket.params.end(), is);
+    if (found == bucket.params.end()) continue;
+    const auto at = static_cast<std::size_t>(found - bucket.params.begin());
+    if (bucket.complete[at]) {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{}: expected each gradient to be reported once, found it again",
                               param.name));
     }
-    if (--bucket.missing == 0) start(bucket);
+    bucket.complete[at] = true;
+    const auto& complete = bucket.complete;
+    if (std::find(complete.begin(), complete.end(), false) == complete.end()) start(bucket);
     return;
   }
 }
 
 template <class T>
 void GradientBuckets<T>::progress() {
-  for (Bucket& bucket : buckets_) {
-    if (bucket.started) bucket.communicator->progress();
-  }
+  // Communicators of one mesh advance each other.
+  const auto started = [](const Bucket& bucket) { return bucket.started; };
+  const auto found = std::find_if(buckets_.begin(), buckets_.end(), started);
+  if (found != buckets_.end()) found->communicator->progress();
 }
 
 template <class T>
@@ -89,7 +94,7 @@ void GradientBuckets<T>::finish() {
   for (Bucket& bucket : buckets_) {
     bucket.request.wait();
     bucket.started = false;
-    bucket.missing = bucket.params.size();
+    bucket.complete.assign(bucket.params.size(), false);
   }
 }
 

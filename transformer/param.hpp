@@ -2,9 +2,6 @@
 /// Parameters of a model, and the reduction of their gradients.
 
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -73,7 +70,7 @@ class GradientBuckets {
     Communicator* communicator;
     Params<T> params;
     std::vector<Data> data;
-    std::size_t missing;
+    std::vector<bool> complete;  ///< of each gradient
     Request request;
     bool started = false;
   };

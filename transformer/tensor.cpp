@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 #include <deque>
+#include <limits>
 #include <mutex>
-#include <new>
 
 #include "baton/error.hpp"
 #include "shape_guard.hpp"
@@ -40,7 +40,8 @@ void refuse_dim(const Shape& shape, int dim) {
 namespace {
 
 /// Large blocks that were freed, for whoever asks for the same size next: from the system, the
-/// pages of each would be cleared anew. Holds `limit` bytes at most. Used by any threads.
+/// pages of each would be cleared anew. Holds `limit` bytes at most. One for the process, like the
+/// heap that it stands before. Used by any threads.
 class Blocks {
  public:
   static constexpr std::size_t smallest = 1 << 18, limit = 1 << 29;
@@ -58,6 +59,7 @@ class Blocks {
   }
   /// In place of those that were given before all others, where there is no room.
   void give(void* data, std::size_t bytes) {
+    if (bytes > limit) return std::free(data);
     const std::lock_guard lock(mutex_);
     blocks_.push_back({data, bytes});
     held_ += bytes;
@@ -80,14 +82,28 @@ class Blocks {
 
 }  // namespace
 
-std::shared_ptr<void> aligned_bytes(std::size_t bytes) {
+std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_bytes) {
   constexpr std::size_t line = 64;
+  std::size_t bytes = element_bytes;
+  bool fits = true;
+  for (int d = 0; d < shape.rank(); ++d)
+    fits &= !__builtin_mul_overflow(bytes, static_cast<std::size_t>(shape[d]), &bytes);
+  const auto refuse_memory = [&] {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("expected memory for a tensor of {} with elements of {} B, found none",
+                            shape.text(), element_bytes));
+  };
+  if (!fits || bytes > std::numeric_limits<std::ptrdiff_t>::max()) refuse_memory();
   static Blocks& blocks = *new Blocks;  // arrays may live for as long as the process
   bytes = (std::max<std::size_t>(bytes, 1) + line - 1) / line * line;
+#ifdef __SANITIZE_ADDRESS__  // which would miss the use of what was freed
+  const bool large = false;
+#else
   const bool large = bytes >= Blocks::smallest;
+#endif
   void* data = large ? blocks.take(bytes) : nullptr;
   if (!data) data = std::aligned_alloc(line, bytes);
-  if (!data) throw std::bad_alloc();
+  if (!data) refuse_memory();
   if (!large) return {data, std::free};
   return {data, [bytes](void* block) { blocks.give(block, bytes); }};
 }

@@ -19,7 +19,8 @@ namespace detail {
 [[noreturn]] void refuse_slice(const Shape& shape, int dim, std::int64_t begin, std::int64_t end);
 [[noreturn]] void refuse_reshape(const Shape& from, const Shape& to, bool contiguous);
 [[noreturn]] void refuse_dim(const Shape& shape, int dim);
-std::shared_ptr<void> aligned_bytes(std::size_t bytes);  ///< at a cache line's beginning
+/// Memory for a tensor, at a cache line's beginning. Throws Error(unsupported) where there is none.
+std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_bytes);
 }  // namespace detail
 
 /// Elements of a tensor, without ownership; dimensions may have any strides. Indexes are checked
@@ -128,15 +129,14 @@ template <class T>
 class Array {
  public:
   Array() = default;
-  /// Zeros.
+  /// Zeros. Throws Error(unsupported) where there is not so much memory.
   explicit Array(const Shape& shape) : Array(uninitialized(shape)) {
     if (size() > 0) std::memset(data(), 0, bytes());
   }
   static Array uninitialized(const Shape& shape) {
     Array a;
     a.shape_ = shape;
-    a.data_ = std::static_pointer_cast<T>(
-        detail::aligned_bytes(static_cast<std::size_t>(shape.elements()) * sizeof(T)));
+    a.data_ = std::static_pointer_cast<T>(detail::aligned_bytes(shape, sizeof(T)));
     return a;
   }
   /// A copy of the elements of a view.

@@ -15,7 +15,7 @@ launch() {
   shift
   local command=()
   case ${BATON_LAUNCHER:-mpirun} in
-    srun) command=(srun --mpi=pmix -n "$ranks") ;;  # exports the environment itself
+    srun) command=(srun --mpi=pmix -n "$ranks" --cpus-per-task "${SLURM_CPUS_PER_TASK:-1}") ;;  # exports the environment itself
     mpirun)
       for variable in "${!BATON_@}"; do
         [[ $variable == BATON_ROOT || $variable == BATON_LAUNCHER ]] || exported+=(-x "$variable")

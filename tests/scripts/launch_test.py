@@ -52,7 +52,7 @@ class Launch(unittest.TestCase):
     def test_several_nodes(self):
         command = self.printed("several-nodes.sbatch", SLURM_JOB_NUM_NODES="3",
                                SLURM_NTASKS_PER_NODE="8", BATON_LAUNCHER="srun")
-        self.assertEqual(command, ["srun", "--mpi=pmix", "-n", "24", PROGRAM, "--threads", "1", "--model",
+        self.assertEqual(command, ["srun", "--mpi=pmix", "-n", "24", "--cpus-per-task", "1", PROGRAM, "--threads", "1", "--model",
                                    "block", "--parallel", "tp-sp", "--tp", "8", "--check"])
         self.assertIn("ppr:4:node:PE=1", self.printed("several-nodes.sbatch"))
 

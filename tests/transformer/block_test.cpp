@@ -2,8 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "compare.hpp"
 #include "equivalence.hpp"
+#include "support/counting.hpp"
 #include "support/ranks.hpp"
+#include "transformer/training/step.hpp"
 
 using namespace baton;
 using namespace baton::transformer;
@@ -145,13 +152,49 @@ TEST_CASE("gradients are those of finite differences") {
   }
 }
 
+TEST_CASE("weights' gradients are computed while the input's is being summed") {
+  on_ranks(2, [called = std::make_shared<std::atomic<int>>(0)](Communicator& world) {
+    const Mesh mesh(world, {{Axis::tp, 2}});
+    TransformerBlock<float> block(small(), {1});
+    block.parallelize(mesh);
+    const Array<float> x({2, 4, 8});
+    Context context;
+    block.forward_parallel(x, context);
+    context.meanwhile = [&] { ++*called; };
+    // One rank takes part in the sum only when the other computes on.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (world.rank() == 1 && *called == 0 && std::chrono::steady_clock::now() < end)
+      std::this_thread::yield();
+    CHECK((world.rank() == 0 || *called > 0));
+    block.backward_parallel(x, context);
+  });
+}
+
+TEST_CASE("a block that nobody cut sums its gradients over samples") {
+  on_ranks(2, [](Communicator& world) {
+    const Mesh mesh(world, {{Axis::dp, 2}});
+    TransformerBlock<double> block(small(), {1}), expected(small(), {1});
+    const auto batch = create_batch<double>(3, {3, 4, 8}, {3, 4, 8});
+    Sgd<double> sgd(block.params(), 0.1), its_sgd(expected.params(), 0.1);
+    for (int step = 0; step < 3; ++step) {
+      const double loss = dp_step(block, batch, sgd, mesh).loss;
+      CHECK(loss == doctest::Approx(reference_step(expected, batch, its_sgd).loss).epsilon(exact));
+    }
+  });
+}
+
 TEST_CASE("what does not fit is refused in a sentence, on every rank, and nothing is sent") {
   const auto refused = [](int ranks, const std::vector<std::pair<Axis, int>>& axes,
                           const BlockConfig& config, const std::vector<std::string>& words) {
-    on_ranks(ranks, [&](Communicator& world) {
+    run_threads(ranks, [&](std::unique_ptr<Transport> transport) {
+      Traffic sent;
+      Communicator world(std::make_unique<CountingTransport>(std::move(transport), sent),
+                         test_options());
       const Mesh mesh(world, axes);
       TransformerBlock<float> block(config, {});
+      const Traffic before = sent;
       const Error error = error_of([&] { block.parallelize(mesh); });
+      CHECK(sent == before);
       CHECK(error.code == ErrorCode::invalid_argument);
       CAPTURE(error.what());
       CHECK(holds(error.what(), words));
@@ -199,30 +242,70 @@ TEST_CASE("what does not fit is refused in a sentence, on every rank, and nothin
 }
 
 TEST_CASE("the forms by their names") {
-  on_ranks(2, [](Communicator& world) {
-    const BlockConfig config = small();
-    TransformerBlock<double> block(config, {9});
-    Array<double> x({2, 4, config.d_model});
-    fill_normal(x.view(), Random{1}, 1);
-    Context context;
-    const Array<double> y = block.forward(x, context);
-    {
-      const Mesh mesh(world, {{Axis::tp, 2}});
-      block.init_tensor_parallel_shards(mesh);
-      CHECK(block.q_proj_shard.value.shape() == Shape{4, 8});
-      CHECK(block.o_proj_shard.value.shape() == Shape{8, 4});
-      CHECK(block.fc1_bias_shard.value.shape() == Shape{6});
-      CHECK(block.fc2_shard.value.shape() == Shape{8, 6});
-      const Array<double> found = block.forward_tensor_parallel(x, context);
-      for (std::int64_t i = 0; i < y.size(); ++i)
-        CHECK(found.data()[i] == doctest::Approx(y.data()[i]).epsilon(exact));
-    }
-    const Mesh mesh(world, {{Axis::sp, 2}});
-    block.parallelize(mesh);
-    const auto shard = part_along(x, 1, world.rank(), 2),
-               expected = part_along(y, 1, world.rank(), 2);
-    const Array<double> found = block.forward_ulysses(shard, context);
-    for (std::int64_t i = 0; i < found.size(); ++i)
-      CHECK(found.data()[i] == doctest::Approx(expected.data()[i]).epsilon(exact));
-  });
+  const BlockConfig config = small();
+  const auto x = random_array<double>({2, 4, 8}, 1), dy = random_array<double>({2, 4, 8}, 2);
+  TransformerBlock<double> whole(config, {9});
+  Context its;
+  const Array<double> y = whole.forward(x, its), dx = whole.backward(dy, its);
+  for (const int ranks : {2, 4}) {
+    on_ranks(ranks, [&](Communicator& world) {
+      const auto own = [&](const Array<double>& a) {
+        return part_along(a, 1, world.rank(), ranks);
+      };
+      Context context;
+      {
+        const Mesh mesh(world, {{Axis::tp, ranks}});
+        TransformerBlock<double> block(config, {9});
+        block.init_tensor_parallel_shards(mesh);
+        CHECK(block.q_proj_shard.value.shape() == Shape{8 / ranks, 8});
+        CHECK(block.o_proj_shard.value.shape() == Shape{8, 8 / ranks});
+        CHECK(block.fc1_bias_shard.value.shape() == Shape{12 / ranks});
+        CHECK(block.fc2_shard.value.shape() == Shape{8, 12 / ranks});
+        CHECK(difference(block.forward_tensor_parallel(x, context), y) <= exact);
+        CHECK(difference(block.backward_tensor_parallel(dy, context), dx) <= exact);
+        CHECK(difference(whole_grad(block.q_proj_shard, mesh), whole.q_proj.grad) <= exact);
+        CHECK(difference(block.norm1_weight.grad, whole.norm1_weight.grad) <= exact);
+      }
+      const Mesh mesh(world, {{Axis::sp, ranks}});
+      TransformerBlock<double> block(config, {9});
+      block.parallelize(mesh);
+      CHECK(difference(block.forward_ulysses(own(x), context), own(y)) <= exact);
+      CHECK(difference(block.backward_ulysses(own(dy), context), own(dx)) <= exact);
+      sync_grads(block.params(), mesh);
+      CHECK(difference(block.q_proj.grad, whole.q_proj.grad) <= exact);
+    });
+  }
+}
+
+TEST_CASE("a form by its name is refused where more is cut, and nothing is sent") {
+  const auto refused = [](const std::vector<std::pair<Axis, int>>& axes, bool sequence_parallel,
+                          const std::vector<std::string>& words) {
+    run_threads(4, [&](std::unique_ptr<Transport> transport) {
+      Traffic sent;
+      Communicator world(std::make_unique<CountingTransport>(std::move(transport), sent),
+                         test_options());
+      const Mesh mesh(world, axes);
+      TransformerBlock<float> block(small(), {});
+      block.parallelize(mesh, sequence_parallel);
+      const Traffic before = sent;
+      Context context;
+      const Array<float> x({1, 4, 8});
+      const Error error = error_of([&] {
+        if (sequence_parallel || mesh.size(Axis::tp) == 4) {
+          block.forward_ulysses(x, context);
+        } else {
+          block.forward_tensor_parallel(x, context);
+        }
+      });
+      CAPTURE(error.what());
+      CHECK(holds(error.what(), words));
+      CHECK(sent == before);
+    });
+  };
+  refused({{Axis::sp, 2}, {Axis::tp, 2}}, false,
+          {"forward_tensor_parallel", "along axis tp alone", "found 2 ranks of axis sp"});
+  refused({{Axis::tp, 4}}, false,
+          {"forward_ulysses", "along axis sp alone", "found 4 ranks of axis tp"});
+  refused({{Axis::sp, 2}, {Axis::tp, 2}}, true,
+          {"forward_ulysses", "2 ranks of axis tp and sequence parallelism"});
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "equivalence.hpp"
+#include "transformer/training/step.hpp"
 
 namespace support {
 
@@ -40,6 +41,18 @@ void check_budget(Communicator& world, const std::function<Traffic()>& sent) {
     CHECK(sent_in([&] { block.backward_parallel(x, context); }) == of_lines(lines, true));
     GradientBuckets<float> buckets(block.parallel().params(), mesh, 4096);
     CHECK(sent_in([&] { buckets.finish(); }) == buckets.traffic());
+
+    Sgd<float> sgd(block.parallel().params(), 0.1);
+    const Shape whole{c.batch, c.seq, c.config.d_model};
+    const auto share = share_of(create_batch<float>(1, whole, whole), mesh, c.sequence_parallel);
+    double loss = 0;
+    const Data one(&loss, 1, Datatype::f64);
+    Traffic step = of_lines(lines, false);
+    step += of_lines(lines, true);
+    step += GradientBuckets<float>(block.parallel().params(), mesh).traffic();
+    if (Communicator* const others = mesh.along(share.others))
+      step += others->traffic(calls::all_reduce(one, one, sum));
+    CHECK(sent_in([&] { train_step(block.parallel(), share, sgd, mesh); }) == step);
   }
 }
 

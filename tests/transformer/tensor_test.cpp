@@ -160,3 +160,11 @@ TEST_CASE("debug builds check indexes") {
   CHECK(support::holds(sentence([&] { a.view()(1, 1, 0); }), {"dimension 2 of [2, 3]", "0"}));
 }
 #endif
+
+TEST_CASE("sizes that no memory holds are refused, also where their product overflows") {
+  for (const Shape& shape : {Shape{1 << 30, 1 << 30, 16}, Shape{std::int64_t{1} << 45, 8}}) {
+    const baton::Error error = support::error_of([&] { Array<double>::uninitialized(shape); });
+    CHECK(error.code == baton::ErrorCode::unsupported);
+    CHECK(support::holds(error.what(), {"expected memory for a tensor of " + shape.text(), "8 B"}));
+  }
+}

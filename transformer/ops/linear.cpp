@@ -19,25 +19,31 @@ void expect_matrix(std::string_view what, const Shape& shape) {
   expect_shape(what, shape, {any, any});
 }
 
-/// sums [n] += the rows of x. Few at a time, so that rounding errors grow with their number's root.
+}  // namespace
+
 template <class T>
-void add_rows(View<const T> x, View<T> sums) {
-  constexpr std::int64_t together = 64;
-  const std::int64_t n = x.extent(1);
-  const Array<T> partial({n});
-  for (std::int64_t begin = 0; begin < x.extent(0); begin += together) {
-    const std::int64_t end = std::min(begin + together, x.extent(0));
-    T* const sum = partial.data();
-    std::copy_n(&x(begin, 0), n, sum);
-    for (std::int64_t row = begin + 1; row < end; ++row) {
-      const T* const values = &x(row, 0);
-      for (std::int64_t i = 0; i < n; ++i) sum[i] += values[i];
-    }
-    add<T>(partial, sums);
-  }
+void add_to_rows(View<const std::type_identity_t<T>> bias, View<T> y) {
+  const View<T> rows = y.rows();
+  expect_shape("add_to_rows: bias", bias.shape(), {rows.extent(1)});
+  for (std::int64_t row = 0; row < rows.extent(0); ++row) add<T>(bias, rows.select(0, row));
 }
 
-}  // namespace
+// Few at a time, so that rounding errors grow with their number's root.
+template <class T>
+void add_rows(View<const std::type_identity_t<T>> x, View<T> sum) {
+  constexpr std::int64_t together = 64;
+  const View<const T> rows = x.rows();
+  const std::int64_t n = rows.extent(1);
+  expect_shape("add_rows: sum", sum.shape(), {n});
+  const Array<T> partial({n});
+  for (std::int64_t begin = 0; begin < rows.extent(0); begin += together) {
+    const std::int64_t end = std::min(begin + together, rows.extent(0));
+    std::copy_n(&rows(begin, 0), n, partial.data());
+    for (std::int64_t row = begin + 1; row < end; ++row)
+      add<T>(rows.select(0, row), partial.view());
+    add<T>(partial, sum);
+  }
+}
 
 template <class T>
 void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
@@ -73,7 +79,7 @@ void linear_backward_weight(View<const std::type_identity_t<T>> x,
   const View<const T> dy_rows = dy.rows(), x_rows = x.rows();
   if (!dbias.empty()) {
     expect_shape("linear_backward_weight: dbias", dbias.shape(), {dweight.extent(0)});
-    add_rows(dy_rows, dbias);
+    add_rows<T>(dy_rows, dbias);
   }
   if (!meanwhile) {
     multiply<T>(1, dy_rows.transposed(0, 1), x_rows, 1, dweight);
@@ -92,6 +98,8 @@ void linear_backward_weight(View<const std::type_identity_t<T>> x,
 }
 
 #define BATON_INSTANTIATE(T)                                                           \
+  template void add_to_rows(View<const T>, View<T>);                                   \
+  template void add_rows(View<const T>, View<T>);                                      \
   template void linear(View<const T>, View<const T>, View<const T>, View<T>);          \
   template void linear_backward_input(View<const T>, View<const T>, View<T>, bool);    \
   template void linear_backward_weight(View<const T>, View<const T>, View<T>, View<T>, \

@@ -36,6 +36,13 @@ void linear_backward_weight(View<const std::type_identity_t<T>> x,
                             View<const std::type_identity_t<T>> dy, View<T> dweight, View<T> dbias,
                             const Meanwhile& meanwhile = {});
 
+/// y [.., n] += bias [n], in every row.
+template <class T>
+void add_to_rows(View<const std::type_identity_t<T>> bias, View<T> y);
+/// sum [n] += all rows of x [.., n].
+template <class T>
+void add_rows(View<const std::type_identity_t<T>> x, View<T> sum);
+
 // --- layer norm: Ba, Kiros, Hinton: Layer normalization (2016) -----------------------------------
 
 /// y [.., n] = (x - mean) / sqrt(variance + epsilon) · weight [n] + bias [n], mean and variance of

@@ -52,6 +52,10 @@ void print_budget(Communicator& world, const TrainOptions& options) {
     params.insert(params.begin(), own.begin(), own.end());  // backward goes from the last
   }
   const Traffic gradients = GradientBuckets<T>(params, mesh, StepOptions{}.bucket_bytes).traffic();
+  double loss = 0;
+  Communicator* const others = mesh.along(share.others);
+  const Data one(&loss, 1, Datatype::f64);
+  const Traffic of_loss = others ? others->traffic(calls::all_reduce(one, one, sum)) : Traffic{};
   if (world.rank() != 0) return;
 
   fmt::print("# what rank 0 of {} sends in a step; A = {:.0f} B: activations {} of {} sequences\n",
@@ -71,6 +75,7 @@ void print_budget(Communicator& world, const TrainOptions& options) {
     print_sum("all layers", backward, sums[backward], activation);
   }
   print_sum("gradients", true, gradients, activation);
+  print_sum("loss", true, of_loss, activation);
 }
 
 template void print_budget<float>(Communicator&, const TrainOptions&);

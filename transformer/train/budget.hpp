@@ -6,7 +6,8 @@
 namespace baton::transformer {
 
 /// Prints, on rank 0, what it sends in a step of training: a line for each exchange of each layer
-/// and direction, and one for the gradients. Nothing of it is sent. Collective.
+/// and direction, one for the gradients, and one for the loss. Other ranks may send more or less.
+/// Nothing of it is sent. Collective.
 template <class T>
 void print_budget(Communicator& world, const TrainOptions& options);
 

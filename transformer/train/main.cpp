@@ -90,5 +90,9 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const int code = baton::transformer::run(argc, argv);
-  return std::fflush(stdout) == 0 ? code : 2;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fputs(
+      "baton-train: expected to write the results, found that standard output takes no more\n",
+      stderr);
+  return 2;
 }

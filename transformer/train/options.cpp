@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "../shape_guard.hpp"
 #include "baton/error.hpp"
@@ -194,6 +196,7 @@ void settle(TrainOptions& options, int launched) {
   if (launched > 0) options.ranks = launched;
   if (options.ranks == 0) options.ranks = alone ? 1 : options.parallel == Parallel::tp_sp ? 4 : 2;
   if (options.samples == 0) options.samples = options.model == Model::mlp ? 256 : 8;
+  options.batch_size = std::min(options.batch(), options.samples);
   if (alone && options.ranks != 1)
     refuse(fmt::format("--parallel none: expected 1 rank, found {}", options.ranks));
   const bool cuts_positions =

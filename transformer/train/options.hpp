@@ -23,7 +23,7 @@ std::string_view name(OptimizerKind optimizer);
 struct TrainOptions {
   Model model = Model::mlp;
   Parallel parallel = Parallel::none;
-  int ranks = 0;  ///< 0: of the launcher, else 1 without parallelism and 2 with it
+  int ranks = 0;  ///< 0: of the launcher, else 1 without parallelism, 2 with it, 4 of tp-sp
   int tp = 2;     ///< ranks along axis tp of tp-sp
   bool sequence_parallel = false;
   bool f64 = false;

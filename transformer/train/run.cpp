@@ -133,10 +133,15 @@ class Training {
     }
     const Params<T> params = trained_.model->params();
     const Params<T> references = reference_ ? reference_->model->params() : Params<T>();
+    double steepest = 0;  // of any parameter: what is small beside it may be nothing but rounding
+    for (const Param<T>* param : references)
+      for (const T g : param->grad.span()) steepest = std::fmax(steepest, std::abs(double(g)));
     for (std::size_t p = 0; p < params.size(); ++p) {
       const Array<T> grad = whole_grad(*params[p], mesh_), value = whole_value(*params[p], mesh_);
       if (!reference_) continue;
-      add(differences.gradients, params[p]->name, grad, references[p]->grad);
+      const double difference =
+          compare_tensors<T>(grad, references[p]->grad.view(), 0).max_difference;
+      differences.gradients.add(difference == 0 ? 0 : difference / steepest, at(params[p]->name));
       add(differences.weights, params[p]->name, value, references[p]->value);
     }
   }

@@ -7,7 +7,8 @@
 
 namespace baton::transformer {
 
-/// The largest difference between corresponding tensors, relative to the largest element.
+/// The largest difference between corresponding tensors, relative to the largest element; of
+/// gradients, to the largest element of any.
 struct Difference {
   double relative = 0;
   std::string where;  ///< the tensor's name and the epoch

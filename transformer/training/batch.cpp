@@ -49,6 +49,7 @@ Share<T> share_of(const Batch<T>& batch, const Mesh& mesh, bool sequence_paralle
   }
   for (const Axis axis : {Axis::sp, Axis::tp}) {
     if (!share.others.has(axis) || mesh.size(axis) == 1) continue;
+    expect_shape("share_of: x", share.batch.x.shape(), {any, any, any});
     share.batch.x = part_of<T>(share.batch.x, {1, axis}, mesh);
     share.batch.target = part_of<T>(share.batch.target, {1, axis}, mesh);
   }

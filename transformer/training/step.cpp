@@ -1,11 +1,14 @@
 #include "step.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "../ops/ops.hpp"
 #include "../shape_guard.hpp"
+#include "baton/error.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -37,6 +40,10 @@ Array<T> joined(const std::vector<Array<T>>& outputs, const Shape& whole) {
 template <class T>
 StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& optimizer,
                          const Mesh& mesh, const StepOptions& options) {
+  if (options.micro_batches < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("micro_batches: expected at least 1, found {}", options.micro_batches));
+  }
   const Params<T> params = model.params();
   model.zero_grads();
   GradientBuckets<T> buckets(params, mesh, options.bucket_bytes);

@@ -35,23 +35,25 @@ StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& 
 
 /// On this rank alone: what all others are compared with.
 template <class T>
-StepResult<T> reference_step(Module<T>& model, const Batch<T>& batch, Optimizer<T>& optimizer) {
-  return train_step(model, whole_of(batch), optimizer, Mesh());
+StepResult<T> reference_step(Module<T>& model, const Batch<T>& batch, Optimizer<T>& optimizer,
+                             const StepOptions& options = {}) {
+  return train_step(model, whole_of(batch), optimizer, Mesh(), options);
 }
 
 /// Every rank of axis dp on a near-equal slice of the batch, then one all-reduce of all gradients
 /// end to end. Each slice counts by its size, so the result is that of the whole batch.
 template <class T>
 StepResult<T> dp_step(Module<T>& model, const Batch<T>& batch, Optimizer<T>& optimizer,
-                      const Mesh& mesh) {
-  return train_step(model, share_of(batch, mesh), optimizer, mesh, {.bucket_bytes = INT64_MAX});
+                      const Mesh& mesh, StepOptions options = {}) {
+  options.bucket_bytes = INT64_MAX;
+  return train_step(model, share_of(batch, mesh), optimizer, mesh, options);
 }
 
 /// Every rank of axis tp on the whole batch with its part of the weights (replace_to_tp()).
 template <class T>
 StepResult<T> tp_step(Module<T>& model, const Batch<T>& batch, Optimizer<T>& optimizer,
-                      const Mesh& mesh) {
-  return train_step(model, whole_of(batch), optimizer, mesh);
+                      const Mesh& mesh, const StepOptions& options = {}) {
+  return train_step(model, whole_of(batch), optimizer, mesh, options);
 }
 
 }  // namespace baton::transformer
