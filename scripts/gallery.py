@@ -32,6 +32,11 @@ DRAWIO = ["all_reduce_ring_4"]
 #       --segment 0 --iters 3 --trace diagrams/gallery/all_reduce_ring_8_hosts.trace
 RECORDING = "all_reduce_ring_8_hosts.trace"
 NETWORK = "virtual-cluster-200mbit"
+# Two steps of training on one machine:
+#   BATON_ALL_REDUCE=ring:0 BATON_TRACE=diagrams/gallery/transformer_tensor_parallel_2.trace mpirun -n 2
+#       build/baton-train --model block --parallel tp --d-model 512 --heads 8 --d-ff 2048 --seq 512
+#       --samples 2 --epochs 2
+TRAINING = "transformer_tensor_parallel_2.trace"
 
 
 def pictures(baton):
@@ -55,8 +60,11 @@ def pictures(baton):
                                                    "8", "--rounds", "--critical-path"]
     made["broadcast_chain_4_pieces.svg"] = ["broadcast", "--algorithm", "chain", "--ranks", "4",
                                             "--rounds", "--count", "4", "--segment", "4"]
-    recording = Path(__file__).resolve().parent.parent / "diagrams" / "gallery" / RECORDING
-    made["all_reduce_ring_8_hosts_recorded.svg"] = ["--from", str(recording), "--network", NETWORK]
+    gallery = Path(__file__).resolve().parent.parent / "diagrams" / "gallery"
+    made["all_reduce_ring_8_hosts_recorded.svg"] = ["--from", str(gallery / RECORDING), "--network",
+                                                    NETWORK]
+    made["transformer_tensor_parallel_2_recorded.svg"] = ["--from", str(gallery / TRAINING),
+                                                          "--operation", "all"]
     made["all_reduce_ring_8_hosts_predicted.svg"] = [
         "all_reduce", "--algorithm", "ring", "--ranks", "8", "--bytes", "1M", "--network", NETWORK]
     for collective, endings in SPLIT.items():
@@ -81,6 +89,10 @@ def index(files):
              f"[recorded]({RECORDING}) beside", "its "
              "[prediction](all_reduce_ring_8_hosts_predicted.svg):", "",
              "![](all_reduce_ring_8_hosts_recorded.svg)", "",
+             f"Two [recorded]({TRAINING}) steps of a transformer block, tensor parallel on 2 ranks: in each, "
+             "two all-reduces of", "forward, which ranks wait for, and two of backward, which are under way "
+             "while the gradients of weights are computed:", "",
+             "![](transformer_tensor_parallel_2_recorded.svg)", "",
              "| collective | algorithm | pictures, by number of ranks |", "|---|---|---|"]
     rows = {}
     for file, arguments in files.items():
