@@ -65,13 +65,14 @@ World::World(int rank, int size, const Exchange& exchange, const UcxOptions& opt
   for (int r = 0; r < size; ++r) peers_.push_back({.world = this, .rank = r});
   try {
     for (Peer& peer : peers_) {
-      connect(peer,
-              std::span(contacts[static_cast<std::size_t>(peer.rank)]).subspan(sizeof(Place)));
+      const auto r = static_cast<std::size_t>(peer.rank);
+      const bool near = places[r].machine == places[static_cast<std::size_t>(rank)].machine;
+      connect(peer, std::span(contacts[r]).subspan(sizeof(Place)), near);
       if (peer.rank == rank_) continue;
       await_control<on_bye>(peer, bye);
     }
   } catch (...) {
-    close();
+    take_back();
     throw;
   }
 }
@@ -82,7 +83,7 @@ World::~World() {
   } catch (const Error&) {
     // What was to be said is lost with what it was said through.
   }
-  close();
+  take_back();
 }
 
 void World::block(std::chrono::microseconds at_most) {
@@ -109,12 +110,13 @@ Bytes World::contact() const {
   return bytes;
 }
 
-void World::connect(Peer& peer, std::span<const std::byte> address) {
+void World::connect(Peer& peer, std::span<const std::byte> address, bool near) {
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(address.data());
-  params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  // UCX 1.13 has no shared memory for endpoints that are to notice the death of the other side.
+  params.err_mode = near ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler = {[](void* failed, ucp_ep_h, ucs_status_t status) {
                           Peer& gone = *static_cast<Peer*>(failed);
                           if (gone.gone == UCS_OK) gone.gone = status;
@@ -180,33 +182,33 @@ void World::progress_until(const Done& done) {
 // TCP drops what was not sent if a socket with unread bytes is closed.
 void World::leave() {
   leaving_ = true;
+  std::vector<const Peer*> told;
+  std::vector<void*> flushing;
+  const ucp_request_param_t param{};
   for (Peer& peer : peers_) {
     if (peer.rank == rank_ || peer.gone != UCS_OK) continue;
     await_control<on_received>(peer, received);
     control(peer, bye);
+    void* request = ucp_ep_flush_nbx(peer.endpoint, &param);
+    if (UCS_PTR_IS_PTR(request)) flushing.push_back(request);
+    told.push_back(&peer);
   }
   progress_until([&] {
-    return std::ranges::all_of(peers_, [&](const Peer& peer) {
-      return peer.rank == rank_ || peer.has_all || peer.gone != UCS_OK;
-    });
+    return std::ranges::all_of(told,
+                               [](const Peer* p) { return p->has_all || p->gone != UCS_OK; }) &&
+           std::ranges::all_of(flushing, [](void* request) {
+             return ucp_request_check_status(request) != UCS_INPROGRESS;
+           });
   });
+  for (void* request : flushing) ucp_request_free(request);
 }
 
-void World::close() noexcept {
-  std::vector<void*> closing;
-  ucp_request_param_t param{};
-  for (Peer& peer : peers_) {
+/// Takes back the receives that were not answered: a worker complains of those it is destroyed
+/// with.
+void World::take_back() noexcept {
+  for (Peer& peer : peers_)
     for (void* request : peer.awaited)
       if (request != nullptr) ucp_request_cancel(worker(), request);
-    if (peer.endpoint == nullptr) continue;
-    void* request = ucp_ep_close_nbx(peer.endpoint, &param);  // flushes first
-    if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
-  }
-  const auto closed = [](void* request) {
-    return ucp_request_check_status(request) != UCS_INPROGRESS;
-  };
-  progress_until([&] { return std::ranges::all_of(closing, closed); });
-  for (void* request : closing) ucp_request_free(request);
 }
 
 }  // namespace baton::ucx

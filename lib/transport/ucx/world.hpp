@@ -63,7 +63,8 @@ class World {
   };
 
   Bytes contact() const;
-  void connect(Peer& peer, std::span<const std::byte> address);
+  /// `near`: on this machine.
+  void connect(Peer& peer, std::span<const std::byte> address, bool near);
   void control(Peer& peer, int kind);
   template <auto Then>
   void await_control(Peer& peer, int kind);
@@ -72,7 +73,7 @@ class World {
   template <class Done>
   void progress_until(const Done& done);
   void leave();
-  void close() noexcept;
+  void take_back() noexcept;
 
   int rank_;
   UcxOptions options_;
