@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "baton/mpi.hpp"
 #include "contract.hpp"
 #include "support/conformance.hpp"
-#include "support/large.hpp"
 #include "support/ranks.hpp"
 
 using namespace baton;

@@ -1,7 +1,6 @@
 #include "world.hpp"
 
 #include <poll.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -181,6 +180,7 @@ void World::progress_until(const Done& done) {
 // A message that is complete for its sender may lie in a buffer that would be lost with the sender:
 // TCP drops what was not sent if a socket with unread bytes is closed.
 void World::leave() {
+  while (ucp_worker_progress(worker()) != 0) continue;  // who has left already?
   leaving_ = true;
   std::vector<const Peer*> told;
   std::vector<void*> flushing;
