@@ -95,6 +95,15 @@ TEST_CASE("ucx transport: a split is used at once, by those who are through with
   }
 }
 
+TEST_CASE("ucx transport: ranks that have split more often than others agree with them") {
+  const auto t = world();
+  const auto half = t->split(t->rank() % 2, 0);
+  if (t->rank() % 2 == 0)
+    for (int turn = 0; turn < 3; ++turn) contract::meet(*half->split(0, 0));
+  const auto all = t->split(0, 0);
+  contract::traffic(*all, 4, 1);
+}
+
 TEST_CASE("ucx transport: groups outlive the one that they are parts of") {
   auto t = world();
   auto half = t->split(t->rank() % 2, 0);
@@ -121,6 +130,26 @@ TEST_CASE("ucx transport: what was sent arrives, though its sender leaves at onc
         for (int i = 0; i < many; ++i)
           CHECK(contract::recv(*t, from, i % 3, 4000) ==
                 pattern(4000, static_cast<std::uint64_t>(100 * from + i)));
+    }
+  }
+}
+
+TEST_CASE("ucx transport: who leaves is let go by those who stay and progress") {
+  const auto meeting = mpi_transport(MPI_COMM_WORLD);
+  auto t = world({.farewell = 1h});
+  contract::meet(*t);
+  if (t->rank() != 0) {
+    t.reset();
+    contract::send(*meeting, 0, 0, {});
+    return;
+  }
+  for (int left = t->size() - 1; left > 0; --left) {
+    Message m;
+    meeting->irecv(left, 0, nullptr, 0, m);
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    for (std::size_t bytes = 0; !meeting->test(m, bytes);) {
+      t->progress();
+      REQUIRE(std::chrono::steady_clock::now() < deadline);
     }
   }
 }
