@@ -95,6 +95,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   const int code = baton::cli::run(argc, argv);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  std::fputs("baton: expected to write the results, found that standard output takes no more\n", stderr);
+  std::fputs("baton: expected to write the results, found that standard output takes no more\n",
+             stderr);
   return 2;
 }

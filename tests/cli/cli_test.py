@@ -1,6 +1,7 @@
 """Usage: cli_test.py BATON EXAMPLES"""
 
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +23,13 @@ class Cli(CommandTest):
 
     def test_version(self):
         self.assertRegex(self.output("--version"), r"^baton \d+\.\d+\.\d+\n$")
+
+    def test_results_that_cannot_be_written(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([*self.command, "list"], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("expected to write the results", done.stderr)
 
     def test_help_teaches(self):
         self.assertIn("Examples:", self.output("--help"))
