@@ -64,12 +64,12 @@ Shape Exchange::output(const Shape& x) const {
 }
 
 template <class T>
-Array<T> part_along(const Array<T>& x, int dim, int part, int parts) {
-  const std::int64_t extent = x.view().extent(dim);
-  expect_multiple(fmt::format("split: dimension {} of {}", dim, x.shape().text()), extent, parts,
-                  "ranks");
+Array<T> part_along(View<const std::type_identity_t<T>> x, int dim, int part, int parts,
+                    std::string_view of) {
+  const std::int64_t extent = x.extent(dim);
+  expect_multiple(fmt::format("dimension {} of {}", dim, x.shape().text()), extent, parts, of);
   const std::int64_t each = extent / parts;
-  return Array<T>::of(x.view().slice(dim, part * each, (part + 1) * each));
+  return Array<T>::of(x.slice(dim, part * each, (part + 1) * each));
 }
 
 namespace {
@@ -109,7 +109,7 @@ template <class T>
 Pending<T> Exchange::start_forward(Array<T> x) const {
   if (ranks() == 1 || forward_op == Operator::identity) return Pending<T>(std::move(x));
   if (forward_op == Operator::split)
-    return Pending<T>(part_along(x, dim, communicator->rank(), ranks()));
+    return Pending<T>(part_along<T>(x, dim, communicator->rank(), ranks()));
   const Shape shape = output(x.shape());
   const bool in_place = forward_op == Operator::all_reduce && x.alone();
   const Array<T> y = in_place ? x : Array<T>::uninitialized(shape);
@@ -130,7 +130,7 @@ Exchange::Planned Exchange::planned(const Shape& x) const {
   template class Pending<T>;                                           \
   template Pending<T> Exchange::start_forward(Array<T>) const;         \
   template Exchange::Planned Exchange::planned<T>(const Shape&) const; \
-  template Array<T> part_along(const Array<T>&, int, int, int);
+  template Array<T> part_along<T>(View<const T>, int, int, int, std::string_view);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE

@@ -78,7 +78,8 @@ struct Exchange {
 
   /// Whose forward is this one's backward, and the other way round.
   Exchange derivative() const {
-    return {backward_op, forward_op, communicator, join_or_dim(), other_dim()};
+    const bool swaps = forward_op == Operator::all_to_all;
+    return {backward_op, forward_op, communicator, swaps ? join_dim : dim, swaps ? dim : join_dim};
   }
   /// How forward sends an x of this shape, and how much. Plans are made as for a call.
   struct Planned {
@@ -95,12 +96,12 @@ struct Exchange {
   /// Of forward on elements that are laid out as it needs them.
   template <class T>
   Call call(const Array<T>& x, const Array<T>& y) const;
-  int join_or_dim() const { return forward_op == Operator::all_to_all ? join_dim : dim; }
-  int other_dim() const { return forward_op == Operator::all_to_all ? dim : join_dim; }
 };
 
-/// Of `x`, rank `part`'s of `parts` equal parts along a dimension. Throws Error(invalid_argument).
+/// Of `x`, rank `part`'s of `parts` equal parts along a dimension. Throws Error(invalid_argument),
+/// which says that there are `parts` of `of`.
 template <class T>
-Array<T> part_along(const Array<T>& x, int dim, int part, int parts);
+Array<T> part_along(View<const std::type_identity_t<T>> x, int dim, int part, int parts,
+                    std::string_view of = "ranks");
 
 }  // namespace baton::transformer

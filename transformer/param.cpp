@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "baton/error.hpp"
-#include "shape_guard.hpp"
+#include "exchange.hpp"
 
 namespace baton::transformer {
 
@@ -109,10 +109,7 @@ template <class T>
 Array<T> whole(const Array<T>& part, const Placement& placement, const Mesh& mesh) {
   Communicator* const communicator = mesh.along(placement.axis);
   if (placement.dim < 0 || !communicator) return part.copy();
-  const auto all = Array<T>::uninitialized(
-      part.shape().with(placement.dim, part.extent(placement.dim) * communicator->size()));
-  communicator->all_gather(ConstTensor(part), Tensor(all), placement.dim);
-  return all;
+  return Exchange::gather_parallel(communicator, placement.dim).forward(part);
 }
 
 }  // namespace
@@ -129,13 +126,9 @@ Array<T> whole_grad(const Param<T>& param, const Mesh& mesh) {
 template <class T>
 Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& placement,
                  const Mesh& mesh) {
-  const int parts = mesh.size(placement.axis), part = mesh.rank(placement.axis);
-  if (placement.dim < 0 || parts == 1) return Array<T>::of(whole);
-  const std::int64_t extent = whole.extent(placement.dim);
-  expect_multiple(fmt::format("dimension {} of {}", placement.dim, whole.shape().text()), extent,
-                  parts, name(placement.axis));
-  const std::int64_t each = extent / parts;
-  return Array<T>::of(whole.slice(placement.dim, part * each, (part + 1) * each));
+  if (placement.dim < 0) return Array<T>::of(whole);
+  return part_along<T>(whole, placement.dim, mesh.rank(placement.axis), mesh.size(placement.axis),
+                       name(placement.axis));
 }
 
 #define BATON_INSTANTIATE(T)                                             \

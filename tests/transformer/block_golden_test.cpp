@@ -31,7 +31,7 @@ TEST_CASE("the block's outputs and gradients are PyTorch's, in every form") {
             block.parallelize(mesh, sequence_parallel);
             const bool whole = cut_weights && !sequence_parallel;
             const auto own = [&](const Array<double>& a) {
-              return whole ? a.copy() : part_along(a, 1, world.rank(), ranks);
+              return whole ? a.copy() : part_along<double>(a, 1, world.rank(), ranks);
             };
             Context context;
             CHECK(equal(block.forward_parallel(own(x), context), own(y)));

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 #include "transformer/ops/ops.hpp"
 #include "worlds.hpp"
 
@@ -19,14 +17,6 @@ Array<std::int32_t> ids_below(std::int64_t vocabulary, const Shape& shape) {
     ids.data()[i] = static_cast<std::int32_t>(Random{4}.word(static_cast<std::uint64_t>(i)) %
                                               static_cast<std::uint32_t>(vocabulary));
   return ids;
-}
-
-bool close(View<const double> a, View<const double> b) {
-  REQUIRE(a.shape() == b.shape());
-  const auto x = Array<double>::of(a), y = Array<double>::of(b);
-  for (std::int64_t i = 0; i < x.size(); ++i)
-    if (!(std::abs(x.data()[i] - y.data()[i]) <= 1e-13)) return false;
-  return true;
 }
 
 }  // namespace
@@ -46,13 +36,13 @@ TEST_CASE("an embedding that is cut gives what the whole one gives") {
       CAPTURE(sequence);
       const Mesh mesh(world, {{Axis::tp, ranks}});
       VocabParallelEmbedding<double> part(vocabulary, d, mesh, {7}, sequence);
-      CHECK(close(whole_value(part.table, mesh), whole.table.value));
+      CHECK(equal(whole_value(part.table, mesh), whole.table.value));
       const auto own = [&](const Array<double>& a) {
-        return sequence ? part_along(a, 1, world.rank(), ranks) : a.copy();
+        return sequence ? part_along<double>(a, 1, world.rank(), ranks) : a.copy();
       };
-      CHECK(close(part.forward(ids), own(y)));
+      CHECK(equal(part.forward(ids), own(y)));
       part.backward(ids, own(dy));
-      CHECK(close(whole_grad(part.table, mesh), whole.table.grad));
+      CHECK(equal(whole_grad(part.table, mesh), whole.table.grad));
     });
   }
 }
@@ -67,12 +57,12 @@ TEST_CASE("a cross-entropy whose classes are cut is the whole one") {
   const double expected = cross_entropy<double>(logits, targets, elements, gradient.view());
   on_worlds([&](Communicator& world) {
     const int ranks = world.size();
-    const auto part = part_along(logits, 1, world.rank(), ranks);
+    const auto part = part_along<double>(logits, 1, world.rank(), ranks);
     Array<double> found(part.shape());
     const double loss =
         vocab_parallel_cross_entropy<double>(part, targets, elements, &world, found.view());
     CHECK(loss == doctest::Approx(expected).epsilon(1e-13));
-    CHECK(close(found, part_along(gradient, 1, world.rank(), ranks)));
+    CHECK(equal(found, part_along<double>(gradient, 1, world.rank(), ranks)));
     CHECK(loss == vocab_parallel_cross_entropy<double>(part, targets, elements, &world, {}));
   });
 }
