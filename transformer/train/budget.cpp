@@ -39,16 +39,13 @@ void print_budget(Communicator& world, const TrainOptions& options) {
       static_cast<double>(micro[0] * whole[1] * whole[2]) * static_cast<double>(sizeof(T));
 
   Params<T> params;
-  std::vector<std::unique_ptr<TransformerBlock<T>>> blocks;
   std::vector<BudgetLine> lines;
-  for (std::int64_t layer = 0; layer < options.layers; ++layer) {
-    BlockConfig config = options.block;
-    config.name = fmt::format("block{}", layer);
-    blocks.push_back(std::make_unique<TransformerBlock<T>>(config, Random{options.seed}));
-    blocks.back()->parallelize(mesh, options.sequence_parallel);
-    const auto more = blocks.back()->budget(micro);
+  const auto blocks = make_blocks<T>(options);
+  for (const auto& block : blocks) {
+    block->parallelize(mesh, options.sequence_parallel);
+    const auto more = block->budget(micro);
     lines.insert(lines.end(), more.begin(), more.end());
-    const Params<T> own = blocks.back()->parallel().params();
+    const Params<T> own = block->parallel().params();
     params.insert(params.begin(), own.begin(), own.end());  // backward goes from the last
   }
   const Traffic gradients = GradientBuckets<T>(params, mesh, StepOptions{}.bucket_bytes).traffic();

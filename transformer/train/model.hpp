@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "../block.hpp"
 #include "../training/batch.hpp"
 #include "../training/sequential.hpp"
 #include "options.hpp"
@@ -11,6 +13,10 @@ namespace baton::transformer {
 /// All samples of the run.
 template <class T>
 Batch<T> make_data(const TrainOptions& options);
+
+/// The blocks of Model::block, each with a name of its own.
+template <class T>
+std::vector<std::shared_ptr<TransformerBlock<T>>> make_blocks(const TrainOptions& options);
 
 /// The model on one rank, its weights as the seed says.
 template <class T>

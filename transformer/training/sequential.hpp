@@ -32,11 +32,11 @@ class Sequential : public Module<T> {
  public:
   struct Layer {
     std::string name;
-    std::unique_ptr<Module<T>> module;
+    std::shared_ptr<Module<T>> module;
   };
 
   /// Names should differ.
-  void add(std::string name, std::unique_ptr<Module<T>> module) {
+  void add(std::string name, std::shared_ptr<Module<T>> module) {
     layers_.push_back({std::move(name), std::move(module)});
   }
   std::vector<Layer>& layers() { return layers_; }
