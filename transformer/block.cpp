@@ -8,6 +8,7 @@
 #include "shape_guard.hpp"
 
 namespace baton::transformer {
+
 void BlockConfig::check() const {
   const auto positive = [&](const char* what, std::int64_t value) {
     if (value >= 1) return;
@@ -78,6 +79,7 @@ void TransformerBlock<T>::parallelize(const Mesh& mesh, bool sequence_parallel) 
     const Placement placement{dim, Axis::tp};
     part = Param<T>(whole.name + "_shard", part_of<T>(whole.value, placement, mesh), placement);
     part.decays = whole.decays;
+    part.partial = whole.partial;
   };
   shard(q_proj_shard, q_proj, 0);
   shard(k_proj_shard, k_proj, 0);
@@ -86,14 +88,10 @@ void TransformerBlock<T>::parallelize(const Mesh& mesh, bool sequence_parallel) 
   shard(fc1_shard, fc1, 0);
   shard(fc1_bias_shard, fc1_bias, 0);
   shard(fc2_shard, fc2, 1);
-  for (Param<T>* param :
-       {&q_proj, &k_proj, &v_proj, &o_proj, &fc1, &fc1_bias, &fc2, &q_proj_shard, &k_proj_shard,
-        &v_proj_shard, &o_proj_shard, &fc1_shard, &fc1_bias_shard, &fc2_shard, &norm1_weight,
-        &norm1_bias, &norm2_weight, &norm2_bias, &fc2_bias})
-    param->partial = Axis::dp | Axis::sp;
-  if (sequence_parallel)  // each rank of axis tp has other positions of what these apply to
-    for (Param<T>* param : {&norm1_weight, &norm1_bias, &norm2_weight, &norm2_bias, &fc2_bias})
-      param->partial = param->partial | Axis::tp;
+  // With sequence parallelism each rank of axis tp has other positions of what these apply to.
+  const Axes positions = sequence_parallel ? Axis::sp | Axis::tp : Axes(Axis::sp);
+  for (Param<T>* param : {&norm1_weight, &norm1_bias, &norm2_weight, &norm2_bias, &fc2_bias})
+    param->partial = Axis::dp | positions;
 }
 
 template <class T>
@@ -120,6 +118,7 @@ auto TransformerBlock<T>::only(Axis axis, std::string_view call) -> Form {
 
 template <class T>
 auto TransformerBlock<T>::form(Axes axes, bool sequence_parallel) -> Form {
+  if (!axes.empty()) require_parallel("a parallel form");
   Form form{};
   form.q = &q_proj, form.k = &k_proj, form.v = &v_proj, form.o = &o_proj;
   form.fc1 = &fc1, form.fc1_bias = &fc1_bias, form.fc2 = &fc2;
@@ -155,7 +154,7 @@ auto TransformerBlock<T>::form(Axes axes, bool sequence_parallel) -> Form {
 
 template <class T>
 auto TransformerBlock<T>::parallel_form() -> Form {
-  require_parallel("parallel form");
+  require_parallel("a parallel form");
   Axes axes;
   if (mesh_->size(Axis::tp) > 1) axes = axes | Axis::tp;
   if (mesh_->size(Axis::sp) > 1) axes = axes | Axis::sp;
