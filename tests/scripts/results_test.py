@@ -10,6 +10,7 @@ from pathlib import Path
 SCRIPTS = Path(sys.argv.pop())
 sys.path.insert(0, str(SCRIPTS))
 sys.dont_write_bytecode = True
+import accuracy  # noqa: E402
 import peers  # noqa: E402
 
 
@@ -27,6 +28,28 @@ def row(size, **samples):
 def result(*rows):
     return {"mpi": "Open MPI v4", "processor": "a processor", "ranks": 2, "hosts": ["a", "a"],
             "rows": list(rows)}
+
+
+class Accuracy(unittest.TestCase):
+    def cells(self, hosts, size, **times):
+        """Of all_reduce, by algorithm: predicted and measured."""
+        return [{"hosts": hosts, "collective": "all_reduce", "algorithm": name, "bytes": size,
+                 "predicted_us": predicted, "measured_us": measured, "error": predicted / measured - 1}
+                for name, (predicted, measured) in times.items()]
+
+    def test_a_pick_is_right_within_a_tenth_of_the_best(self):
+        cells = (self.cells(4, 1 << 14, ring=(90, 109), tree=(95, 100))
+                 + self.cells(4, 1 << 20, ring=(90, 111), tree=(95, 100)))
+        right, cases, wrong = accuracy.right_picks(cells)
+        self.assertEqual((right, cases), (1, 2))
+        self.assertEqual(wrong, ["all_reduce of 1 MiB on 4 hosts: ring takes 1.11 times what tree does"])
+
+    def test_a_row_sums_up(self):
+        times = {f"a{i}": (100 - i, 100) for i in range(21)}  # errors of 0 to 20 %
+        self.assertEqual(accuracy.row(8, "16 KiB", self.cells(8, 1 << 14, **times)),
+                         "| 8 | 16 KiB | 21 | 10.0 % | 19.0 % | 1 of 1 |")
+        self.assertEqual(accuracy.row(8, "16 KiB", self.cells(8, 1 << 14, ring=(90, 100))),
+                         "| 8 | 16 KiB | 1 | 10.0 % | 10.0 % | 1 of 1 |")
 
 
 class Peers(unittest.TestCase):
