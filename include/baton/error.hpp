@@ -15,6 +15,8 @@ enum class ErrorCode : std::uint8_t {
   transport,         ///< the transport failed
   timeout,           ///< no progress for longer than the timeout
   unsupported,       ///< this build or transport cannot do it
+  memory,            ///< a device has not enough memory
+  device,            ///< a device failed
 };
 std::string_view name(ErrorCode code);
 

@@ -38,13 +38,15 @@ class PlanKey {
 /// A plan and its idle runs; a run is taken for one execution and given back.
 class CachedPlan {
  public:
-  CachedPlan(std::shared_ptr<const Plan> plan, std::string algorithm, std::int64_t segment)
-      : plan(std::move(plan)), algorithm(std::move(algorithm)), segment(segment) {
+  /// `queue`: of data in a device's memory; it outlives this.
+  CachedPlan(std::shared_ptr<const Plan> plan, std::string algorithm, std::int64_t segment,
+             const DeviceQueue* queue = nullptr)
+      : plan(std::move(plan)), algorithm(std::move(algorithm)), segment(segment), queue_(queue) {
     idle_.reserve(4);
   }
   std::unique_ptr<Run> take(int window) {
     ++taken_;
-    if (idle_.empty()) return std::make_unique<Run>(plan, window);
+    if (idle_.empty()) return std::make_unique<Run>(plan, window, queue_);
     std::unique_ptr<Run> run = std::move(idle_.back());
     idle_.pop_back();
     return run;
@@ -82,6 +84,7 @@ class CachedPlan {
   std::vector<Recorded> recorded;
 
  private:
+  const DeviceQueue* queue_;
   std::vector<std::unique_ptr<Run>> idle_;
   int taken_ = 0;
 };

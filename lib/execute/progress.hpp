@@ -63,8 +63,8 @@ class Advancing {
  public:
   virtual ~Advancing() = default;
   /// Advances it, unless another thread is at it; errors are kept for whoever waits for it. `held`
-  /// is the flag of the communicator that the calling thread uses already.
-  virtual void advance(const UseFlag* held) noexcept = 0;
+  /// is the flag of the communicator that the calling thread uses already. Whether it got further.
+  virtual bool advance(const UseFlag* held) noexcept = 0;
 };
 
 /// The operations under way on a communicator and on all that were split from it. Whoever waits for
@@ -83,13 +83,13 @@ class ProgressList {
   }
   /// Whether there are none, as far as this thread knows.
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
-  /// Advances all; returns at once if another thread does so already.
-  void advance(const UseFlag* held) {
+  /// Advances all; returns at once if another thread does so already. Whether any got further.
+  bool advance(const UseFlag* held) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock.owns_lock()) return;
-    for (Advancing* operation : operations_) {
-      operation->advance(held);
-    }
+    if (!lock.owns_lock()) return false;
+    bool further = false;
+    for (Advancing* operation : operations_) further |= operation->advance(held);
+    return further;
   }
 
  private:

@@ -23,10 +23,11 @@ std::string describe(const Plan::Item& item) {
 
 }  // namespace
 
-Run::Run(std::shared_ptr<const Plan> plan, int window)
+Run::Run(std::shared_ptr<const Plan> plan, int window, const DeviceQueue* queue)
     : plan_(std::move(plan)),
       window_(std::clamp<std::uint32_t>(static_cast<std::uint32_t>(window), 1, largest_window)),
-      bases_(plan_->bases()) {
+      bases_(plan_->bases()),
+      queue_(queue) {
   initial_waits_.reserve(plan_->items().size());
   for (const Plan::Item& item : plan_->items()) initial_waits_.push_back(item.waits);
   waits_.resize(initial_waits_.size());
@@ -34,6 +35,11 @@ Run::Run(std::shared_ptr<const Plan> plan, int window)
   flights_.resize(streams_.size() * window_);
   active_.reserve(flights_.size());
   local_.resize(plan_->items().size() - plan_->messages().size());
+  if (queue_) {
+    launched_.reserve(local_.size());
+    idle_markers_.reserve(local_.size());
+    return;
+  }
   // Slots behind scratch, both aligned well enough for any element.
   const std::size_t slots_at = (plan_->scratch_bytes() + 63) / 64 * 64;
   if (slots_at + plan_->slot_bytes() <= most_own_scratch) {
@@ -147,6 +153,7 @@ void Run::begin(Transport& transport, const Kernels& kernels, int tag) {
   tag_ = tag;
   completed_ = 0;
   active_.clear();
+  forget_launched();
 }
 
 void Run::start(Transport& transport, const Kernels& kernels, int tag) {
@@ -292,6 +299,8 @@ Run::Progress Run::progress_at(std::span<const Line> before) const {
 }
 
 bool Run::drive() {
+  if (collected_ < launched_.size()) [[unlikely]]
+    collect_launched();
   for (std::size_t i = 0; i < active_.size();) {
     const std::uint32_t flight = active_[i];
     std::size_t bytes = 0;
@@ -378,6 +387,8 @@ void Run::complete(std::uint32_t step) {
 }
 
 void Run::drain_local() {
+  if (queue_) [[unlikely]]
+    return launch_local();
   while (local_head_ < local_tail_) {
     const std::uint32_t step = local_[local_head_++];
     const Plan::Item& item = plan_->items()[step];
@@ -437,6 +448,7 @@ void Run::run_local(StepKind kind, std::span<const Piece> pieces) {
 
 void Run::abandon() noexcept {
   hand_over();
+  wait_for_device();
   for (const std::uint32_t flight : active_) {
     try {
       transport_->cancel(flights_[flight].message);

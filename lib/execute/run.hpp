@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../trace/recorder.hpp"
+#include "baton/device.hpp"
 #include "baton/memory.hpp"
 #include "baton/transport.hpp"
 #include "baton/types.hpp"
@@ -21,23 +22,34 @@ struct Kernels {
   Op::Function user = nullptr;  ///< instead of `fold`
   void* context = nullptr;
   FinishFunction finish = nullptr;
+  OpKind op = OpKind::sum;  ///< what `fold` does, and to what: for devices
+  Datatype type = Datatype::u8;
+};
+
+/// Where runs of plans on a device's memory have their folds and copies done.
+struct DeviceQueue {
+  Device* device;
+  Stream stream;
 };
 
 /// One execution of a plan at a time: request state, nothing else. All memory is taken when it is
 /// made, so starting and driving it allocates nothing.
 ///
 /// Steps go in the order in which messages arrive (start, drive), or, where all is near, in that of
-/// the plan's script, which costs less for each.
+/// the plan's script, which costs less for each. Of a run on a device's memory, folds and copies
+/// are given to a stream as soon as all before them is complete or in the same stream; what waits
+/// for them on the host goes on when a marker behind them has been passed.
 ///
 /// Invariants: a step is started once, when all it waits for is complete; messages of a stream are
 /// posted in program order, at most `window` of them in flight.
 class Run {
  public:
-  Run(std::shared_ptr<const Plan> plan, int window);
+  Run(std::shared_ptr<const Plan> plan, int window, const DeviceQueue* queue = nullptr);
 
   const Plan& plan() const { return *plan_; }
   /// Base addresses, to be set before start(): scratch, slots, inputs, outputs.
   std::span<std::byte*> bases() { return bases_; }
+  bool on_device() const { return queue_ != nullptr; }
   /// Whether the run is so small that it keeps scratch and slots of its own, already set.
   bool has_scratch() const { return !own_scratch_.empty(); }
 
@@ -90,6 +102,11 @@ class Run {
   struct Progress {
     std::uint64_t posted = 0, complete = 0;
   };
+  /// Steps that were given to a device, local_[first] to local_[last - 1], and the marker behind.
+  struct Launched {
+    std::unique_ptr<Marker> marker;
+    std::uint32_t first, last;
+  };
   struct StreamState {
     std::uint32_t next;  // in plan.messages()
     std::uint32_t in_flight;
@@ -127,6 +144,14 @@ class Run {
   }
   [[gnu::cold]] void add_to_recorder() noexcept;
   void drain_local();
+  /// Gives what is ready to the device's stream, and whatever only waits for that.
+  void launch_local();
+  void launch(std::uint32_t step);
+  /// Completes what the device has done.
+  void collect_launched();
+  void forget_launched();
+  /// Returns when the device works on this run's memory no more.
+  void wait_for_device() noexcept;
   /// Throws Error(truncated) unless as many bytes were received as the step says.
   void check_length(std::uint32_t step, std::size_t bytes) const {
     const Plan::Item& item = plan_->items()[step];
@@ -151,7 +176,12 @@ class Run {
   std::vector<std::uint32_t> active_;  // flights in use
   std::vector<std::uint32_t> local_;   // ready folds and copies, each entered once
   std::uint32_t local_head_ = 0, local_tail_ = 0;
-  bool recorded_ = false;  // whether this execution is; if so:
+  const DeviceQueue* queue_;  // null: the data is the host's; else:
+  std::vector<Launched> launched_;
+  std::size_t collected_ = 0;  // of launched_
+  std::vector<std::unique_ptr<Marker>> idle_markers_;
+  std::vector<Rows> rows_;  // of the step being given to the device
+  bool recorded_ = false;   // whether this execution is; if so:
   std::uint32_t recorded_plan_ = 0, recorded_sequence_ = 0;
   std::shared_ptr<tracing::Recorder> recorder_;
   std::vector<tracing::Moments> moments_;  // of each step

@@ -18,6 +18,7 @@ std::byte* ScratchPool::take(std::size_t bytes) {
     return block;
   }
   free_[k].reserve(free_[k].size() + 8);  // so that give() does not allocate
+  if (device_) return device_->allocate(std::size_t{1} << k);
   return static_cast<std::byte*>(::operator new (std::size_t{1} << k, std::align_val_t{alignment}));
 }
 
@@ -27,7 +28,13 @@ void ScratchPool::give(std::byte* block, std::size_t bytes) noexcept {
 
 ScratchPool::~ScratchPool() {
   for (const auto& list : free_) {
-    for (std::byte* block : list) ::operator delete (block, std::align_val_t{alignment});
+    for (std::byte* block : list) {
+      if (device_) {
+        device_->free(block);
+      } else {
+        ::operator delete (block, std::align_val_t{alignment});
+      }
+    }
   }
 }
 

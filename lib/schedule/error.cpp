@@ -16,6 +16,10 @@ std::string_view name(ErrorCode code) {
       return "timeout";
     case ErrorCode::unsupported:
       return "unsupported";
+    case ErrorCode::memory:
+      return "memory";
+    case ErrorCode::device:
+      return "device";
   }
   return "?";
 }

@@ -1,0 +1,90 @@
+#include <thread>
+
+#include "baton/error.hpp"
+#include "run.hpp"
+
+namespace baton {
+
+void Run::launch_local() {
+  if (local_head_ == local_tail_) return;
+  const std::uint32_t first = local_head_;
+  while (local_head_ < local_tail_) {
+    const std::uint32_t step = local_[local_head_++];
+    launch(step);
+    for (const std::uint32_t next : plan_->dependents_of(step)) {
+      if (plan_->items()[next].local() && --waits_[next] == 0) local_[local_tail_++] = next;
+    }
+  }
+  std::unique_ptr<Marker> marker;
+  if (idle_markers_.empty()) {
+    marker = queue_->device->make_marker();
+  } else {
+    marker = std::move(idle_markers_.back());
+    idle_markers_.pop_back();
+  }
+  marker->set(queue_->stream);
+  launched_.push_back({std::move(marker), first, local_head_});
+}
+
+void Run::launch(std::uint32_t step) {
+  const Plan::Item& item = plan_->items()[step];
+  if (recorded_) [[unlikely]]
+    moments_[step].posted = moments_[step].start = tracing::now();
+  const int operands = item.kind == StepKind::fold ? 3 : item.kind == StepKind::copy ? 2 : 1;
+  rows_.clear();
+  for (const Piece& piece : plan_->pieces_of(item)) {
+    Rows& rows = rows_.emplace_back();
+    for (int k = 0; k < operands; ++k) {
+      rows.at[k] = address(piece.at[k]);
+      rows.stride[k] = piece.stride[k];
+    }
+    rows.block = piece.block;
+    rows.rows = piece.rows;
+  }
+  Device& device = *queue_->device;
+  if (item.kind == StepKind::copy) {
+    device.copy(rows_, plan_->element_bytes(), queue_->stream);
+  } else if (item.kind == StepKind::fold) {
+    device.fold(kernels_.op, kernels_.type, rows_, queue_->stream);
+  } else {
+    device.finish(kernels_.type, plan_->header().size, rows_, queue_->stream);
+  }
+}
+
+void Run::collect_launched() {
+  while (collected_ < launched_.size() && launched_[collected_].marker->passed()) {
+    const Launched& launched = launched_[collected_++];
+    for (std::uint32_t i = launched.first; i < launched.last; ++i) {
+      const std::uint32_t step = local_[i];
+      if (recorded_) [[unlikely]]
+        note_end(step);
+      ++completed_;
+      for (const std::uint32_t next : plan_->dependents_of(step)) {
+        const Plan::Item& item = plan_->items()[next];
+        if (!item.local() && --waits_[next] == 0) post_ready(item.stream);
+      }
+    }
+  }
+}
+
+void Run::forget_launched() {
+  for (Launched& launched : launched_) idle_markers_.push_back(std::move(launched.marker));
+  launched_.clear();
+  collected_ = 0;
+}
+
+void Run::wait_for_device() noexcept {
+  while (collected_ < launched_.size()) {
+    try {
+      if (launched_[collected_].marker->passed()) {
+        ++collected_;
+      } else {
+        std::this_thread::yield();
+      }
+    } catch (const Error&) {
+      collected_ = launched_.size();  // it does nothing any more
+    }
+  }
+}
+
+}  // namespace baton
