@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "baton/device.hpp"
 #include "baton/transport.hpp"
 
 namespace baton {
@@ -20,10 +21,13 @@ struct ThreadOptions {
   std::size_t eager_bytes = 4096;
   /// Not empty: says of each rank which host it is on, as if threads were on several.
   std::vector<int> hosts = {};
+  /// Not empty: messages may lie in these devices' memory: each rank's own, or one for all. The
+  /// receiver's device, or the sender's if that comes second, copies from one to the other.
+  std::vector<std::shared_ptr<Device>> devices = {};
 };
 
 /// Transports of `size` ranks in one process, in rank order; each is used by its own thread. Throws
-/// Error(invalid_argument) if size is less than 1, or `hosts` has another number of ranks.
+/// Error(invalid_argument) if size is less than 1, or `hosts` or `devices` has another number.
 std::vector<std::unique_ptr<Transport>> thread_transports(int size, const ThreadOptions& = {});
 
 /// Runs `body` on `size` threads, each with its rank's transport, and returns when all have

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "baton/error.hpp"
@@ -24,13 +25,17 @@ Group::Group(std::vector<std::shared_ptr<Bell>> bells, const ThreadOptions& opti
 }
 
 void Group::transfer(Entry& send, Entry& recv, const Entry* self) {
+  if (const auto bytes = std::min(send.bytes, recv.bytes); bytes > 0)
+    std::memcpy(recv.data, send.data, bytes);
+  complete(send, recv, self);
+}
+
+void Group::complete(Entry& send, Entry& recv, const Entry* self) {
   // An entry that is done is its owner's again: everything else is read before.
   const int source = send.source, destination = recv.destination;
   const bool ring_source = &send != self && send.side == Side::send;
   const bool ring_destination = &recv != self;
 
-  if (const auto bytes = std::min(send.bytes, recv.bytes); bytes > 0)
-    std::memcpy(recv.data, send.data, bytes);
   recv.bytes = send.bytes;
   recv.state.store(State::done, std::memory_order_release);
   if (ring_destination) bell(destination).ring();
@@ -85,10 +90,14 @@ void Group::seat_everyone() {
     for (int rank : ranks) bells.push_back(member(rank).bell);
     ThreadOptions options = options_;
     if (options.seed != 0) options.seed += static_cast<std::uint64_t>(color) + 1;
-    options.hosts.clear();
-    for (int rank : ranks)
-      if (!options_.hosts.empty())
-        options.hosts.push_back(options_.hosts[static_cast<std::size_t>(rank)]);
+    const auto keep_those_of_ranks = [&](auto& list) {
+      if (list.size() != members_.size()) return;  // one for all, or none
+      auto of_ranks = std::remove_reference_t<decltype(list)>();
+      for (int rank : ranks) of_ranks.push_back(list[static_cast<std::size_t>(rank)]);
+      list = std::move(of_ranks);
+    };
+    keep_those_of_ranks(options.hosts);
+    keep_those_of_ranks(options.devices);
     const auto group = std::make_shared<Group>(std::move(bells), options, spin_);
     for (std::size_t i = 0; i < ranks.size(); ++i)
       member(ranks[i]).seat = {group, static_cast<int>(i)};

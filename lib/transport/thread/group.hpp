@@ -32,6 +32,13 @@ class Group {
   /// Copies from one side to the other, completes both, and rings for each that is not `self`
   /// (null: for both). Both were taken out of their mailbox.
   void transfer(Entry& send, Entry& recv, const Entry* self);
+  /// The same without the copy, which has been made.
+  void complete(Entry& send, Entry& recv, const Entry* self);
+  /// The device that copies for a rank; null: all memory is the host's.
+  const std::shared_ptr<Device>& device(int rank) const {
+    return options_.devices[options_.devices.size() == 1 ? 0 : static_cast<std::size_t>(rank)];
+  }
+  bool has_devices() const { return !options_.devices.empty(); }
 
   struct Seat {
     std::shared_ptr<Group> group;  ///< null: the rank's color was negative

@@ -1,11 +1,13 @@
 #include <cassert>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "baton/error.hpp"
 #include "baton/thread.hpp"
+#include "device_copies.hpp"
 #include "group.hpp"
 
 namespace baton {
@@ -37,9 +39,12 @@ class ThreadTransport final : public Transport {
         rank_(rank),
         delays_(group_->options().seed != 0),
         rings_seen_(group_->bell(rank).rings()),
-        random_(group_->options().seed * 0x100000001b3u + static_cast<std::uint64_t>(rank)) {}
+        random_(group_->options().seed * 0x100000001b3u + static_cast<std::uint64_t>(rank)) {
+    if (group_->has_devices()) copies_.emplace(*group_, group_->device(rank));
+  }
 
   ~ThreadTransport() override {
+    if (copies_) copies_->finish();
     if (in_flight_ > 0)
       for (int r = 0; r < size(); ++r) {
         const auto lock = group_->mailbox(r).lock();
@@ -56,7 +61,8 @@ class ThreadTransport final : public Transport {
             .library = {},
             .tags = std::numeric_limits<int>::max(),
             .concurrent = true,
-            .cancels = true};
+            .cancels = true,
+            .one_process = true};
   }
   std::span<const int> hosts() const override { return group_->options().hosts; }
 
@@ -64,15 +70,16 @@ class ThreadTransport final : public Transport {
     Entry& send = start(message, Side::send, rank_, peer, tag, const_cast<void*>(data), bytes);
     Mailbox& box = group_->mailbox(peer);
     Entry* recv = nullptr;
+    const bool may_buffer = !copies_ || !copies_->needed(send);
     {
       const auto lock = box.lock();
       if (!delays_) recv = box.take_recv(rank_, tag);
       if (recv == nullptr) {
-        Buffer* buffer = buffered(bytes) ? group_->buffers(rank_).take() : nullptr;
+        Buffer* buffer = may_buffer && buffered(bytes) ? group_->buffers(rank_).take() : nullptr;
         box.append(buffer != nullptr ? fill(*buffer, send) : send);
       }
     }
-    if (recv != nullptr) group_->transfer(send, *recv, &send);
+    if (recv != nullptr) transfer(send, *recv, &send);
     if (send.state.load(std::memory_order_relaxed) == State::done) news_ = true;
   }
 
@@ -86,13 +93,14 @@ class ThreadTransport final : public Transport {
       if (send == nullptr) box.append(recv);
     }
     if (send == nullptr) return;
-    group_->transfer(*send, recv, &recv);
+    transfer(*send, recv, &recv);
     news_ = true;
   }
 
   bool test(Message& message, std::size_t& bytes) override {
     Entry& entry = entry_in(message);
     if (delays_) deliver(entry.destination);
+    if (copies_) copies_->complete();
     if (entry.state.load(std::memory_order_acquire) != State::done) return false;
     if (entry.report > 0) {
       --entry.report;
@@ -111,16 +119,23 @@ class ThreadTransport final : public Transport {
       const auto lock = box.lock();
       if (box.remove(entry)) return;
     }
-    while (entry.state.load(std::memory_order_acquire) != State::done) std::this_thread::yield();
+    while (entry.state.load(std::memory_order_acquire) != State::done) {
+      if (copies_) copies_->complete();
+      std::this_thread::yield();
+    }
   }
 
   void progress() override {
     if (delays_) deliver(rank_);
+    if (copies_) copies_->complete();
   }
 
   void idle(std::chrono::microseconds at_most) override {
     Bell& bell = group_->bell(rank_);
-    if (delays_) {  // what is held back rings no bell
+    if (copies_ && copies_->any()) {  // a copy that ends rings no bell
+      copies_->complete();
+      std::this_thread::yield();
+    } else if (delays_) {  // nor does what is held back
       std::this_thread::sleep_for(std::min(at_most, std::chrono::microseconds(random_() % 8)));
     } else if (!news_) {
       bell.wait(rings_seen_, at_most, group_->spin());
@@ -182,13 +197,21 @@ class ThreadTransport final : public Transport {
     return *entry;
   }
 
+  void transfer(Entry& send, Entry& recv, const Entry* self) {
+    if (copies_ && (copies_->needed(send) || copies_->needed(recv))) {
+      copies_->start(send, recv);
+    } else {
+      group_->transfer(send, recv, self);
+    }
+  }
+
   void deliver(int destination) {
     Mailbox& box = group_->mailbox(destination);
     auto lock = box.lock();
     box.age();
     for (auto pair = box.take_pair(); pair.send != nullptr; pair = box.take_pair()) {
       lock.unlock();
-      group_->transfer(*pair.send, *pair.recv, nullptr);
+      transfer(*pair.send, *pair.recv, nullptr);
       lock.lock();
     }
   }
@@ -200,6 +223,7 @@ class ThreadTransport final : public Transport {
   std::uint32_t rings_seen_;  // of the bell
   int in_flight_ = 0;
   SplitMix random_;
+  std::optional<DeviceCopies> copies_;
 };
 
 }  // namespace
@@ -212,6 +236,10 @@ std::vector<std::unique_ptr<Transport>> thread_transports(int size, const Thread
     throw Error(ErrorCode::invalid_argument, "a group of " + std::to_string(size) +
                                                  " threads needs as many hosts, but got " +
                                                  std::to_string(options.hosts.size()));
+  if (options.devices.size() > 1 && options.devices.size() != static_cast<std::size_t>(size))
+    throw Error(ErrorCode::invalid_argument, "a group of " + std::to_string(size) +
+                                                 " threads needs one device or as many, but got " +
+                                                 std::to_string(options.devices.size()));
   std::vector<std::shared_ptr<Bell>> bells;
   for (int rank = 0; rank < size; ++rank) bells.push_back(std::make_shared<Bell>());
   // Waiting for long before blocking pays only while every rank has a core.
