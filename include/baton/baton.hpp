@@ -3,6 +3,7 @@
 
 #include "baton/communicator.hpp"
 #include "baton/data.hpp"
+#include "baton/device.hpp"
 #include "baton/error.hpp"
 #include "baton/explain.hpp"
 #include "baton/memory.hpp"
@@ -11,6 +12,7 @@
 #include "baton/schedule/passes.hpp"
 #include "baton/schedule/text.hpp"
 #include "baton/simulate.hpp"
+#include "baton/stream.hpp"
 #include "baton/thread.hpp"
 #include "baton/transport.hpp"
 #include "baton/types.hpp"

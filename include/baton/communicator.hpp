@@ -66,6 +66,7 @@ class Request {
  private:
   friend class Communicator;
   friend class PersistentCall;
+  friend class StreamCommunicator;
   struct Release {
     void operator()(Operation* operation) const;
   };
@@ -255,6 +256,7 @@ class Communicator {
  private:
   friend class Request;
   friend class PersistentCall;
+  friend class StreamCommunicator;
   friend class Operation;
   struct State;
   explicit Communicator(std::shared_ptr<State> state);

@@ -30,6 +30,11 @@ void Operation::start(int spins, bool may_wait) {
 
 bool Operation::step() {
   if (finished_) return true;
+  if (phase_ == Phase::ahead) {
+    if (!turn_->reached->passed()) return false;
+    turn_->since = std::chrono::steady_clock::now();
+    start();
+  }
   if (phase_ != Phase::running && !step_check()) return false;
   if (!execution_.run->drive()) return false;
   finish();
@@ -54,25 +59,69 @@ bool Operation::step_check() {
 }
 
 std::size_t Operation::completed() const {
-  return finished_ ? 0 : current().completed() + static_cast<std::size_t>(phase_) * 1000000007u;
+  return finished_ || ahead()
+             ? 0
+             : current().completed() + static_cast<std::size_t>(phase_) * 1000000007u;
 }
 
 void Operation::finish() noexcept {
   communicator_.give_back(execution_);
   finished_ = true;
+  release();
 }
 
-void Operation::advance(const UseFlag* held) noexcept {
+void Operation::mark(Device& device, Stream stream) {
+  if (!turn_) turn_ = std::make_unique<Turn>(Turn{device.make_marker(), device.make_gate()});
+  turn_->reached->set(stream);
+}
+
+void Operation::start_when_reached(Stream stream) {
+  turn_->gate->hold(stream);
+  turn_->stream = stream;
+  turn_->completed = 0;
+  phase_ = Phase::ahead;
+}
+
+void Operation::release() noexcept {
+  if (!in_stream()) return;
+  turn_->stream = nullptr;
+  turn_->gate->open();
+  communicator_.family->engine->ended();
+}
+
+void Operation::check_time() {
+  if (finished_ || ahead() || communicator_.options.timeout.count() == 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (const std::size_t done = completed(); done != turn_->completed) {
+    turn_->completed = done;
+    turn_->since = now;
+  } else if (now - turn_->since > communicator_.options.timeout) {
+    fail_timeout();
+  }
+}
+
+bool Operation::advance(const UseFlag* held) noexcept {
   const bool mine = held == communicator_.busy;
-  if (!mine && !communicator_.busy->try_advance()) return;
+  if (!mine && !communicator_.busy->try_advance()) return false;
+  bool further = false;
   if (!finished_ && !error_) {
+    const bool was_ahead = ahead();
+    const std::size_t before = completed();
     try {
-      step();
+      further = step();
+      if (in_stream()) check_time();
     } catch (...) {
-      error_ = std::current_exception();
+      further = true;
+      if (in_stream()) {
+        communicator_.fail_in_stream(*this);
+      } else {
+        error_ = std::current_exception();
+      }
     }
+    further = further || was_ahead != ahead() || before != completed();
   }
   if (!mine) communicator_.busy->leave();
+  return further;
 }
 
 void Operation::rethrow() {
@@ -89,6 +138,7 @@ void Operation::abandon() noexcept {
   }
   check_.reset();
   finished_ = true;
+  release();
 }
 
 Error Operation::named(const Error& error) const {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <thread>
+#include <utility>
 
 namespace baton {
 
@@ -26,6 +28,7 @@ Communicator::State::State(std::unique_ptr<Transport> made, Options given,
 
 Communicator::State::State(std::unique_ptr<Transport> made, const State& like)
     : State(std::move(made), like.options, like.family) {
+  if (like.on_device) on_device = std::make_unique<DevicePart>(like.on_device->device);
   table = like.table;
   options.trace.clear();  // it is the one that records which writes
   if (table) section = table->find(scope_of(*transport, hosts.get()));
@@ -82,8 +85,10 @@ CachedPlan& Communicator::State::cached_plan(const Choice& choice) {
   const Selection selected = selection(problem, choice);
   auto plan = std::make_shared<const Plan>(scheduled(selected, problem, bytes), bytes,
                                            arguments.input_sizes, arguments.output_sizes);
-  return keep(
-      std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name, selected.segment));
+  const bool of_device = on_device && problem.collective != Collective::barrier;
+  return keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name,
+                                           selected.segment,
+                                           of_device ? &on_device->queue : nullptr));
 }
 
 Execution Communicator::State::execute(CachedPlan& plan, const Kernels& kernels,
@@ -91,8 +96,15 @@ Execution Communicator::State::execute(CachedPlan& plan, const Kernels& kernels,
   Execution execution{&plan, plan.take(options.window), kernels};
   const auto places = execution.run->bases();
   if (!execution.run->has_scratch()) {
-    places[scratch_base] = scratch.take(plan.plan->scratch_bytes());
-    places[slot_base] = scratch.take(plan.plan->slot_bytes());
+    ScratchPool& pool = scratch_of(*execution.run);
+    try {
+      places[scratch_base] = pool.take(plan.plan->scratch_bytes());
+      places[slot_base] = pool.take(plan.plan->slot_bytes());
+    } catch (...) {
+      pool.give(places[scratch_base], plan.plan->scratch_bytes());
+      plan.give(std::move(execution.run));
+      throw;
+    }
   }
   std::copy(bases.begin(), bases.end(), places.begin() + first_tensor_base);
   return execution;
@@ -102,8 +114,9 @@ void Communicator::State::give_back(Execution& execution) noexcept {
   if (!execution.run) return;
   if (!execution.run->has_scratch()) {
     const auto places = execution.run->bases();
-    scratch.give(places[scratch_base], execution.plan->plan->scratch_bytes());
-    scratch.give(places[slot_base], execution.plan->plan->slot_bytes());
+    ScratchPool& pool = scratch_of(*execution.run);
+    pool.give(std::exchange(places[scratch_base], nullptr), execution.plan->plan->scratch_bytes());
+    pool.give(std::exchange(places[slot_base], nullptr), execution.plan->plan->slot_bytes());
   }
   execution.plan->give(std::move(execution.run));
 }
@@ -136,6 +149,8 @@ Execution Communicator::State::internal(Collective collective, const char* algor
 Kernels Communicator::State::kernels(Collective collective, const Op& op, Datatype type) const {
   Kernels kernels;
   if (!reducing(collective)) return kernels;
+  kernels.op = op.kind;
+  kernels.type = type;
   if (op.kind == OpKind::user) {
     kernels.user = op.function;
     kernels.context = op.context;
@@ -178,6 +193,7 @@ void Communicator::State::prepare(Operation& operation, const Call& call, const 
   free_next_tag();
   const auto bind = [&] {
     arguments.bind(call, rank, size);
+    if (on_device) check_residence();
     CachedPlan& plan = cached_plan(choice);
     operation.execution() =
         execute(plan, kernels(call.collective, call.op, arguments.type), arguments.bases);
@@ -312,9 +328,10 @@ void Communicator::State::finish_oldest() {
     std::size_t completed = operation->completed();
     while (!operation->finished() && !operation->failed()) {
       family->operations.advance(busy);
-      if (const std::size_t now = operation->completed(); now != completed) {
+      if (const std::size_t now = operation->completed(); now != completed || operation->ahead()) {
         completed = now;
         waiting.progressed();
+        if (operation->ahead()) std::this_thread::yield();
       } else if (!waiting.again()) {
         try {
           operation->fail_timeout();
@@ -334,12 +351,15 @@ void Communicator::State::wait(Operation& operation) {
     operation.rethrow();
     std::size_t completed = operation.completed();
     while (!operation.step()) {
-      if (const std::size_t now = operation.completed(); now != completed) {
+      if (const std::size_t now = operation.completed(); now != completed || operation.ahead()) {
         completed = now;
         waiting.progressed();
-        continue;
+        if (!operation.ahead()) continue;
+        std::this_thread::yield();
+        family->operations.advance(busy);
       }
       if (!waiting.spinning()) family->operations.advance(busy);
+      if (operation.finished()) return;  // of one in a stream, an error is kept
       operation.rethrow();
       if (!waiting.again()) operation.fail_timeout();
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "arguments.hpp"
 #include "baton/communicator.hpp"
 #include "baton/error.hpp"
+#include "engine.hpp"
 #include "recording.hpp"
 
 namespace baton {
@@ -22,6 +24,21 @@ namespace baton {
 struct Family {
   ProgressList operations;
   UseFlag busy{false};  ///< the one in use, where the transport serves one thread at a time
+  std::unique_ptr<Engine> engine;  ///< of communicators on a device's memory
+};
+
+/// What a communicator on a device's memory has there.
+struct DevicePart {
+  explicit DevicePart(std::shared_ptr<Device> of)
+      : device(std::move(of)), queue{device.get(), device->make_stream()}, scratch(device.get()) {}
+  ~DevicePart() { device->end_stream(queue.stream); }
+  DevicePart(const DevicePart&) = delete;
+  DevicePart& operator=(const DevicePart&) = delete;
+
+  const std::shared_ptr<Device> device;
+  const DeviceQueue queue;
+  ScratchPool scratch;
+  std::exception_ptr error;  ///< of the first operation that failed and that nobody has been told
 };
 
 /// Marks a communicator (or its family) as in use for the length of a call.
@@ -165,19 +182,38 @@ class Operation final : public Advancing {
   /// Whether advance() met an error that nobody has been told.
   bool failed() const { return error_ != nullptr; }
   std::uint64_t number() const { return number_; }
-  void advance(const UseFlag* held) noexcept override;
+  bool advance(const UseFlag* held) noexcept override;
   /// Throws the error that advance() met, if any.
   void rethrow();
   /// Gives up what is in flight and returns plan and scratch.
   void abandon() noexcept;
   [[noreturn]] void fail_timeout() const;
+  /// In two steps, puts it at this point of a device's stream: it starts when the stream has come
+  /// here, and the stream is held from the second step until it is complete.
+  void mark(Device& device, Stream stream);
+  void start_when_reached(Stream stream);
+  /// Whether its stream has not come to it yet.
+  bool ahead() const { return phase_ == Phase::ahead; }
+  bool in_stream() const { return turn_ && turn_->stream; }
   /// The error with this operation's name and rank.
   Error named(const Error& error) const;
 
   std::shared_ptr<Communicator::State> keep_alive;
 
  private:
-  enum class Phase : std::uint8_t { gathering, telling, running };
+  enum class Phase : std::uint8_t { gathering, telling, running, ahead };
+  /// Where it stands in a stream.
+  struct Turn {
+    std::unique_ptr<Marker> reached;
+    std::unique_ptr<Gate> gate;
+    Stream stream = nullptr;  ///< null: in none now
+    std::size_t completed = 0;
+    std::chrono::steady_clock::time_point since;  ///< it has had so many steps completed
+  };
+  /// Lets its stream go on.
+  void release() noexcept;
+  /// Throws Error(timeout) if it has made no progress for too long.
+  void check_time();
   bool step_check();
   void finish() noexcept;
   const Run& current() const;
@@ -191,11 +227,12 @@ class Operation final : public Advancing {
   Execution execution_;
   std::unique_ptr<CheckExchange> check_;
   std::exception_ptr error_;
+  std::unique_ptr<Turn> turn_;
 };
 
 struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   State(std::unique_ptr<Transport> transport, Options options, std::shared_ptr<Family> family);
-  /// With the options, the table and the family of another.
+  /// With the options, the table, the family and the device of another.
   State(std::unique_ptr<Transport> transport, const State& like);
   ~State();
 
@@ -218,10 +255,12 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   UseFlag* busy;  ///< own_busy, or the family's
   std::uint64_t sequence = 0;
   int tag_turn = 0;
-  std::string broken;  ///< why no further calls are possible
+  std::string broken;                     ///< why no further calls are possible
+  std::unique_ptr<DevicePart> on_device;  ///< null: data is the host's
   PlanCache plans;
   RepeatedCalls repeated;
   ScratchPool scratch;
+  ScratchPool& scratch_of(const Run& run) { return run.on_device() ? on_device->scratch : scratch; }
   Arguments arguments;  ///< of the call being made
   PlanKey key;
   Operation blocking{*this};  ///< for calls that wait
@@ -238,6 +277,16 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   /// Starts what has been prepared.
   Request start(std::unique_ptr<Operation> operation);
   std::unique_ptr<Operation> take_operation();
+  /// Gives a call to a stream of the device.
+  Request enqueue(const Call& call, const Choice& choice, Stream stream);
+  /// Returns when all ranks have come here.
+  void meet();
+  /// Throws unless the data of the call being made is the device's.
+  void check_residence() const;
+  /// Throws what an operation in a stream failed with, once.
+  void tell_error();
+  /// Ends an operation in a stream that failed with the exception being handled.
+  void fail_in_stream(Operation& operation) noexcept;
   /// Prepares a call in `operation`; with checking on, errors are kept for the other ranks to hear.
   void prepare(Operation& operation, const Call& call, const Choice& choice);
   void prepare_message(Operation& operation, StepKind kind, Data data, int peer, int tag);

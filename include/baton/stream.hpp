@@ -1,0 +1,78 @@
+#pragma once
+/// Collectives on a device's memory, in the order of its streams.
+
+#include <memory>
+#include <vector>
+
+#include "baton/communicator.hpp"
+#include "baton/device.hpp"
+
+namespace baton {
+
+/// A group of ranks, each with a device, and the collectives among them on these devices' memory.
+///
+/// A call is given to a stream and returns: what it does comes after all that the stream was given
+/// before it and before all that it is given later, as for a kernel. A thread of the library's own
+/// moves the messages meanwhile; the device is never synchronised. Calls in different streams run
+/// side by side. Every rank makes the same calls in the same order, whatever their streams; one
+/// thread at a time uses a communicator. Where ranks are threads of one process, a call returns
+/// when all of them have come to it, since their streams may share what the device runs streams on.
+///
+/// Buffers, shapes and choices are as for Communicator, and so are the results, to the bit. Errors:
+/// Error(invalid_argument) before anything is sent where data is not in this device's memory, is
+/// not aligned to its elements, or where a stream cannot be used (Device::check_stream());
+/// Error(unsupported) for users' operations, which run on the host; Error(memory). What fails later
+/// lets the stream go on, with undefined data, and is thrown by the next call or by synchronize();
+/// after Error(transport, truncated, timeout, memory, device) the communicator refuses all others.
+class StreamCommunicator {
+ public:
+  /// Collective. The transport must take messages in the device's memory, and let a second thread
+  /// use it (Capabilities::concurrent). Throws Error(unsupported) if it does not.
+  StreamCommunicator(std::unique_ptr<Transport> transport, std::shared_ptr<Device> device,
+                     Options options = Options::from_environment());
+  StreamCommunicator(StreamCommunicator&&) noexcept;
+  StreamCommunicator& operator=(StreamCommunicator&&) noexcept;
+  /// Waits for what is under way.
+  ~StreamCommunicator();
+
+  int rank() const;
+  int size() const;
+  Device& device() const;
+  bool valid() const { return state_ != nullptr; }
+  /// As Communicator::split(). Waits for what is under way.
+  StreamCommunicator split(int color, int key = 0);
+
+  /// Gives a call to a stream. Lists that it refers to may go when this returns.
+  void enqueue(const Call& call, Stream stream);
+
+  void broadcast(Data data, int root, Stream stream, const Choice& choice = {});
+  void reduce(ConstData input, Data output, Op op, int root, Stream stream,
+              const Choice& choice = {});
+  void all_reduce(ConstData input, Data output, Op op, Stream stream, const Choice& choice = {});
+  void gather(ConstData input, Data output, int root, Stream stream, const Choice& choice = {});
+  void scatter(ConstData input, Data output, int root, Stream stream, const Choice& choice = {});
+  void all_gather(ConstData input, Data output, Stream stream, const Choice& choice = {});
+  void all_gather(const ConstTensor& input, const Tensor& output, int dim, Stream stream,
+                  const Choice& choice = {});
+  void reduce_scatter(ConstData input, Data output, Op op, Stream stream,
+                      const Choice& choice = {});
+  void all_to_all(ConstData input, Data output, Stream stream, const Choice& choice = {});
+  void all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim, int gather_dim,
+                  Stream stream, const Choice& choice = {});
+  void scan(ConstData input, Data output, Op op, Stream stream, const Choice& choice = {});
+  void exscan(ConstData input, Data output, Op op, Stream stream, const Choice& choice = {});
+  void barrier(Stream stream, const Choice& choice = {});
+
+  /// Returns when all calls so far are complete. Throws what went wrong.
+  void synchronize();
+
+ private:
+  explicit StreamCommunicator(std::shared_ptr<Communicator::State> state);
+  /// Forgets the calls that are complete.
+  void reap();
+
+  std::shared_ptr<Communicator::State> state_;
+  std::vector<Request> under_way_;  // the oldest first
+};
+
+}  // namespace baton
