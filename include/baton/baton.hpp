@@ -12,6 +12,7 @@
 #include "baton/schedule/passes.hpp"
 #include "baton/schedule/text.hpp"
 #include "baton/simulate.hpp"
+#include "baton/staged.hpp"
 #include "baton/stream.hpp"
 #include "baton/thread.hpp"
 #include "baton/transport.hpp"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "baton/communicator.hpp"
+#include "baton/staged.hpp"
 #include "support/conformance.hpp"
 #include "support/ranks.hpp"
 #include "support/stand_in.hpp"
@@ -49,17 +50,21 @@ struct Seat {
   }
 };
 
-/// Runs `body` on ranks as threads that share one device.
+/// Runs `body` on ranks as threads that share one device. `segment`: not 0 if messages are staged.
 void on_one_device(int size, const std::function<void(Seat&)>& body,
                    const support::StandInOptions& device_options = {},
-                   const Options& options = support::test_options(), std::uint64_t seed = 0) {
+                   const Options& options = support::test_options(), std::uint64_t seed = 0,
+                   std::size_t segment = 0) {
   const auto device = std::make_shared<StandInDevice>(device_options);
+  ThreadOptions thread_options{.seed = seed};
+  if (segment == 0) thread_options.devices = {device};
   support::Watchdog watchdog(size, 240s);
   run_threads(
       size,
       [&](std::unique_ptr<Transport> transport) {
         const int rank = transport->rank();
         try {
+          if (segment > 0) transport = staged_transport(std::move(transport), device, segment);
           StreamCommunicator communicator(std::move(transport), device, options);
           Seat seat{communicator, *device, device->make_user_stream(), rank, size};
           body(seat);
@@ -69,7 +74,7 @@ void on_one_device(int size, const std::function<void(Seat&)>& body,
         }
         watchdog.returned(rank);
       },
-      {.seed = seed, .devices = {device}});
+      thread_options);
 }
 
 std::vector<std::int32_t> numbers(int rank, std::int64_t count, std::uint64_t seed = 1) {
@@ -158,30 +163,31 @@ TEST_CASE("streams: every collective by every algorithm gives the host's bits") 
         expected[static_cast<std::size_t>(c.rank())].push_back(one.in_place ? in : out);
       });
     });
-    on_one_device(
-        size,
-        [&](Seat& seat) {
-          std::uint64_t seed = 0;
-          std::size_t turn = 0;
-          const Registry registry = Registry::builtin();
-          go_through(seat.rank, registry, [&](const Case& one, const Choice& choice) {
-            const auto outputs = static_cast<std::size_t>(one.output);
-            float* const in = seat.put(floats(seat.rank, one.input, ++seed));
-            float* const out = seat.put(std::vector<float>(outputs, -7.0f));
-            Call call = one.call(in, one.in_place ? in : out);
-            call.choice = choice;
-            seat.communicator.enqueue(call, seat.stream);
-            seat.synchronize();
-            CAPTURE(name(one.collective));
-            CAPTURE(choice.algorithm);
-            CAPTURE(choice.segment);
-            CHECK(seat.got(one.in_place ? in : out, outputs) ==
-                  expected[static_cast<std::size_t>(seat.rank)][turn++]);
-            seat.device.free(reinterpret_cast<std::byte*>(in));
-            seat.device.free(reinterpret_cast<std::byte*>(out));
-          });
-        },
-        {.seed = 7}, support::test_options(), 3);
+    for (const std::size_t segment : {0, 50})
+      on_one_device(
+          size,
+          [&](Seat& seat) {
+            std::uint64_t seed = 0;
+            std::size_t turn = 0;
+            const Registry registry = Registry::builtin();
+            go_through(seat.rank, registry, [&](const Case& one, const Choice& choice) {
+              const auto outputs = static_cast<std::size_t>(one.output);
+              float* const in = seat.put(floats(seat.rank, one.input, ++seed));
+              float* const out = seat.put(std::vector<float>(outputs, -7.0f));
+              Call call = one.call(in, one.in_place ? in : out);
+              call.choice = choice;
+              seat.communicator.enqueue(call, seat.stream);
+              seat.synchronize();
+              CAPTURE(name(one.collective));
+              CAPTURE(choice.algorithm);
+              CAPTURE(choice.segment);
+              CHECK(seat.got(one.in_place ? in : out, outputs) ==
+                    expected[static_cast<std::size_t>(seat.rank)][turn++]);
+              seat.device.free(reinterpret_cast<std::byte*>(in));
+              seat.device.free(reinterpret_cast<std::byte*>(out));
+            });
+          },
+          {.seed = 7}, support::test_options(), 3, segment);
   }
 }
 

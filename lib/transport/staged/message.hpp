@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "baton/device.hpp"
+#include "baton/transport.hpp"
+#include "pool.hpp"
+
+namespace baton::staged {
+
+/// What the messages of one transport share.
+struct Route {
+  Transport& host;
+  Device& device;
+  Pool& pool;
+  Stream to_host, to_device;
+  std::size_t segment;
+};
+
+/// One message, in segments; the last one is shorter than the others. Segments are begun and ended
+/// in order, at most two are between.
+class Transfer {
+ public:
+  explicit Transfer(const Route& route);
+
+  void begin(bool sends, int peer, int tag, std::byte* data, std::size_t bytes);
+  /// Does what can be done; `first`: whether all earlier messages of its peer and tag have posted
+  /// their last segment.
+  void advance(bool first);
+  /// Gives up.
+  void cancel();
+
+  bool same_order(const Transfer& other) const {
+    return sends_ == other.sends_ && peer_ == other.peer_ && tag_ == other.tag_;
+  }
+  /// Whether it has no segment to post any more.
+  bool posted() const { return posted_all_; }
+  bool done() const { return posted_all_ && ended_ == begun_; }
+  /// Whether a copy to or from the device is under way.
+  bool copying() const;
+  std::size_t bytes() const { return moved_; }  ///< that were sent, once done
+
+  Transfer* next = nullptr;  ///< in a list of the transport's
+
+ private:
+  enum class Phase : std::uint8_t { free, leaving, ready, under_way, arriving };
+  struct Slot {
+    Phase phase = Phase::free;
+    std::byte* buffer = nullptr;  // null: straight from or to the host's data
+    std::size_t offset = 0, length = 0;
+    Message message;
+    std::unique_ptr<Marker> copied;
+  };
+  Slot& slot(std::size_t segment) { return slots_[segment % slots_.size()]; }
+  void advance_send(bool first);
+  void advance_recv(bool first);
+  void copy(Slot& slot, std::byte* to, std::byte* from, std::size_t bytes, Stream stream);
+  void release(Slot& slot);
+
+  const Route& route_;
+  bool sends_ = false, on_device_ = false, posted_all_ = true;
+  int peer_ = 0, tag_ = 0;
+  std::byte* data_ = nullptr;
+  std::size_t room_ = 0;   // bytes to send, or to receive at most
+  std::size_t moved_ = 0;  // bytes that were begun to be sent, or have come
+  std::size_t begun_ = 0, posted_ = 0, ended_ = 0;  // segments
+  std::array<Slot, 2> slots_;
+};
+
+}  // namespace baton::staged

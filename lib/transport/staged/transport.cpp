@@ -1,0 +1,144 @@
+#include "baton/staged.hpp"
+
+#include <array>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "baton/error.hpp"
+#include "message.hpp"
+
+namespace baton {
+namespace {
+
+using namespace staged;
+
+class StagedTransport final : public Transport {
+ public:
+  StagedTransport(std::unique_ptr<Transport> host, std::shared_ptr<Device> device,
+                  std::size_t segment)
+      : host_(std::move(host)),
+        device_(std::move(device)),
+        pool_(device_),
+        route_{*host_, *device_, pool_, device_->make_stream(), device_->make_stream(), segment} {}
+
+  ~StagedTransport() override {
+    for (Transfer* t = first_; t;) std::exchange(t, t->next)->cancel();
+    device_->end_stream(route_.to_host);
+    device_->end_stream(route_.to_device);
+  }
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  Capabilities capabilities() const override {
+    Capabilities can = host_->capabilities();
+    can.name = "staged over " + can.name;
+    can.waits = false;
+    can.cancels = false;  // segments that have gone cannot be taken back
+    return can;
+  }
+  std::span<const int> hosts() const override { return host_->hosts(); }
+  bool alive() const override { return host_->alive(); }
+
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    start(true, peer, tag, const_cast<void*>(data), bytes, message);
+  }
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    start(false, peer, tag, data, bytes, message);
+  }
+
+  bool test(Message& message, std::size_t& bytes) override {
+    Transfer& transfer = *transfer_in(message);
+    advance(transfer);
+    if (!transfer.done()) return false;
+    bytes = transfer.bytes();
+    forget(transfer);
+    return true;
+  }
+  void cancel(Message& message) override {
+    Transfer& transfer = *transfer_in(message);
+    transfer.cancel();
+    forget(transfer);
+  }
+  void progress() override {
+    host_->progress();
+    for (Transfer* t = first_; t; t = t->next) advance(*t);
+  }
+  void idle(std::chrono::microseconds at_most) override {
+    bool copying = false, news = false;
+    for (Transfer* t = first_; t; t = t->next) {
+      advance(*t);
+      copying = copying || t->copying();
+      news = news || t->done();
+    }
+    if (news) return;
+    if (copying) {
+      std::this_thread::yield();
+    } else {
+      host_->idle(at_most);
+    }
+  }
+
+  std::unique_ptr<Transport> split(int color, int key) override {
+    auto part = host_->split(color, key);
+    if (!part) return nullptr;
+    return std::make_unique<StagedTransport>(std::move(part), device_, route_.segment);
+  }
+
+ private:
+  static Transfer*& transfer_in(Message& message) {
+    return *std::launder(reinterpret_cast<Transfer**>(message.state));
+  }
+  void start(bool sends, int peer, int tag, void* data, std::size_t bytes, Message& message) {
+    if (idle_.empty()) {
+      all_.push_back(std::make_unique<Transfer>(route_));
+      idle_.reserve(all_.size());
+      idle_.push_back(all_.back().get());
+    }
+    Transfer* const transfer = idle_.back();
+    transfer->begin(sends, peer, tag, static_cast<std::byte*>(data), bytes);
+    idle_.pop_back();
+    new (message.state) Transfer*(transfer);
+    transfer->next = nullptr;
+    (last_ ? last_->next : first_) = transfer;
+    last_ = transfer;
+    advance(*transfer);
+  }
+  void advance(Transfer& transfer) {
+    bool first = true;
+    for (const Transfer* t = first_; t != &transfer && first; t = t->next)
+      first = t->posted() || !t->same_order(transfer);
+    transfer.advance(first);
+  }
+  /// Takes it out of the list of those under way.
+  void forget(Transfer& transfer) {
+    Transfer* before = nullptr;
+    for (Transfer* t = first_; t != &transfer; t = t->next) before = t;
+    (before ? before->next : first_) = transfer.next;
+    if (last_ == &transfer) last_ = before;
+    idle_.push_back(&transfer);
+  }
+
+  std::unique_ptr<Transport> host_;
+  std::shared_ptr<Device> device_;
+  Pool pool_;
+  Route route_;
+  std::vector<std::unique_ptr<Transfer>> all_;
+  std::vector<Transfer*> idle_;
+  Transfer* first_ = nullptr;  // under way, in the order of their posting
+  Transfer* last_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> staged_transport(std::unique_ptr<Transport> host,
+                                            std::shared_ptr<Device> device, std::size_t segment) {
+  if (!host || !device)
+    throw Error(ErrorCode::invalid_argument, "expected a transport and a device, found null");
+  if (segment == 0)
+    throw Error(ErrorCode::invalid_argument, "expected segments of at least 1 byte, found 0");
+  return std::make_unique<StagedTransport>(std::move(host), std::move(device), segment);
+}
+
+}  // namespace baton

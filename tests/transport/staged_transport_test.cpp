@@ -1,0 +1,123 @@
+#include "baton/staged.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "baton/thread.hpp"
+#include "contract.hpp"
+#include "support/ranks.hpp"
+#include "support/stand_in.hpp"
+
+using namespace baton;
+using contract::Bytes;
+using contract::finish;
+using contract::pattern;
+using support::StandInDevice;
+
+namespace {
+
+/// Runs `body` on ranks as threads, each with a device of its own.
+void on_devices(int size, std::size_t segment, std::uint64_t seed,
+                const std::function<void(Transport&, StandInDevice&)>& body) {
+  support::Watchdog watchdog(size, std::chrono::seconds(240));
+  run_threads(size,
+              [&](std::unique_ptr<Transport> host) {
+                const int rank = host->rank();
+                const auto device =
+                    std::make_shared<StandInDevice>(support::StandInOptions{.seed = seed});
+                body(*staged_transport(std::move(host), device, segment), *device);
+                watchdog.returned(rank);
+              },
+              {.seed = seed});
+}
+
+}  // namespace
+
+TEST_CASE("staged transport: keeps the contract, on the host's memory") {
+  for (const int size : {1, 2, 3, 5})
+    for (const std::size_t segment : {100u, 4096u, 1u << 20}) {
+      CAPTURE(size);
+      CAPTURE(segment);
+      on_devices(size, segment, 0,
+                 [](Transport& t, StandInDevice&) { contract::everything(t, true); });
+    }
+}
+
+TEST_CASE("staged transport: messages between memories, of any length, and in order") {
+  constexpr std::size_t segment = 1000;
+  const std::size_t lengths[] = {0, 1, 999, 1000, 1001, 2000, 5432, 1000, 7};
+  for (const std::uint64_t seed : {0, 5})
+    for (const int size : {1, 2, 4}) {
+      on_devices(size, segment, seed, [&](Transport& t, StandInDevice& device) {
+        const int next = (t.rank() + 1) % t.size(), prev = (t.rank() + t.size() - 1) % t.size();
+        for (const bool from_device : {false, true})
+          for (const bool to_device : {false, true})
+            // Room for what is sent, for more, and for less.
+            for (const int more : {0, 1700, -600}) {
+              std::deque<Message> sends, receives;
+              std::deque<Bytes> sent, got;
+              std::deque<std::byte*> out, in;
+              std::deque<std::size_t> rooms;
+              for (const std::size_t length : lengths) {
+                sent.push_back(pattern(length, length + static_cast<std::size_t>(t.rank())));
+                out.push_back(sent.back().data());
+                if (from_device) {
+                  out.back() = device.allocate(length);
+                  std::memcpy(device.host_view(out.back()), sent.back().data(), length);
+                }
+                const auto room = static_cast<std::int64_t>(length) + more;
+                rooms.push_back(room < 0 ? 0 : static_cast<std::size_t>(room));
+                got.emplace_back(rooms.back());
+                in.push_back(to_device ? device.allocate(rooms.back()) : got.back().data());
+              }
+              for (std::size_t i = 0; i < std::size(lengths); ++i) {
+                t.isend(next, 7, out[i], lengths[i], sends.emplace_back());
+                t.irecv(prev, 7, in[i], rooms[i], receives.emplace_back());
+              }
+              for (std::size_t i = std::size(lengths); i-- > 0;) {
+                finish(t, sends[i], "send");
+                // More than the room may be told as any length beyond it, in the last segment.
+                CHECK(finish(t, receives[i], "receive") == lengths[i]);
+              }
+              for (std::size_t i = 0; i < std::size(lengths); ++i) {
+                const std::size_t count = std::min(rooms[i], lengths[i]);
+                const Bytes expected =
+                    pattern(lengths[i], lengths[i] + static_cast<std::size_t>(prev));
+                if (count > 0)
+                  CHECK(std::memcmp(device.host_view(in[i]), expected.data(), count) == 0);
+                if (from_device) device.free(out[i]);
+                if (to_device) device.free(in[i]);
+              }
+            }
+      });
+    }
+}
+
+TEST_CASE("staged transport: a message that is given up leaves its memory alone") {
+  on_devices(2, 1000, 0, [](Transport& t, StandInDevice& device) {
+    if (t.rank() == 1) {
+      std::byte* const into = device.allocate(5000);
+      std::memset(device.host_view(into), 0x11, 5000);
+      Message message;
+      t.irecv(0, 3, into, 5000, message);
+      t.cancel(message);
+      contract::meet(t);
+      CHECK(contract::recv(t, 0, 3, 10) == pattern(10, 1));
+      for (int i = 0; i < 5000; ++i) CHECK(device.host_view(into)[i] == std::byte{0x11});
+    } else {
+      contract::meet(t);
+      contract::send(t, 1, 3, pattern(10, 1));
+    }
+  });
+}
+
+TEST_CASE("staged transport: what is wrong with its arguments is said") {
+  auto ranks = thread_transports(1);
+  const auto device = std::make_shared<StandInDevice>();
+  CHECK(support::holds(
+      support::error_of([&] { staged_transport(std::move(ranks[0]), device, 0); }).what(),
+      {"at least 1 byte", "found 0"}));
+  CHECK(support::holds(support::error_of([&] { staged_transport(nullptr, device); }).what(),
+                       {"transport and a device", "null"}));
+}
