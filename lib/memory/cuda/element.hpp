@@ -1,0 +1,108 @@
+#pragma once
+/// The numerics contract for one vector, on host and device: the host's element.hpp, element by
+/// element, with the device's conversions of 16-bit floats, which round alike.
+
+#include <bit>
+#include <type_traits>
+
+#include "../host/element.hpp"
+#include "strided.hpp"
+
+namespace baton::cuda {
+
+template <class T>
+BATON_DEVICE float widen(T value) {
+#ifdef __CUDA_ARCH__
+  if constexpr (std::is_same_v<T, f16>) {
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
+    return wide;
+  }
+#endif
+  return host::widen(value);
+}
+
+template <class T>
+BATON_DEVICE T narrow(float value) {
+#ifdef __CUDA_ARCH__
+  std::uint16_t bits;
+  if constexpr (std::is_same_v<T, f16>) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return {value == value ? bits : std::uint16_t{0x7e00}};  // the device's own NaN is 0x7fff
+  } else if constexpr (std::is_same_v<T, bf16>) {
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return {value == value ? bits : std::uint16_t{0x7fc0}};
+  }
+#endif
+  return host::narrow<T>(value);
+}
+
+template <class T>
+inline constexpr bool folds_in_fp32 = host::Half<T>;
+
+/// left (+) right of one element.
+template <OpKind op, class T>
+BATON_DEVICE T combine(T left, T right) {
+  if constexpr (folds_in_fp32<T>) {
+    return narrow<T>(host::combine<op>(widen(left), widen(right)));
+  } else {
+    return host::combine<op>(left, right);
+  }
+}
+
+/// value / ranks of one element.
+template <class T>
+BATON_DEVICE T divide(T value, int ranks) {
+  if constexpr (folds_in_fp32<T>) {
+    return narrow<T>(host::divide(widen(value), ranks));
+  } else {
+    return host::divide(value, ranks);
+  }
+}
+
+// --- vectors -----------------------------------------------------------------------------------
+
+/// `width` bytes that are loaded and stored at once.
+template <std::uint32_t width>
+struct alignas(width) Vector {
+  std::uint32_t words[width / 4];
+};
+template <>
+struct Vector<2> {
+  std::uint16_t half;
+};
+template <>
+struct Vector<1> {
+  std::uint8_t byte;
+};
+
+template <class T, std::uint32_t width>
+struct Lanes {
+  T lane[width / sizeof(T)];
+};
+
+/// What a vector's elements are taken as. Bitwise operations take whole words.
+template <OpKind op, class T, std::uint32_t width>
+using Lane =
+    std::conditional_t<(op == OpKind::bit_and || op == OpKind::bit_or || op == OpKind::bit_xor) &&
+                           width >= 4,
+                       std::uint32_t, T>;
+
+template <OpKind op, class T, std::uint32_t width>
+BATON_DEVICE Vector<width> combine(const Vector<width>& left, const Vector<width>& right) {
+  using As = Lanes<Lane<op, T, width>, width>;
+  const auto l = std::bit_cast<As>(left), r = std::bit_cast<As>(right);
+  As result;
+  for (std::uint32_t i = 0; i < sizeof(As) / sizeof(As::lane[0]); ++i)
+    result.lane[i] = combine<op>(l.lane[i], r.lane[i]);
+  return std::bit_cast<Vector<width>>(result);
+}
+
+template <class T, std::uint32_t width>
+BATON_DEVICE Vector<width> divide(const Vector<width>& value, int ranks) {
+  auto lanes = std::bit_cast<Lanes<T, width>>(value);
+  for (T& lane : lanes.lane) lane = divide(lane, ranks);
+  return std::bit_cast<Vector<width>>(lanes);
+}
+
+}  // namespace baton::cuda

@@ -1,0 +1,131 @@
+/// Checks, batches and launches.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "baton/error.hpp"
+#include "error.hpp"
+#include "kernel_table.hpp"
+#include "kernels.hpp"
+#include "layout.hpp"
+
+namespace baton::cuda {
+namespace {
+
+constexpr unsigned blocks_per_processor = 8;
+
+template <class... Parts>
+[[noreturn]] void refuse(fmt::format_string<Parts...> sentence, Parts&&... parts) {
+  throw Error(ErrorCode::invalid_argument, fmt::format(sentence, std::forward<Parts>(parts)...));
+}
+
+/// Launches a kernel over `units`, on no more thread blocks than the device runs at a time.
+void launch(const char* what, const void* kernel, std::uint32_t units, std::size_t shared_bytes,
+            void** parameters, cudaStream_t stream) {
+  int device = 0, processors = 0;
+  check(cudaGetDevice(&device), what);
+  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), what);
+  const unsigned blocks = std::min(units, blocks_per_processor * static_cast<unsigned>(processors));
+  check(cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), parameters, shared_bytes, stream),
+        what);
+}
+
+void check_pieces(const char* what, std::span<const Rows> pieces) {
+  for (const Rows& piece : pieces) {
+    if (piece.block < 0 || piece.rows < 0) {
+      refuse("{}: expected rows and elements of at least 0, found {} rows of {} elements", what,
+             piece.rows, piece.block);
+    }
+  }
+}
+
+void check_alignment(const char* what, Datatype type, std::span<const Rows> pieces, int operands) {
+  const std::size_t bytes = size_of(type);
+  for (const Rows& piece : pieces) {
+    if (piece.block == 0 || piece.rows == 0) continue;
+    for (int k = 0; k < operands; ++k) {
+      if (reinterpret_cast<std::uintptr_t>(piece.at[k]) % bytes != 0) {
+        refuse("{}: expected addresses that are multiples of {}, the bytes of {}, found {}", what,
+               bytes, name(type), piece.at[k]);
+      }
+      if (piece.rows > 1 && piece.stride[k] % static_cast<std::int64_t>(bytes) != 0) {
+        refuse("{}: expected strides that are multiples of {}, the bytes of {}, found {}", what,
+               bytes, name(type), piece.stride[k]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void fold(OpKind op, Datatype type, std::span<const Rows> pieces, cudaStream_t stream) {
+  constexpr const char* what = "fold on a device";
+  const void* kernel = fold_kernel(op, type);
+  if (kernel == nullptr) {
+    refuse("{}: expected an operation that is defined on {}, found {}", what, name(type), name(op));
+  }
+  check_pieces(what, pieces);
+  check_alignment(what, type, pieces, 3);
+  auto batcher = batcher_of<Strided<3>>([&](Batch<Strided<3>>& batch) {
+    void* parameters[] = {&batch};
+    launch(what, kernel, batch.units, 0, parameters, stream);
+  });
+  const std::uint32_t widths = fold_widths(static_cast<std::uint32_t>(size_of(type)));
+  for_sheets<3>(pieces, size_of(type),
+                [&](const auto& sheet) { add_sheet(sheet, widths, batcher); });
+  batcher.flush();
+}
+
+void finish(Datatype type, int ranks, std::span<const Rows> pieces, cudaStream_t stream) {
+  constexpr const char* what = "division on a device";
+  const void* kernel = finish_kernel(type);
+  if (kernel == nullptr) {
+    refuse("{}: expected a datatype of the library, found {}", what, name(type));
+  }
+  if (ranks < 1) refuse("{}: expected at least 1 rank, found {}", what, ranks);
+  check_pieces(what, pieces);
+  check_alignment(what, type, pieces, 1);
+  auto batcher = batcher_of<Strided<1>>([&](Batch<Strided<1>>& batch) {
+    void* parameters[] = {&batch, &ranks};
+    launch(what, kernel, batch.units, 0, parameters, stream);
+  });
+  const std::uint32_t widths = fold_widths(static_cast<std::uint32_t>(size_of(type)));
+  for_sheets<1>(pieces, size_of(type),
+                [&](const auto& sheet) { add_sheet(sheet, widths, batcher); });
+  batcher.flush();
+}
+
+void copy(std::size_t element_bytes, std::span<const Rows> pieces, cudaStream_t stream) {
+  constexpr const char* what = "copy on a device";
+  check_pieces(what, pieces);
+  skip_empty(pieces);
+  if (pieces.empty()) return;
+  std::span<const Rows> rest = pieces;
+  const Sheet<2> first = take_sheet<2>(rest, static_cast<std::int64_t>(element_bytes));
+  skip_empty(rest);
+  if (rest.empty() && first.contiguous()) {
+    check(cudaMemcpyAsync(first.at[0], first.at[1], static_cast<std::size_t>(first.bytes),
+                          cudaMemcpyDefault, stream),
+          what);
+    return;
+  }
+  auto strided = batcher_of<Strided<2>>([&](Batch<Strided<2>>& batch) {
+    void* parameters[] = {&batch};
+    launch(what, copy_kernel(), batch.units, 0, parameters, stream);
+  });
+  auto turned = batcher_of<Tiles>([&](Batch<Tiles>& batch) {
+    std::uint32_t shared_bytes = 0;
+    for (const Tiles& tiles : std::span(batch.jobs, batch.count))
+      shared_bytes = std::max(shared_bytes, tiles.shared_bytes());
+    void* parameters[] = {&batch};
+    launch(what, tile_kernel(), batch.units, shared_bytes, parameters, stream);
+  });
+  for_sheets<2>(pieces, element_bytes,
+                [&](const auto& sheet) { add_copy(sheet, strided, turned); });
+  turned.flush();
+  strided.flush();
+}
+
+}  // namespace baton::cuda

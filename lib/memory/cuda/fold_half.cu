@@ -1,0 +1,13 @@
+/// Folds of f16 and bf16.
+
+#include "kernel.cuh"
+
+namespace baton::cuda {
+
+const void* half_fold(OpKind op, Datatype type) {
+  if (type == Datatype::f16) return fold_of_numbers<f16>(op);
+  if (type == Datatype::bf16) return fold_of_numbers<bf16>(op);
+  return nullptr;
+}
+
+}  // namespace baton::cuda

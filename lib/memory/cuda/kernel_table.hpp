@@ -1,0 +1,25 @@
+#pragma once
+/// The kernels, as cudaLaunchKernel takes them: what the .cu files give to the .cpp files.
+
+#include "baton/types.hpp"
+
+namespace baton::cuda {
+
+/// Parameter Batch<Strided<3>>. Null where the operation is not defined on the type, or is not of
+/// the group.
+const void* bitwise_fold(OpKind op);                 ///< of all integers
+const void* byte_fold(OpKind op, Datatype type);     ///< i8, u8
+const void* integer_fold(OpKind op, Datatype type);  ///< 32 and 64 bits
+const void* half_fold(OpKind op, Datatype type);     ///< f16, bf16
+const void* float_fold(OpKind op, Datatype type);    ///< f32, f64
+/// Of any of the groups.
+const void* fold_kernel(OpKind op, Datatype type);
+
+/// Parameters Batch<Strided<1>> and int.
+const void* finish_kernel(Datatype type);
+/// Parameter Batch<Strided<2>>.
+const void* copy_kernel();
+/// Parameter Batch<Tiles>, with the shared memory that its jobs say.
+const void* tile_kernel();
+
+}  // namespace baton::cuda

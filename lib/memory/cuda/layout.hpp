@@ -1,0 +1,151 @@
+#pragma once
+/// From pieces to the jobs of launches: what joins, how wide vectors are, where edges are peeled,
+/// what is a transposition. Knows no CUDA.
+
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "kernels.hpp"
+#include "strided.hpp"
+
+namespace baton::cuda {
+
+/// outer × rows blocks of `bytes` bytes: pieces of a list that lie at equal distances. Strides are
+/// 0 where there is nothing to step to.
+template <int operands>
+struct Sheet {
+  std::byte* at[operands];
+  std::int64_t row_stride[operands], outer_stride[operands];
+  std::int64_t bytes, rows, outer;
+
+  bool contiguous() const { return rows == 1 && outer == 1; }
+  bool operator==(const Sheet&) const = default;
+};
+
+/// Drops leading pieces that have no elements.
+void skip_empty(std::span<const Rows>& pieces);
+
+/// The sheet made of the first pieces of a list, as many as fit, in its simplest form; drops them
+/// from the list. Pieces without elements must have been left out. `element_bytes` is that of the
+/// pieces' blocks.
+template <int operands>
+Sheet<operands> take_sheet(std::span<const Rows>& pieces, std::int64_t element_bytes);
+
+/// The widest of `widths` (bytes, powers of two added up) in which every block of the sheet can be
+/// moved whole. `widths` must hold one that can.
+template <int operands>
+std::uint32_t width_of(const Sheet<operands>& sheet, std::uint32_t widths);
+
+/// A sheet's blocks, cut where operands are aligned to `width`.
+struct Peel {
+  std::int64_t head, body, tail;  // bytes
+  std::uint32_t width;            // of the body
+};
+/// How to cut blocks that start misaligned alike, for wider vectors, if blocks are long enough for
+/// it to pay.
+template <int operands>
+std::optional<Peel> peel_of(const Sheet<operands>& sheet, std::uint32_t widths);
+
+/// The sheet as tiles, if it is a transposition of small cells.
+std::optional<Tiles> tiles_of(const Sheet<2>& sheet);
+
+/// `bytes` of each block, from `first` on.
+template <int operands>
+Sheet<operands> part(Sheet<operands> sheet, std::int64_t first, std::int64_t bytes) {
+  for (std::byte*& at : sheet.at) at += first;
+  sheet.bytes = bytes;
+  return sheet;
+}
+
+/// Cuts a sheet in two across its slowest direction; `width` bytes of a block stay together.
+template <int operands>
+std::pair<Sheet<operands>, Sheet<operands>> halves(const Sheet<operands>& sheet,
+                                                   std::uint32_t width);
+
+/// Gathers jobs in batches, each of which it hands to `launch`.
+template <class Job, class Launch>
+class Batcher {
+ public:
+  explicit Batcher(Launch launch) : launch_(launch) {}
+
+  void add(Job job) {
+    if (batch_.count == batch_.capacity) flush();
+    job.first_unit = batch_.units;
+    batch_.units += job.units();
+    batch_.jobs[batch_.count++] = job;
+  }
+  void flush() {
+    if (batch_.count > 0) launch_(batch_);
+    batch_.count = batch_.units = 0;
+  }
+
+ private:
+  Batch<Job> batch_;
+  Launch launch_;
+};
+template <class Job, class Launch>
+Batcher<Job, Launch> batcher_of(Launch launch) {
+  return Batcher<Job, Launch>(launch);
+}
+
+/// Most vectors of one job: Divider's range.
+inline constexpr std::int64_t most_vectors = (std::int64_t{1} << 31) - 1;
+
+/// Adds a sheet to a batcher as jobs of one width.
+template <int operands, class Batcher>
+void add_whole(const Sheet<operands>& sheet, std::uint32_t width, Batcher& batcher) {
+  const std::int64_t columns = sheet.bytes / width;
+  // No product: it may be more than 64 bits hold.
+  if (columns > most_vectors / sheet.rows || columns * sheet.rows > most_vectors / sheet.outer) {
+    const auto [first, second] = halves(sheet, width);
+    add_whole(first, width, batcher);
+    add_whole(second, width, batcher);
+    return;
+  }
+  Strided<operands> job;
+  for (int k = 0; k < operands; ++k) {
+    job.at[k] = sheet.at[k];
+    job.row_stride[k] = sheet.row_stride[k];
+    job.outer_stride[k] = sheet.outer_stride[k];
+  }
+  job.columns = Divider(static_cast<std::uint32_t>(columns));
+  job.rows = Divider(static_cast<std::uint32_t>(sheet.rows));
+  job.vectors = static_cast<std::uint32_t>(columns * sheet.rows * sheet.outer);
+  job.width = width;
+  batcher.add(job);
+}
+
+/// Adds a sheet to a batcher, in the widest vectors that it allows.
+template <int operands, class Batcher>
+void add_sheet(const Sheet<operands>& sheet, std::uint32_t widths, Batcher& batcher) {
+  const auto peel = peel_of(sheet, widths);
+  if (!peel) return add_whole(sheet, width_of(sheet, widths), batcher);
+  const std::int64_t tail_at = peel->head + peel->body;
+  add_whole(part(sheet, peel->head, peel->body), peel->width, batcher);
+  for (const auto& [first, bytes] :
+       {std::pair{std::int64_t{0}, peel->head}, {tail_at, peel->tail}}) {
+    if (bytes == 0) continue;
+    const auto edge = part(sheet, first, bytes);
+    add_whole(edge, width_of(edge, widths), batcher);
+  }
+}
+
+/// Adds a sheet to be copied: to `turned` where it is a transposition, else to `strided`.
+template <class StridedBatcher, class TilesBatcher>
+void add_copy(const Sheet<2>& sheet, StridedBatcher& strided, TilesBatcher& turned) {
+  if (const auto tiles = tiles_of(sheet)) {
+    turned.add(*tiles);
+  } else {
+    add_sheet(sheet, copy_widths, strided);
+  }
+}
+
+/// Hands sheet after sheet of a list to `add`.
+template <int operands, class Add>
+void for_sheets(std::span<const Rows> pieces, std::size_t element_bytes, Add add) {
+  for (skip_empty(pieces); !pieces.empty(); skip_empty(pieces))
+    add(take_sheet<operands>(pieces, static_cast<std::int64_t>(element_bytes)));
+}
+
+}  // namespace baton::cuda

@@ -1,0 +1,118 @@
+#pragma once
+/// What one launch is told: a batch of jobs, cut into units that one thread block does at a time.
+/// Plain values, for host and device alike.
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define BATON_DEVICE __host__ __device__ __forceinline__
+#else
+#define BATON_DEVICE inline
+#endif
+
+namespace baton::cuda {
+
+inline constexpr std::uint32_t threads = 256;  ///< of a thread block
+inline constexpr std::uint32_t widest = 16;    ///< bytes of one load or store
+
+/// Widths, added up, that folds and divisions of elements of so many bytes use.
+constexpr std::uint32_t fold_widths(std::uint32_t element_bytes) {
+  return widest | (element_bytes < 4 ? 4 : 0) | element_bytes;
+}
+/// Likewise of copies: all there are.
+inline constexpr std::uint32_t copy_widths = 2 * widest - 1;
+
+/// Vectors that a thread has in flight, of each operand.
+constexpr std::uint32_t in_flight(std::uint32_t width) { return width >= 8 ? 4 : 8; }
+/// Vectors of one unit.
+constexpr std::uint32_t stretch(std::uint32_t width) { return threads * in_flight(width); }
+
+/// Division of numbers below 2^31 by a number known beforehand, of 1 to 2^31 - 1: a product and a
+/// shift. Source: Granlund & Montgomery, Division by invariant integers using multiplication, PLDI
+/// 1994.
+class Divider {
+ public:
+  constexpr explicit Divider(std::uint32_t divisor = 1)
+      : divisor_(divisor), shift_(31 + static_cast<std::uint32_t>(std::bit_width(divisor - 1))) {
+    multiplier_ =
+        static_cast<std::uint32_t>(((std::uint64_t{1} << shift_) + divisor - 1) / divisor);
+  }
+
+  BATON_DEVICE constexpr std::uint32_t divisor() const { return divisor_; }
+  BATON_DEVICE constexpr std::uint32_t quotient(std::uint32_t number) const {
+    return static_cast<std::uint32_t>(std::uint64_t{number} * multiplier_ >> shift_);
+  }
+  BATON_DEVICE constexpr std::uint32_t remainder(std::uint32_t number) const {
+    return number - quotient(number) * divisor_;
+  }
+
+ private:
+  std::uint32_t divisor_, multiplier_, shift_;
+};
+
+/// Vectors of `width` bytes, columns × rows × outer of them, the columns side by side.
+template <int operands>
+struct Strided {
+  std::byte* at[operands];
+  std::int64_t row_stride[operands], outer_stride[operands];  // bytes
+  Divider columns, rows;
+  std::uint32_t vectors;  // in all, below 2^31
+  std::uint32_t width;
+  std::uint32_t first_unit;
+
+  constexpr std::uint32_t units() const { return (vectors + stretch(width) - 1) / stretch(width); }
+
+  /// Where vector `index`, counted column by column, then row by row, lies in operand k.
+  BATON_DEVICE std::byte* address(std::uint32_t index, int k) const {
+    const std::uint32_t line = columns.quotient(index), plane = rows.quotient(line);
+    const std::uint32_t column = index - line * columns.divisor();
+    const std::uint32_t row = line - plane * rows.divisor();
+    return at[k] + plane * outer_stride[k] + row * row_stride[k] +
+           static_cast<std::int64_t>(column) * width;
+  }
+};
+
+/// A transposition: a × b cells of some bytes. In the source, cells that differ by one in a lie
+/// side by side; in the destination, those that differ by one in b. Both sides of a tile are lines
+/// of many cells; it turns in shared memory.
+struct Tiles {
+  std::byte* into;
+  const std::byte* from;
+  std::int64_t into_stride,
+      from_stride;               // bytes from a to a + 1 in `into`, from b to b + 1 in `from`
+  std::uint32_t a, b;            // cells, each below 2^31
+  std::uint32_t tile_a, tile_b;  // cells of one tile
+  Divider across;                // tiles along a
+  Divider cell;                  // vectors of one cell
+  Divider line_a, line_b;        // vectors of a tile's line in the source, the destination
+  std::uint32_t width;           // bytes of one vector
+  std::uint32_t pitch;           // bytes from line to line of the source in shared memory
+  std::uint32_t first_unit;
+
+  constexpr std::uint32_t units() const { return across.divisor() * ((b - 1) / tile_b + 1); }
+  constexpr std::uint32_t shared_bytes() const { return tile_b * pitch; }
+};
+
+/// Jobs of one launch, its only parameter.
+template <class Job>
+struct Batch {
+  static constexpr std::uint32_t capacity = (4096 - 8) / sizeof(Job);
+
+  std::uint32_t count = 0, units = 0;
+  Job jobs[capacity];
+
+  /// The job that a unit is part of.
+  BATON_DEVICE const Job& job_of(std::uint32_t unit) const {
+    std::uint32_t low = 0, high = count;  // first units rise, the first is 0
+    while (high - low > 1) {
+      const std::uint32_t middle = (low + high) / 2;
+      (jobs[middle].first_unit <= unit ? low : high) = middle;
+    }
+    return jobs[low];
+  }
+};
+static_assert(sizeof(Batch<Strided<3>>) <= 4096);
+
+}  // namespace baton::cuda

@@ -1,0 +1,149 @@
+#pragma once
+/// What one thread does for one unit of a batch, on host and device: tests run it without a device.
+
+#include "element.hpp"
+#include "strided.hpp"
+
+namespace baton::cuda {
+
+template <std::uint32_t width>
+BATON_DEVICE Vector<width> load(const std::byte* at) {
+  return *reinterpret_cast<const Vector<width>*>(at);
+}
+template <std::uint32_t width>
+BATON_DEVICE void store(std::byte* at, const Vector<width>& vector) {
+  *reinterpret_cast<Vector<width>*>(at) = vector;
+}
+
+/// into = op(in...) for the thread's vectors of a unit. All are loaded before any is stored, so
+/// `into` may be an operand.
+template <std::uint32_t width, int operands, class Op>
+BATON_DEVICE void transform(const Strided<operands>& job, std::uint32_t unit, std::uint32_t thread,
+                            Op op) {
+  constexpr int ins = operands == 1 ? 1 : operands - 1, first_in = operands - ins;
+  constexpr std::uint32_t count = in_flight(width);
+  const std::uint32_t first = (unit - job.first_unit) * stretch(width) + thread;
+  Vector<width> in[ins][count];
+#pragma unroll
+  for (std::uint32_t i = 0; i < count; ++i) {
+    // Beyond the end the last vector again: no branch comes between the loads.
+    const std::uint32_t index = first + i * threads, last = job.vectors - 1;
+    for (int k = 0; k < ins; ++k)
+      in[k][i] = load<width>(job.address(index < last ? index : last, first_in + k));
+  }
+#pragma unroll
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t index = first + i * threads;
+    if (index >= job.vectors) continue;
+    if constexpr (ins == 1) {
+      store(job.address(index, 0), op(in[0][i]));
+    } else {
+      store(job.address(index, 0), op(in[0][i], in[1][i]));
+    }
+  }
+}
+
+/// Calls `call` with the width as a constant: one of `widths`, added up, widest first.
+template <std::uint32_t widths, std::uint32_t width = widest, class Call>
+BATON_DEVICE void at_width(std::uint32_t wanted, Call call) {
+  if constexpr (width == 1 || (widths & (width - 1)) == 0) {
+    call(std::integral_constant<std::uint32_t, width>());
+  } else if constexpr ((widths & width) == 0) {
+    at_width<widths, width / 2>(wanted, call);
+  } else if (wanted == width) {
+    call(std::integral_constant<std::uint32_t, width>());
+  } else {
+    at_width<widths, width / 2>(wanted, call);
+  }
+}
+
+template <OpKind op, class T>
+BATON_DEVICE void fold_unit(const Batch<Strided<3>>& batch, std::uint32_t unit,
+                            std::uint32_t thread) {
+  const auto& job = batch.job_of(unit);
+  at_width<fold_widths(sizeof(T))>(job.width, [&](auto width) {
+    transform<width>(job, unit, thread, [](const auto& left, const auto& right) {
+      return combine<op, T>(left, right);
+    });
+  });
+}
+
+template <class T>
+BATON_DEVICE void finish_unit(const Batch<Strided<1>>& batch, int ranks, std::uint32_t unit,
+                              std::uint32_t thread) {
+  const auto& job = batch.job_of(unit);
+  at_width<fold_widths(sizeof(T))>(job.width, [&](auto width) {
+    transform<width>(job, unit, thread, [=](const auto& value) { return divide<T>(value, ranks); });
+  });
+}
+
+BATON_DEVICE void copy_unit(const Batch<Strided<2>>& batch, std::uint32_t unit,
+                            std::uint32_t thread) {
+  const auto& job = batch.job_of(unit);
+  at_width<copy_widths>(job.width, [&](auto width) {
+    transform<width>(job, unit, thread, [](const auto& value) { return value; });
+  });
+}
+
+/// Where a unit's tile begins, in cells.
+struct Corner {
+  std::uint32_t a, b;
+};
+BATON_DEVICE Corner corner_of(const Tiles& tiles, std::uint32_t unit) {
+  const std::uint32_t tile = unit - tiles.first_unit, down = tiles.across.quotient(tile);
+  return {(tile - down * tiles.across.divisor()) * tiles.tile_a, down * tiles.tile_b};
+}
+
+/// Copies a tile to shared memory, lines along a.
+BATON_DEVICE void tile_in(const Batch<Tiles>& batch, std::uint32_t unit, std::uint32_t thread,
+                          std::byte* shared) {
+  const Tiles& tiles = batch.job_of(unit);
+  const auto [a, b] = corner_of(tiles, unit);
+  const std::uint32_t line = tiles.line_a.divisor(), vectors = line * tiles.tile_b;
+  const std::byte* from = tiles.from + std::int64_t{b} * tiles.from_stride +
+                          std::int64_t{a} * (tiles.cell.divisor() * tiles.width);
+  at_width<copy_widths>(tiles.width, [&](auto width) {
+    constexpr std::uint32_t count = in_flight(width);
+    for (std::uint32_t first = thread; first < vectors; first += stretch(width)) {
+      Vector<width> in[count];
+      std::uint32_t place[count];
+#pragma unroll
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint32_t index = first + i * threads, row = tiles.line_a.quotient(index);
+        const std::uint32_t column = index - row * line;
+        place[i] = row * tiles.pitch + column * width;
+        if (row >= tiles.tile_b || row >= tiles.b - b ||
+            tiles.cell.quotient(column) >= tiles.a - a) {
+          place[i] = ~0u;
+        } else {
+          in[i] = load<width>(from + row * tiles.from_stride + std::int64_t{column} * width);
+        }
+      }
+#pragma unroll
+      for (std::uint32_t i = 0; i < count; ++i)
+        if (place[i] != ~0u) store(shared + place[i], in[i]);
+    }
+  });
+}
+
+/// Copies a tile from shared memory, lines along b.
+BATON_DEVICE void tile_out(const Batch<Tiles>& batch, std::uint32_t unit, std::uint32_t thread,
+                           const std::byte* shared) {
+  const Tiles& tiles = batch.job_of(unit);
+  const auto [a, b] = corner_of(tiles, unit);
+  const std::uint32_t line = tiles.line_b.divisor(), vectors = line * tiles.tile_a;
+  const std::uint32_t cell = tiles.cell.divisor();
+  std::byte* into =
+      tiles.into + std::int64_t{a} * tiles.into_stride + std::int64_t{b} * (cell * tiles.width);
+  at_width<copy_widths>(tiles.width, [&](auto width) {
+    for (std::uint32_t index = thread; index < vectors; index += threads) {
+      const std::uint32_t row = tiles.line_b.quotient(index), column = index - row * line;
+      const std::uint32_t at_b = tiles.cell.quotient(column), within = column - at_b * cell;
+      if (row >= tiles.a - a || at_b >= tiles.b - b) continue;
+      store(into + row * tiles.into_stride + std::int64_t{column} * width,
+            load<width>(shared + at_b * tiles.pitch + (row * cell + within) * width));
+    }
+  });
+}
+
+}  // namespace baton::cuda
