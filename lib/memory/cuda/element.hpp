@@ -81,18 +81,33 @@ struct Lanes {
   T lane[width / sizeof(T)];
 };
 
+constexpr bool bitwise(OpKind op) {
+  return op == OpKind::bit_and || op == OpKind::bit_or || op == OpKind::bit_xor;
+}
+
+/// The type whose kernel serves T: only min and max of integers depend on the sign, and bitwise
+/// operations not on the size.
+template <OpKind op, class T>
+struct ServedBy {
+  using type = T;
+};
+template <OpKind op, std::integral T>
+requires(op != OpKind::min && op != OpKind::max) struct ServedBy<op, T> {
+  using type = std::conditional_t<bitwise(op), std::uint8_t, std::make_unsigned_t<T>>;
+};
+template <OpKind op, class T>
+using Served = ServedBy<op, T>::type;
+
 /// What a vector's elements are taken as. Bitwise operations take whole words.
 template <OpKind op, class T, std::uint32_t width>
-using Lane =
-    std::conditional_t<(op == OpKind::bit_and || op == OpKind::bit_or || op == OpKind::bit_xor) &&
-                           width >= 4,
-                       std::uint32_t, T>;
+using Lane = std::conditional_t<bitwise(op) && width >= 4, std::uint32_t, T>;
 
 template <OpKind op, class T, std::uint32_t width>
 BATON_DEVICE Vector<width> combine(const Vector<width>& left, const Vector<width>& right) {
   using As = Lanes<Lane<op, T, width>, width>;
   const auto l = std::bit_cast<As>(left), r = std::bit_cast<As>(right);
   As result;
+  BATON_UNROLL
   for (std::uint32_t i = 0; i < sizeof(As) / sizeof(As::lane[0]); ++i)
     result.lane[i] = combine<op>(l.lane[i], r.lane[i]);
   return std::bit_cast<Vector<width>>(result);
@@ -101,7 +116,9 @@ BATON_DEVICE Vector<width> combine(const Vector<width>& left, const Vector<width
 template <class T, std::uint32_t width>
 BATON_DEVICE Vector<width> divide(const Vector<width>& value, int ranks) {
   auto lanes = std::bit_cast<Lanes<T, width>>(value);
-  for (T& lane : lanes.lane) lane = divide(lane, ranks);
+  BATON_UNROLL
+  for (std::uint32_t i = 0; i < width / sizeof(T); ++i)
+    lanes.lane[i] = divide(lanes.lane[i], ranks);
   return std::bit_cast<Vector<width>>(lanes);
 }
 

@@ -68,14 +68,10 @@ void fold(OpKind op, Datatype type, std::span<const Rows> pieces, cudaStream_t s
   }
   check_pieces(what, pieces);
   check_alignment(what, type, pieces, 3);
-  auto batcher = batcher_of<Strided<3>>([&](Batch<Strided<3>>& batch) {
+  for_batches<3>(pieces, size_of(type), fold_widths(op, type), [&](Batch<Strided<3>>& batch) {
     void* parameters[] = {&batch};
     launch(what, kernel, batch.units, 0, parameters, stream);
   });
-  const std::uint32_t widths = fold_widths(static_cast<std::uint32_t>(size_of(type)));
-  for_sheets<3>(pieces, size_of(type),
-                [&](const auto& sheet) { add_sheet(sheet, widths, batcher); });
-  batcher.flush();
 }
 
 void finish(Datatype type, int ranks, std::span<const Rows> pieces, cudaStream_t stream) {
@@ -87,14 +83,10 @@ void finish(Datatype type, int ranks, std::span<const Rows> pieces, cudaStream_t
   if (ranks < 1) refuse("{}: expected at least 1 rank, found {}", what, ranks);
   check_pieces(what, pieces);
   check_alignment(what, type, pieces, 1);
-  auto batcher = batcher_of<Strided<1>>([&](Batch<Strided<1>>& batch) {
+  for_batches<1>(pieces, size_of(type), widths_for(size_of(type)), [&](Batch<Strided<1>>& batch) {
     void* parameters[] = {&batch, &ranks};
     launch(what, kernel, batch.units, 0, parameters, stream);
   });
-  const std::uint32_t widths = fold_widths(static_cast<std::uint32_t>(size_of(type)));
-  for_sheets<1>(pieces, size_of(type),
-                [&](const auto& sheet) { add_sheet(sheet, widths, batcher); });
-  batcher.flush();
 }
 
 void copy(std::size_t element_bytes, std::span<const Rows> pieces, cudaStream_t stream) {
@@ -111,21 +103,19 @@ void copy(std::size_t element_bytes, std::span<const Rows> pieces, cudaStream_t 
           what);
     return;
   }
-  auto strided = batcher_of<Strided<2>>([&](Batch<Strided<2>>& batch) {
-    void* parameters[] = {&batch};
-    launch(what, copy_kernel(), batch.units, 0, parameters, stream);
-  });
-  auto turned = batcher_of<Tiles>([&](Batch<Tiles>& batch) {
-    std::uint32_t shared_bytes = 0;
-    for (const Tiles& tiles : std::span(batch.jobs, batch.count))
-      shared_bytes = std::max(shared_bytes, tiles.shared_bytes());
-    void* parameters[] = {&batch};
-    launch(what, tile_kernel(), batch.units, shared_bytes, parameters, stream);
-  });
-  for_sheets<2>(pieces, element_bytes,
-                [&](const auto& sheet) { add_copy(sheet, strided, turned); });
-  turned.flush();
-  strided.flush();
+  for_copy_batches(
+      pieces, element_bytes,
+      [&](Batch<Strided<2>>& batch) {
+        void* parameters[] = {&batch};
+        launch(what, copy_kernel(), batch.units, 0, parameters, stream);
+      },
+      [&](Batch<Tiles>& batch) {
+        std::uint32_t shared_bytes = 0;
+        for (const Tiles& tiles : std::span(batch.jobs, batch.count))
+          shared_bytes = std::max(shared_bytes, tiles.shared_bytes());
+        void* parameters[] = {&batch};
+        launch(what, tile_kernel(), batch.units, shared_bytes, parameters, stream);
+      });
 }
 
 }  // namespace baton::cuda

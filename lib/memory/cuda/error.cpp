@@ -8,12 +8,13 @@ namespace baton::cuda {
 
 void check(cudaError_t code, std::string_view what) {
   if (code == cudaSuccess) return;
-  Error error(ErrorCode::device, fmt::format("{}: expected success, found CUDA's error {} ({}): {}",
-                                             what, static_cast<int>(code), cudaGetErrorName(code),
-                                             cudaGetErrorString(code)));
-  error.backend_code = static_cast<int>(code);
-  error.backend_text = fmt::format("{}: {}", cudaGetErrorName(code), cudaGetErrorString(code));
-  cudaGetLastError();  // so that what is no fault of later calls is not reported by them
+  const std::string text = fmt::format("{}: {}", cudaGetErrorName(code), cudaGetErrorString(code));
+  const int number = static_cast<int>(code);
+  Error error(ErrorCode::device,
+              fmt::format("{}: expected success, found CUDA's error {}, {}", what, number, text));
+  error.backend_code = number;
+  error.backend_text = text;
+  static_cast<void>(cudaGetLastError());  // or later calls would report it again
   throw error;
 }
 

@@ -5,8 +5,8 @@
 namespace baton::cuda {
 
 const void* float_fold(OpKind op, Datatype type) {
-  if (type == Datatype::f32) return fold_of_numbers<float>(op);
-  if (type == Datatype::f64) return fold_of_numbers<double>(op);
+  if (type == Datatype::f32) return fold_of<float>(op);
+  if (type == Datatype::f64) return fold_of<double>(op);
   return nullptr;
 }
 

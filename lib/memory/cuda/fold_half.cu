@@ -5,8 +5,8 @@
 namespace baton::cuda {
 
 const void* half_fold(OpKind op, Datatype type) {
-  if (type == Datatype::f16) return fold_of_numbers<f16>(op);
-  if (type == Datatype::bf16) return fold_of_numbers<bf16>(op);
+  if (type == Datatype::f16) return fold_of<f16>(op);
+  if (type == Datatype::bf16) return fold_of<bf16>(op);
   return nullptr;
 }
 

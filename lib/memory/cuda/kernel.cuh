@@ -13,46 +13,40 @@ __global__ void __launch_bounds__(threads)
     fold_unit<op, T>(batch, unit, threadIdx.x);
 }
 
-inline const void* address_of(void (*kernel)(Batch<Strided<3>>)) {
-  return reinterpret_cast<const void*>(kernel);
+template <OpKind op, class T>
+const void* kernel_of() {
+  return reinterpret_cast<const void*>(&fold_batch<op, Served<op, T>>);
 }
 
-/// The kernel of an operation on numbers; null for others.
+/// The kernel of an operation on T, but for bitwise ones; null where there is none.
 template <class T>
-const void* fold_of_numbers(OpKind op) {
+const void* fold_of(OpKind op) {
   switch (op) {
     case OpKind::sum:
     case OpKind::avg:
-      return address_of(&fold_batch<OpKind::sum, T>);
+      return kernel_of<OpKind::sum, T>();
     case OpKind::prod:
-      return address_of(&fold_batch<OpKind::prod, T>);
+      return kernel_of<OpKind::prod, T>();
     case OpKind::min:
-      return address_of(&fold_batch<OpKind::min, T>);
+      return kernel_of<OpKind::min, T>();
     case OpKind::max:
-      return address_of(&fold_batch<OpKind::max, T>);
+      return kernel_of<OpKind::max, T>();
     default:
-      return nullptr;
+      break;
   }
-}
-
-/// The kernel of an operation on integers. Only min and max depend on the sign, and bitwise
-/// operations not on the size, so types share kernels.
-template <class T>
-const void* fold_of_integers(OpKind op) {
-  using Unsigned = std::make_unsigned_t<T>;
-  switch (op) {
-    case OpKind::min:
-    case OpKind::max:
-      return fold_of_numbers<T>(op);
-    case OpKind::logical_and:
-      return address_of(&fold_batch<OpKind::logical_and, Unsigned>);
-    case OpKind::logical_or:
-      return address_of(&fold_batch<OpKind::logical_or, Unsigned>);
-    case OpKind::logical_xor:
-      return address_of(&fold_batch<OpKind::logical_xor, Unsigned>);
-    default:
-      return fold_of_numbers<Unsigned>(op);
+  if constexpr (std::integral<T>) {
+    switch (op) {
+      case OpKind::logical_and:
+        return kernel_of<OpKind::logical_and, T>();
+      case OpKind::logical_or:
+        return kernel_of<OpKind::logical_or, T>();
+      case OpKind::logical_xor:
+        return kernel_of<OpKind::logical_xor, T>();
+      default:
+        break;
+    }
   }
+  return nullptr;
 }
 
 }  // namespace baton::cuda

@@ -1,7 +1,8 @@
 #include "layout.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "element.hpp"
 
 namespace baton::cuda {
 namespace {
@@ -72,6 +73,10 @@ void simplify(Sheet<operands>& sheet) {
 }
 
 }  // namespace
+
+std::uint32_t fold_widths(OpKind op, Datatype type) {
+  return widths_for(bitwise(op) ? 1 : size_of(type));
+}
 
 void skip_empty(std::span<const Rows>& pieces) {
   while (!pieces.empty() && (pieces.front().block == 0 || pieces.front().rows == 0))

@@ -23,6 +23,9 @@ struct Sheet {
   bool operator==(const Sheet&) const = default;
 };
 
+/// Widths, added up, that the kernel of an operation takes.
+std::uint32_t fold_widths(OpKind op, Datatype type);
+
 /// Drops leading pieces that have no elements.
 void skip_empty(std::span<const Rows>& pieces);
 
@@ -84,10 +87,6 @@ class Batcher {
   Batch<Job> batch_;
   Launch launch_;
 };
-template <class Job, class Launch>
-Batcher<Job, Launch> batcher_of(Launch launch) {
-  return Batcher<Job, Launch>(launch);
-}
 
 /// Most vectors of one job: Divider's range.
 inline constexpr std::int64_t most_vectors = (std::int64_t{1} << 31) - 1;
@@ -131,21 +130,35 @@ void add_sheet(const Sheet<operands>& sheet, std::uint32_t widths, Batcher& batc
   }
 }
 
-/// Adds a sheet to be copied: to `turned` where it is a transposition, else to `strided`.
-template <class StridedBatcher, class TilesBatcher>
-void add_copy(const Sheet<2>& sheet, StridedBatcher& strided, TilesBatcher& turned) {
-  if (const auto tiles = tiles_of(sheet)) {
-    turned.add(*tiles);
-  } else {
-    add_sheet(sheet, copy_widths, strided);
+/// Cuts a list of pieces into batches, each of which it hands to `launch`. Blocks are of elements
+/// of `element_bytes`, vectors of one of `widths`.
+template <int operands, class Launch>
+void for_batches(std::span<const Rows> pieces, std::size_t element_bytes, std::uint32_t widths,
+                 Launch launch) {
+  Batcher<Strided<operands>, Launch> batcher(launch);
+  for (skip_empty(pieces); !pieces.empty(); skip_empty(pieces)) {
+    add_sheet(take_sheet<operands>(pieces, static_cast<std::int64_t>(element_bytes)), widths,
+              batcher);
   }
+  batcher.flush();
 }
 
-/// Hands sheet after sheet of a list to `add`.
-template <int operands, class Add>
-void for_sheets(std::span<const Rows> pieces, std::size_t element_bytes, Add add) {
-  for (skip_empty(pieces); !pieces.empty(); skip_empty(pieces))
-    add(take_sheet<operands>(pieces, static_cast<std::int64_t>(element_bytes)));
+/// The same of a copy, where transpositions are batches of tiles.
+template <class LaunchStrided, class LaunchTiles>
+void for_copy_batches(std::span<const Rows> pieces, std::size_t element_bytes,
+                      LaunchStrided launch_strided, LaunchTiles launch_tiles) {
+  Batcher<Strided<2>, LaunchStrided> strided(launch_strided);
+  Batcher<Tiles, LaunchTiles> turned(launch_tiles);
+  for (skip_empty(pieces); !pieces.empty(); skip_empty(pieces)) {
+    const auto sheet = take_sheet<2>(pieces, static_cast<std::int64_t>(element_bytes));
+    if (const auto tiles = tiles_of(sheet)) {
+      turned.add(*tiles);
+    } else {
+      add_sheet(sheet, copy_widths, strided);
+    }
+  }
+  turned.flush();
+  strided.flush();
 }
 
 }  // namespace baton::cuda

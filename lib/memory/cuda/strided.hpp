@@ -8,8 +8,10 @@
 
 #ifdef __CUDACC__
 #define BATON_DEVICE __host__ __device__ __forceinline__
+#define BATON_UNROLL _Pragma("unroll")
 #else
 #define BATON_DEVICE inline
+#define BATON_UNROLL
 #endif
 
 namespace baton::cuda {
@@ -17,9 +19,9 @@ namespace baton::cuda {
 inline constexpr std::uint32_t threads = 256;  ///< of a thread block
 inline constexpr std::uint32_t widest = 16;    ///< bytes of one load or store
 
-/// Widths, added up, that folds and divisions of elements of so many bytes use.
-constexpr std::uint32_t fold_widths(std::uint32_t element_bytes) {
-  return widest | (element_bytes < 4 ? 4 : 0) | element_bytes;
+/// Widths, added up, of folds and divisions of elements of so many bytes.
+constexpr std::uint32_t widths_for(std::size_t element_bytes) {
+  return widest | (element_bytes < 4 ? 4 : 0) | static_cast<std::uint32_t>(element_bytes);
 }
 /// Likewise of copies: all there are.
 inline constexpr std::uint32_t copy_widths = 2 * widest - 1;

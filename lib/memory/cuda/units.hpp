@@ -15,6 +15,8 @@ BATON_DEVICE void store(std::byte* at, const Vector<width>& vector) {
   *reinterpret_cast<Vector<width>*>(at) = vector;
 }
 
+BATON_DEVICE std::uint32_t least(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
+
 /// into = op(in...) for the thread's vectors of a unit. All are loaded before any is stored, so
 /// `into` may be an operand.
 template <std::uint32_t width, int operands, class Op>
@@ -24,14 +26,13 @@ BATON_DEVICE void transform(const Strided<operands>& job, std::uint32_t unit, st
   constexpr std::uint32_t count = in_flight(width);
   const std::uint32_t first = (unit - job.first_unit) * stretch(width) + thread;
   Vector<width> in[ins][count];
-#pragma unroll
+  BATON_UNROLL
   for (std::uint32_t i = 0; i < count; ++i) {
     // Beyond the end the last vector again: no branch comes between the loads.
-    const std::uint32_t index = first + i * threads, last = job.vectors - 1;
-    for (int k = 0; k < ins; ++k)
-      in[k][i] = load<width>(job.address(index < last ? index : last, first_in + k));
+    const std::uint32_t index = least(first + i * threads, job.vectors - 1);
+    for (int k = 0; k < ins; ++k) in[k][i] = load<width>(job.address(index, first_in + k));
   }
-#pragma unroll
+  BATON_UNROLL
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t index = first + i * threads;
     if (index >= job.vectors) continue;
@@ -61,7 +62,7 @@ template <OpKind op, class T>
 BATON_DEVICE void fold_unit(const Batch<Strided<3>>& batch, std::uint32_t unit,
                             std::uint32_t thread) {
   const auto& job = batch.job_of(unit);
-  at_width<fold_widths(sizeof(T))>(job.width, [&](auto width) {
+  at_width<widths_for(sizeof(T))>(job.width, [&](auto width) {
     transform<width>(job, unit, thread, [](const auto& left, const auto& right) {
       return combine<op, T>(left, right);
     });
@@ -72,7 +73,7 @@ template <class T>
 BATON_DEVICE void finish_unit(const Batch<Strided<1>>& batch, int ranks, std::uint32_t unit,
                               std::uint32_t thread) {
   const auto& job = batch.job_of(unit);
-  at_width<fold_widths(sizeof(T))>(job.width, [&](auto width) {
+  at_width<widths_for(sizeof(T))>(job.width, [&](auto width) {
     transform<width>(job, unit, thread, [=](const auto& value) { return divide<T>(value, ranks); });
   });
 }
@@ -99,29 +100,29 @@ BATON_DEVICE void tile_in(const Batch<Tiles>& batch, std::uint32_t unit, std::ui
                           std::byte* shared) {
   const Tiles& tiles = batch.job_of(unit);
   const auto [a, b] = corner_of(tiles, unit);
-  const std::uint32_t line = tiles.line_a.divisor(), vectors = line * tiles.tile_b;
-  const std::byte* from = tiles.from + std::int64_t{b} * tiles.from_stride +
-                          std::int64_t{a} * (tiles.cell.divisor() * tiles.width);
+  const std::uint32_t cell = tiles.cell.divisor(), line = tiles.line_a.divisor();
+  const std::uint32_t rows = least(tiles.b - b, tiles.tile_b);
+  const std::uint32_t columns = least(tiles.a - a, tiles.tile_a) * cell;
+  const std::byte* from =
+      tiles.from + std::int64_t{b} * tiles.from_stride + std::int64_t{a} * (cell * tiles.width);
   at_width<copy_widths>(tiles.width, [&](auto width) {
     constexpr std::uint32_t count = in_flight(width);
-    for (std::uint32_t first = thread; first < vectors; first += stretch(width)) {
+    for (std::uint32_t first = thread; first < line * rows; first += stretch(width)) {
       Vector<width> in[count];
-      std::uint32_t place[count];
-#pragma unroll
+      BATON_UNROLL
       for (std::uint32_t i = 0; i < count; ++i) {
         const std::uint32_t index = first + i * threads, row = tiles.line_a.quotient(index);
         const std::uint32_t column = index - row * line;
-        place[i] = row * tiles.pitch + column * width;
-        if (row >= tiles.tile_b || row >= tiles.b - b ||
-            tiles.cell.quotient(column) >= tiles.a - a) {
-          place[i] = ~0u;
-        } else {
-          in[i] = load<width>(from + row * tiles.from_stride + std::int64_t{column} * width);
-        }
+        const bool inside = row < rows && column < columns;
+        in[i] = load<width>(from + (inside ? row * tiles.from_stride + column * width : 0));
       }
-#pragma unroll
-      for (std::uint32_t i = 0; i < count; ++i)
-        if (place[i] != ~0u) store(shared + place[i], in[i]);
+      BATON_UNROLL
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint32_t index = first + i * threads, row = tiles.line_a.quotient(index);
+        const std::uint32_t column = index - row * line;
+        if (row < rows && column < columns)
+          store(shared + row * tiles.pitch + column * width, in[i]);
+      }
     }
   });
 }
@@ -131,16 +132,17 @@ BATON_DEVICE void tile_out(const Batch<Tiles>& batch, std::uint32_t unit, std::u
                            const std::byte* shared) {
   const Tiles& tiles = batch.job_of(unit);
   const auto [a, b] = corner_of(tiles, unit);
-  const std::uint32_t line = tiles.line_b.divisor(), vectors = line * tiles.tile_a;
-  const std::uint32_t cell = tiles.cell.divisor();
+  const std::uint32_t cell = tiles.cell.divisor(), line = tiles.line_b.divisor();
+  const std::uint32_t rows = least(tiles.a - a, tiles.tile_a);
+  const std::uint32_t columns = least(tiles.b - b, tiles.tile_b) * cell;
   std::byte* into =
       tiles.into + std::int64_t{a} * tiles.into_stride + std::int64_t{b} * (cell * tiles.width);
   at_width<copy_widths>(tiles.width, [&](auto width) {
-    for (std::uint32_t index = thread; index < vectors; index += threads) {
+    for (std::uint32_t index = thread; index < line * rows; index += threads) {
       const std::uint32_t row = tiles.line_b.quotient(index), column = index - row * line;
+      if (column >= columns) continue;
       const std::uint32_t at_b = tiles.cell.quotient(column), within = column - at_b * cell;
-      if (row >= tiles.a - a || at_b >= tiles.b - b) continue;
-      store(into + row * tiles.into_stride + std::int64_t{column} * width,
+      store(into + row * tiles.into_stride + column * width,
             load<width>(shared + at_b * tiles.pitch + (row * cell + within) * width));
     }
   });

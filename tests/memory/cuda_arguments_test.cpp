@@ -1,0 +1,126 @@
+/// What device memory's calls refuse; where there is no device, how they fail.
+
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "baton/error.hpp"
+#include "memory/cuda/error.hpp"
+#include "memory/cuda/kernel_table.hpp"
+#include "memory/cuda/kernels.hpp"
+#include "samples.hpp"
+
+using namespace baton;
+
+namespace {
+
+template <class Call>
+Error error_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  FAIL("expected an Error, found none");
+  return Error(ErrorCode::unsupported, "");
+}
+
+template <class Call>
+std::string refusal(Call call) {
+  const Error error = error_of(call);
+  CHECK(error.code == ErrorCode::invalid_argument);
+  return error.what();
+}
+
+cuda::Rows piece(std::uintptr_t address, std::int64_t block, std::int64_t stride = 0,
+                 std::int64_t rows = 1) {
+  void* const at = reinterpret_cast<void*>(address);
+  return {.at = {at, at, at}, .stride = {stride, stride, stride}, .block = block, .rows = rows};
+}
+
+}  // namespace
+
+TEST_CASE("the library is loaded without the driver's") {  // the first case: nothing was called yet
+  std::stringstream maps;
+  maps << std::ifstream("/proc/self/maps").rdbuf();
+  CHECK(maps.str().find("libbaton-cuda.so") != std::string::npos);
+  CHECK(maps.str().find("libcuda.so") == std::string::npos);
+}
+
+TEST_CASE("there is a kernel exactly where the operation is defined") {
+  for (const Datatype type : samples::datatypes()) {
+    CHECK(cuda::finish_kernel(type) != nullptr);
+    for (const OpKind op : samples::ops())
+      CHECK((cuda::fold_kernel(op, type) != nullptr) == defined_on(op, type));
+    CHECK(cuda::fold_kernel(OpKind::user, type) == nullptr);
+  }
+  CHECK(cuda::fold_kernel(OpKind::sum, Datatype::user) == nullptr);
+}
+
+TEST_CASE("wrong arguments are refused before anything is enqueued") {
+  const auto fold = [](OpKind op, Datatype type, cuda::Rows rows) {
+    return refusal([=] { cuda::fold(op, type, std::span(&rows, 1), nullptr); });
+  };
+  CHECK(fold(OpKind::bit_and, Datatype::f32, piece(0x1000, 1)) ==
+        "fold on a device: expected an operation that is defined on f32, found bit_and");
+  CHECK(fold(OpKind::sum, Datatype::user, piece(0x1000, 1)).find("user") != std::string::npos);
+  CHECK(fold(OpKind::sum, Datatype::f32, piece(0x1002, 1)) ==
+        "fold on a device: expected addresses that are multiples of 4, the bytes of f32, found "
+        "0x1002");
+  CHECK(fold(OpKind::sum, Datatype::f64, piece(0x1000, 1, 20, 2)) ==
+        "fold on a device: expected strides that are multiples of 8, the bytes of f64, found 20");
+  CHECK(fold(OpKind::sum, Datatype::f64, piece(0x1000, -1)).find("found 1 rows of -1") !=
+        std::string::npos);
+
+  const auto finish = [](Datatype type, int ranks, cuda::Rows rows) {
+    return refusal([=] { cuda::finish(type, ranks, std::span(&rows, 1), nullptr); });
+  };
+  CHECK(finish(Datatype::f32, 0, piece(0x1000, 1)) ==
+        "division on a device: expected at least 1 rank, found 0");
+  CHECK(finish(Datatype::user, 2, piece(0x1000, 1)).find("user") != std::string::npos);
+  CHECK(finish(Datatype::f16, 2, piece(0x1001, 1)).find("0x1001") != std::string::npos);
+
+  const cuda::Rows negative = piece(0x1000, 4, 4, -2);
+  CHECK(refusal([&] { cuda::copy(4, std::span(&negative, 1), nullptr); }).find("-2 rows") !=
+        std::string::npos);
+}
+
+TEST_CASE("nothing to do touches no device") {
+  const cuda::Rows none[] = {piece(0x1001, 0), piece(0x1001, 5, 3, 0)};
+  CHECK_NOTHROW(cuda::fold(OpKind::sum, Datatype::f64, none, nullptr));
+  CHECK_NOTHROW(cuda::finish(Datatype::f64, 2, none, nullptr));
+  CHECK_NOTHROW(cuda::copy(8, none, nullptr));
+  CHECK_NOTHROW(cuda::copy(8, {}, nullptr));
+}
+
+TEST_CASE("CUDA's errors keep their code and text") {
+  CHECK_NOTHROW(cuda::check(cudaSuccess, "copy"));
+  const Error error = error_of([] { cuda::check(cudaErrorMemoryAllocation, "copy"); });
+  CHECK(error.code == ErrorCode::device);
+  CHECK(error.backend_code == cudaErrorMemoryAllocation);
+  CHECK(error.backend_text == "cudaErrorMemoryAllocation: out of memory");
+  CHECK(std::string(error.what()) ==
+        "copy: expected success, found CUDA's error 2, cudaErrorMemoryAllocation: out of memory");
+}
+
+TEST_CASE("without a device every call says so") {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) {
+    CHECK_NOTHROW(cuda::load_kernels());
+    CHECK_NOTHROW(cuda::load_kernels());
+    return;
+  }
+  const cuda::Rows one = piece(0x1000, 4, 64, 2);
+  const auto pieces = std::span(&one, 1);
+  for (const Error& error : {error_of([] { cuda::load_kernels(); }), error_of([&] {
+                               cuda::fold(OpKind::sum, Datatype::f32, pieces, nullptr);
+                             }),
+                             error_of([&] { cuda::finish(Datatype::f32, 2, pieces, nullptr); }),
+                             error_of([&] { cuda::copy(4, pieces, nullptr); })}) {
+    CHECK(error.code == ErrorCode::device);
+    CHECK(error.backend_code != 0);
+    CHECK(error.backend_text.find("cudaError") == 0);
+  }
+}
