@@ -71,7 +71,11 @@ void Operation::finish() noexcept {
 }
 
 void Operation::mark(Device& device, Stream stream) {
-  if (!turn_) turn_ = std::make_unique<Turn>(Turn{device.make_marker(), device.make_gate()});
+  if (!turn_) {
+    turn_ = std::make_unique<Turn>();
+    turn_->reached = device.make_marker();
+    turn_->gate = device.make_gate();
+  }
   turn_->reached->set(stream);
 }
 

@@ -14,7 +14,7 @@
 
 using namespace baton;
 using cuda::check;
-using cuda::Rows;
+using baton::Rows;
 
 namespace {
 

@@ -34,9 +34,9 @@ std::string refusal(Call call) {
   return error.what();
 }
 
-cuda::Rows piece(std::uintptr_t address, std::int64_t block, std::int64_t stride = 0,
-                 std::int64_t rows = 1) {
-  void* const at = reinterpret_cast<void*>(address);
+Rows piece(std::uintptr_t address, std::int64_t block, std::int64_t stride = 0,
+           std::int64_t rows = 1) {
+  std::byte* const at = reinterpret_cast<std::byte*>(address);
   return {.at = {at, at, at}, .stride = {stride, stride, stride}, .block = block, .rows = rows};
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("there is a kernel exactly where the operation is defined") {
 }
 
 TEST_CASE("wrong arguments are refused before anything is enqueued") {
-  const auto fold = [](OpKind op, Datatype type, cuda::Rows rows) {
+  const auto fold = [](OpKind op, Datatype type, Rows rows) {
     return refusal([=] { cuda::fold(op, type, std::span(&rows, 1), nullptr); });
   };
   CHECK(fold(OpKind::bit_and, Datatype::f32, piece(0x1000, 1)) ==
@@ -74,7 +74,7 @@ TEST_CASE("wrong arguments are refused before anything is enqueued") {
   CHECK(fold(OpKind::sum, Datatype::f64, piece(0x1000, -1)).find("found 1 rows of -1") !=
         std::string::npos);
 
-  const auto finish = [](Datatype type, int ranks, cuda::Rows rows) {
+  const auto finish = [](Datatype type, int ranks, Rows rows) {
     return refusal([=] { cuda::finish(type, ranks, std::span(&rows, 1), nullptr); });
   };
   CHECK(finish(Datatype::f32, 0, piece(0x1000, 1)) ==
@@ -82,13 +82,13 @@ TEST_CASE("wrong arguments are refused before anything is enqueued") {
   CHECK(finish(Datatype::user, 2, piece(0x1000, 1)).find("user") != std::string::npos);
   CHECK(finish(Datatype::f16, 2, piece(0x1001, 1)).find("0x1001") != std::string::npos);
 
-  const cuda::Rows negative = piece(0x1000, 4, 4, -2);
+  const Rows negative = piece(0x1000, 4, 4, -2);
   CHECK(refusal([&] { cuda::copy(4, std::span(&negative, 1), nullptr); }).find("-2 rows") !=
         std::string::npos);
 }
 
 TEST_CASE("nothing to do touches no device") {
-  const cuda::Rows none[] = {piece(0x1001, 0), piece(0x1001, 5, 3, 0)};
+  const Rows none[] = {piece(0x1001, 0), piece(0x1001, 5, 3, 0)};
   CHECK_NOTHROW(cuda::fold(OpKind::sum, Datatype::f64, none, nullptr));
   CHECK_NOTHROW(cuda::finish(Datatype::f64, 2, none, nullptr));
   CHECK_NOTHROW(cuda::copy(8, none, nullptr));
@@ -112,7 +112,7 @@ TEST_CASE("without a device every call says so") {
     CHECK_NOTHROW(cuda::load_kernels());
     return;
   }
-  const cuda::Rows one = piece(0x1000, 4, 64, 2);
+  const Rows one = piece(0x1000, 4, 64, 2);
   const auto pieces = std::span(&one, 1);
   for (const Error& error : {error_of([] { cuda::load_kernels(); }), error_of([&] {
                                cuda::fold(OpKind::sum, Datatype::f32, pieces, nullptr);

@@ -9,9 +9,9 @@ namespace cuda_cases {
 namespace {
 
 using namespace baton;
-using cuda::Rows;
+using baton::Rows;
 
-void* at(std::int64_t offset) { return reinterpret_cast<void*>(offset); }
+std::byte* at(std::int64_t offset) { return reinterpret_cast<std::byte*>(offset); }
 
 Image random_bytes(std::size_t bytes, std::mt19937_64& generator) {
   Image image(bytes);
@@ -26,8 +26,7 @@ Image expected(const Pieces& pieces, Image image, Block block) {
   for (const Rows& piece : here) {
     for (std::int64_t row = 0; row < piece.rows; ++row) {
       std::byte* blocks[3];
-      for (int k = 0; k < 3; ++k)
-        blocks[k] = static_cast<std::byte*>(piece.at[k]) + row * piece.stride[k];
+      for (int k = 0; k < 3; ++k) blocks[k] = piece.at[k] + row * piece.stride[k];
       block(blocks, static_cast<std::size_t>(piece.block));
     }
   }
@@ -77,7 +76,7 @@ void check_copy(Backend& backend, std::size_t element_bytes, const Pieces& piece
 
 Pieces placed(Pieces pieces, std::byte* base) {
   for (Rows& piece : pieces)
-    for (void*& address : piece.at) address = base + reinterpret_cast<std::uintptr_t>(address);
+    for (std::byte*& address : piece.at) address = base + reinterpret_cast<std::uintptr_t>(address);
   return pieces;
 }
 
@@ -116,7 +115,7 @@ void folds_in_place(Backend& backend) {
   for (const Datatype type : samples::datatypes()) {
     const Image image = samples::random(type, 10000, generator);
     const auto bytes = static_cast<std::int64_t>(size_of(type));
-    void *left = at(bytes), *right = at(5000 * bytes);
+    std::byte *left = at(bytes), *right = at(5000 * bytes);
     for (const OpKind op : samples::ops_on(type)) {
       check_fold(backend, op, type, {{.at = {left, left, right}, .block = 4099}}, image);
       check_fold(backend, op, type, {{.at = {right, left, right}, .block = 4099}}, image);
@@ -274,7 +273,7 @@ void transpositions(Backend& backend) {
         // Column after column of a matrix, each to a row of the other; then back.
         Pieces there, back;
         for (std::int64_t j = 0; j < columns; ++j) {
-          void *column = at(400000 + j * cell), *row = at(16 + j * (rows * cell + padding));
+          std::byte *column = at(400000 + j * cell), *row = at(16 + j * (rows * cell + padding));
           const std::int64_t wide = columns * cell + padding;
           there.push_back(
               {.at = {row, column}, .stride = {cell, wide}, .block = block, .rows = rows});

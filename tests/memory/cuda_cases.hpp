@@ -11,7 +11,7 @@ namespace cuda_cases {
 
 /// All the memory of one case. Addresses in Rows are offsets into it.
 using Image = samples::Bytes;
-using Pieces = std::vector<baton::cuda::Rows>;
+using Pieces = std::vector<baton::Rows>;
 
 /// Copies an image to where kernels work, has them change it, and gives back what became of it.
 class Backend {

@@ -13,7 +13,7 @@ using namespace baton::cuda;
 
 namespace {
 
-void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+std::byte* at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); }
 std::byte* byte_at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); }
 
 template <int operands>

@@ -48,7 +48,7 @@ void check_alignment(const char* what, Datatype type, std::span<const Rows> piec
     for (int k = 0; k < operands; ++k) {
       if (reinterpret_cast<std::uintptr_t>(piece.at[k]) % bytes != 0) {
         refuse("{}: expected addresses that are multiples of {}, the bytes of {}, found {}", what,
-               bytes, name(type), piece.at[k]);
+               bytes, name(type), static_cast<const void*>(piece.at[k]));
       }
       if (piece.rows > 1 && piece.stride[k] % static_cast<std::int64_t>(bytes) != 0) {
         refuse("{}: expected strides that are multiples of {}, the bytes of {}, found {}", what,

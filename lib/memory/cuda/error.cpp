@@ -18,4 +18,15 @@ void check(cudaError_t code, std::string_view what) {
   throw error;
 }
 
+void check_memory(cudaError_t code, std::size_t bytes, std::string_view where) {
+  if (code != cudaErrorMemoryAllocation) return check(code, where);
+  static_cast<void>(cudaGetLastError());
+  Error error(
+      ErrorCode::memory,
+      fmt::format("expected {} more bytes of memory of {}, found too little", bytes, where));
+  error.backend_code = static_cast<int>(code);
+  error.backend_text = cudaGetErrorString(code);
+  throw error;
+}
+
 }  // namespace baton::cuda

@@ -6,21 +6,11 @@
 #include <cstdint>
 #include <span>
 
-#include "baton/types.hpp"
+#include "baton/device.hpp"
 
 typedef struct CUstream_st* cudaStream_t;  // as in <cuda_runtime_api.h>
 
 namespace baton::cuda {
-
-/// `rows` blocks of `block` elements; operand k's first block is at at[k], the next ones
-/// `stride[k]` bytes apart. The operands are those of a step: into; then from, or left and right.
-/// As Piece of a plan, with addresses.
-struct Rows {
-  void* at[3] = {};
-  std::int64_t stride[3] = {};
-  std::int64_t block = 0;
-  std::int64_t rows = 1;
-};
 
 /// All of these return after enqueueing work on `stream`, of the current device. What they read and
 /// write must stay valid until the stream has done it, and be accessible to that device. Pieces of

@@ -88,7 +88,7 @@ Sheet<operands> take_sheet(std::span<const Rows>& pieces, std::int64_t element_b
   const Rows& first = pieces.front();
   Sheet<operands> sheet{};
   for (int k = 0; k < operands; ++k) {
-    sheet.at[k] = static_cast<std::byte*>(first.at[k]);
+    sheet.at[k] = first.at[k];
     sheet.row_stride[k] = first.rows > 1 ? first.stride[k] : 0;
   }
   sheet.bytes = first.block * element_bytes;
@@ -98,8 +98,7 @@ Sheet<operands> take_sheet(std::span<const Rows>& pieces, std::int64_t element_b
     const Rows& next = pieces[static_cast<std::size_t>(sheet.outer)];
     bool fits = next.block == first.block && next.rows == first.rows;
     for (int k = 0; fits && k < operands; ++k) {
-      const auto step = static_cast<std::int64_t>(number(static_cast<std::byte*>(next.at[k])) -
-                                                  number(sheet.at[k]));
+      const auto step = static_cast<std::int64_t>(number(next.at[k]) - number(sheet.at[k]));
       fits = first.rows == 1 || next.stride[k] == first.stride[k];
       if (sheet.outer == 1) {
         sheet.outer_stride[k] = step;
