@@ -1,0 +1,32 @@
+#pragma once
+/// Ranks as processes that UCX connects: shared memory, TCP, InfiniBand, as UCX finds them and as
+/// its own environment (UCX_TLS, UCX_NET_DEVICES …) says. Needs no MPI.
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "baton/transport.hpp"
+
+namespace baton {
+
+struct UcxOptions {
+  /// How long ranks wait for each other at a TCP address.
+  std::chrono::milliseconds meeting{30'000};
+  /// How long the last transport of a group waits, when it is destroyed, for the others to have
+  /// received what it sent. They need to call their transport meanwhile, or destroy it.
+  std::chrono::milliseconds farewell{10'000};
+};
+
+/// A transport of the ranks of `bootstrap`, which carries the addresses by its tag 0, must not be
+/// in use by anything else meanwhile, and may go afterwards. Collective over `bootstrap`.
+/// Throws Error(transport).
+std::unique_ptr<Transport> ucx_transport(Transport& bootstrap, const UcxOptions& = {});
+
+/// A transport of `size` processes that meet at "host:port", where rank 0 listens until all others
+/// have come. Collective. Throws Error(invalid_argument, transport, timeout): where ranks differ in
+/// size, are equal or missing, all that came raise the same sentence.
+std::unique_ptr<Transport> ucx_transport(int rank, int size, const std::string& address,
+                                         const UcxOptions& = {});
+
+}  // namespace baton

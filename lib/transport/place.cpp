@@ -1,0 +1,48 @@
+#include "place.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace baton {
+namespace {
+
+/// Fowler, Noll & Vo's hash, 1a.
+std::uint64_t hash(std::string_view text, std::uint64_t seed = 0xcbf29ce484222325u) {
+  for (const char c : text) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return seed;
+}
+
+}  // namespace
+
+Place own_place() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) name[0] = '\0';
+  std::string boot;  // stays empty where there is no such file: then hosts differ by name
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  const std::uint64_t machine = hash(boot.empty() ? name.data() : boot.c_str());
+  return {hash(name.data(), machine), machine};
+}
+
+std::vector<int> hosts_in(std::span<const Place> places) {
+  std::map<std::uint64_t, int> numbers;
+  std::vector<int> hosts;
+  for (const Place& place : places) {
+    hosts.push_back(numbers.emplace(place.host, static_cast<int>(numbers.size())).first->second);
+  }
+  return hosts;
+}
+
+bool crowded(std::span<const Place> places, int rank) {
+  const std::uint64_t own = places[static_cast<std::size_t>(rank)].machine;
+  const auto ranks = std::count_if(places.begin(), places.end(),
+                                   [&](const Place& place) { return place.machine == own; });
+  return ranks > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+}  // namespace baton

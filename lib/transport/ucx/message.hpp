@@ -1,0 +1,40 @@
+#pragma once
+/// What lies in Message::state, and what UCX matches messages by.
+
+#include <ucp/api/ucp.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "baton/transport.hpp"
+
+namespace baton::ucx {
+
+struct Pending {
+  void* request;      ///< UCX's; null: the message is complete
+  std::size_t bytes;  ///< to send, or room
+  int peer;           ///< in the group
+  bool receive;
+};
+static_assert(sizeof(Pending) <= sizeof(Message::state) && alignof(Pending) <= 16);
+
+inline Pending& pending_in(Message& message) {
+  return *std::launder(reinterpret_cast<Pending*>(message.state));
+}
+
+// From the highest bit: the group's context, the sender's rank in it, the tag.
+inline constexpr int context_bits = 24, rank_bits = 20, tag_bits = 20;
+static_assert(context_bits + rank_bits + tag_bits == 64);
+inline constexpr std::uint32_t contexts = 1u << context_bits;
+inline constexpr int most_ranks = 1 << rank_bits;
+/// Tags from here on are this transport's own.
+inline constexpr int user_tags = (1 << tag_bits) - 1;
+inline constexpr int split_tag = user_tags;
+
+constexpr ucp_tag_t tag_of(std::uint32_t context, int source, int tag) {
+  return static_cast<ucp_tag_t>(context) << (rank_bits + tag_bits) |
+         static_cast<ucp_tag_t>(source) << tag_bits | static_cast<ucp_tag_t>(tag);
+}
+
+}  // namespace baton::ucx

@@ -1,0 +1,150 @@
+#include "socket.hpp"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+#include <thread>
+
+#include "baton/error.hpp"
+
+namespace baton::ucx {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string text_of(int error) { return std::generic_category().message(error); }
+
+/// Whether the socket can be read or written before time is up.
+bool ready(int descriptor, short events, Time until) {
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    pollfd wait{descriptor, events, 0};
+    const int found =
+        poll(&wait, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1'000'000)));
+    if (found > 0) return true;
+    if (found == 0 || errno != EINTR) return false;
+  }
+}
+
+struct Release {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, Release>;
+
+/// "host:port" or "[host]:port".
+Addresses resolved(const std::string& address, bool passive) {
+  const std::size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon == std::string::npos ? 0 : colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  if (host.empty() || colon + 1 == address.size() ||
+      address.find_first_not_of("0123456789", colon + 1) != std::string::npos)
+    throw Error(ErrorCode::invalid_argument,
+                "an address \"host:port\" was expected, but found \"" + address + "\"");
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  addrinfo* list = nullptr;
+  const int code = getaddrinfo(host.c_str(), address.c_str() + colon + 1, &hints, &list);
+  if (code != 0)
+    throw Error(ErrorCode::transport, "the host of \"" + address + "\" was expected to be known, " +
+                                          "but found: " + gai_strerror(code));
+  return Addresses(list);
+}
+
+Socket made(const addrinfo& address, int& descriptor) {
+  descriptor = socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                      address.ai_protocol);
+  return Socket(descriptor);
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool Socket::write(std::span<const std::byte> bytes, Time until) const {
+  while (!bytes.empty()) {
+    const ssize_t done = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (done >= 0)
+      bytes = bytes.subspan(static_cast<std::size_t>(done));
+    else if (errno != EINTR && (errno != EAGAIN || !ready(descriptor_, POLLOUT, until)))
+      return false;
+  }
+  return true;
+}
+
+bool Socket::read(std::span<std::byte> bytes, Time until) const {
+  while (!bytes.empty()) {
+    const ssize_t done = ::recv(descriptor_, bytes.data(), bytes.size(), 0);
+    if (done == 0) return false;
+    if (done > 0)
+      bytes = bytes.subspan(static_cast<std::size_t>(done));
+    else if (errno != EINTR && (errno != EAGAIN || !ready(descriptor_, POLLIN, until)))
+      return false;
+  }
+  return true;
+}
+
+std::optional<Socket> Socket::accept(Time until) const {
+  while (ready(descriptor_, POLLIN, until)) {
+    const int descriptor = accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (descriptor >= 0) return Socket(descriptor);
+  }
+  return std::nullopt;
+}
+
+Socket listening(const std::string& address) {
+  const Addresses all = resolved(address, true);
+  int error = 0;
+  for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
+    int descriptor = -1;
+    Socket socket = made(*one, descriptor);
+    const int yes = 1;
+    if (descriptor >= 0 &&
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+        bind(descriptor, one->ai_addr, one->ai_addrlen) == 0 && listen(descriptor, SOMAXCONN) == 0)
+      return socket;
+    error = errno;
+  }
+  Error failed(ErrorCode::transport,
+               "rank 0 was expected to listen at " + address + ", but found: " + text_of(error));
+  failed.rank = 0;
+  failed.backend_code = error;
+  failed.backend_text = text_of(error);
+  throw failed;
+}
+
+std::optional<Socket> connected(const std::string& address, Time until, std::string& reason) {
+  const Addresses all = resolved(address, false);
+  for (;;) {
+    for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
+      int descriptor = -1;
+      Socket socket = made(*one, descriptor);
+      int error = 0;
+      socklen_t length = sizeof error;
+      if (descriptor < 0 ||
+          (connect(descriptor, one->ai_addr, one->ai_addrlen) != 0 && errno != EINPROGRESS))
+        error = errno;
+      else if (!ready(descriptor, POLLOUT, until))
+        error = ETIMEDOUT;
+      else if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+        error = errno;
+      if (error == 0) return socket;
+      reason = text_of(error);
+    }
+    if (std::chrono::steady_clock::now() + 20ms > until) return std::nullopt;
+    std::this_thread::sleep_for(20ms);
+  }
+}
+
+}  // namespace baton::ucx

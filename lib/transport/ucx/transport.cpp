@@ -1,0 +1,240 @@
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "baton/error.hpp"
+#include "baton/schedule/hosts.hpp"
+#include "baton/ucx.hpp"
+#include "bootstrap.hpp"
+#include "check.hpp"
+#include "message.hpp"
+#include "world.hpp"
+
+namespace baton {
+namespace {
+
+using namespace ucx;
+
+class UcxTransport final : public Transport {
+ public:
+  /// `members`: the world's rank of each rank of the group.
+  UcxTransport(std::shared_ptr<World> world, std::uint32_t context, int rank,
+               std::vector<int> members)
+      : world_(std::move(world)), context_(context), rank_(rank), members_(std::move(members)) {
+    std::vector<int> from;
+    for (const int member : members_)
+      from.push_back(world_->hosts()[static_cast<std::size_t>(member)]);
+    const Hosts hosts(from);
+    hosts_.assign(hosts.of().begin(), hosts.of().end());
+    sending_.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    sending_.user_data = world_.get();
+    sending_.cb.send = [](void*, ucs_status_t, void* world) {
+      static_cast<World*>(world)->completed();
+    };
+    receiving_ = sending_;
+    // Of a receive that it completes at once, UCX 1.13 does not tell the length.
+    receiving_.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+    receiving_.cb.recv = [](void*, ucs_status_t, const ucp_tag_recv_info_t*, void* world) {
+      static_cast<World*>(world)->completed();
+    };
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(members_.size()); }
+
+  Capabilities capabilities() const override {
+    unsigned major = 0, minor = 0, release = 0;
+    ucp_get_version(&major, &minor, &release);
+    return {.name = "ucx",
+            .library = fmt::format("UCX {}.{}.{}", major, minor, release),
+            .tags = user_tags,
+            .concurrent = false,  // one worker serves all groups
+            .cancels = false,     // sends cannot be called back
+            .spins = world_->crowded() ? 64 : 2048};
+  }
+
+  std::span<const int> hosts() const override { return hosts_; }
+
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    assert(peer >= 0 && peer < size());
+    auto& send = *new (message.state) Pending{nullptr, bytes, peer, false};
+    const int to = members_[static_cast<std::size_t>(peer)];
+    if (world_->gone(to) != UCS_OK) [[unlikely]]
+      fail(world_->gone(to), "a send", rank_, peer);
+    void* request = ucp_tag_send_nbx(world_->endpoint(to), data, bytes,
+                                     tag_of(context_, rank_, tag), &sending_);
+    if (UCS_PTR_IS_ERR(request)) [[unlikely]]
+      fail(UCS_PTR_STATUS(request), "ucp_tag_send_nbx", rank_, peer);
+    send.request = request;
+  }
+
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    assert(peer >= 0 && peer < size());
+    auto& recv = *new (message.state) Pending{nullptr, bytes, peer, true};
+    void* request = ucp_tag_recv_nbx(world_->worker(), data, bytes, tag_of(context_, peer, tag),
+                                     ~ucp_tag_t{0}, &receiving_);
+    if (UCS_PTR_IS_ERR(request)) [[unlikely]]
+      fail(UCS_PTR_STATUS(request), "ucp_tag_recv_nbx", rank_, peer);
+    recv.request = request;
+  }
+
+  bool test(Message& message, std::size_t& bytes) override {
+    Pending& pending = pending_in(message);
+    if (pending.request != nullptr) {
+      ucp_tag_recv_info_t info{};
+      ucs_status_t status = status_of(pending, info);
+      if (status == UCS_INPROGRESS) {
+        const unsigned events = ucp_worker_progress(world_->worker());
+        status = status_of(pending, info);
+        if (status == UCS_INPROGRESS) {
+          if (events == 0) check_peer(pending);
+          return false;
+        }
+      }
+      ucp_request_free(std::exchange(pending.request, nullptr));
+      if (pending.receive)
+        pending.bytes = length(status, info, pending);
+      else
+        check(status, "ucp_tag_send_nbx", rank_, pending.peer);
+    }
+    idle_calls_ = 0;
+    bytes = pending.bytes;
+    return true;
+  }
+
+  void cancel(Message& message) override {
+    Pending& pending = pending_in(message);
+    if (pending.request == nullptr) return;
+    // A receive that was not matched is complete after this. What is under way may become so.
+    if (pending.receive) ucp_request_cancel(world_->worker(), pending.request);
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      if (ucp_request_check_status(pending.request) != UCS_INPROGRESS) break;
+      if (ucp_worker_progress(world_->worker()) == 0) sched_yield();
+    }
+    ucp_request_free(std::exchange(pending.request, nullptr));
+  }
+
+  void progress() override { ucp_worker_progress(world_->worker()); }
+
+  void idle(std::chrono::microseconds at_most) override {
+    const bool something = ucp_worker_progress(world_->worker()) != 0;
+    if (something || world_->completions() != seen_) {
+      seen_ = world_->completions();
+      return;
+    }
+    // What is awaited is often nearer than a system call; and whoever is to send it may be on this
+    // very core.
+    ++idle_calls_;
+    const int awake = world_->crowded() ? crowded_spins : spins;
+    if (idle_calls_ <= awake) return;
+    if (idle_calls_ <= awake + yields)
+      sched_yield();
+    else
+      world_->block(at_most);
+  }
+
+  std::unique_ptr<Transport> split(int color, int key) override {
+    struct Wish {
+      int color, key;
+      std::uint32_t next_context;
+    };
+    std::vector<Wish> wishes(members_.size());
+    wishes[static_cast<std::size_t>(rank_)] = {color, key, world_->next_context};
+    all_gather(*this, split_tag, std::as_writable_bytes(std::span(wishes)));
+    // Higher than any that a member of the new groups has used. Groups of one split share no rank,
+    // so they may share the context.
+    const std::uint32_t context =
+        std::ranges::max_element(wishes, {}, &Wish::next_context)->next_context;
+    if (context == contexts)
+      throw Error(ErrorCode::transport,
+                  fmt::format("at most {} splits were expected, but found one more", contexts - 2));
+    world_->next_context = context + 1;
+    if (color < 0) return nullptr;
+    std::vector<int> group;  // ranks here
+    for (int r = 0; r < size(); ++r)
+      if (wishes[static_cast<std::size_t>(r)].color == color) group.push_back(r);
+    std::ranges::stable_sort(group, {},
+                             [&](int r) { return wishes[static_cast<std::size_t>(r)].key; });
+    const auto own = std::ranges::find(group, rank_) - group.begin();
+    for (int& r : group) r = members_[static_cast<std::size_t>(r)];
+    return std::make_unique<UcxTransport>(world_, context, static_cast<int>(own), std::move(group));
+  }
+
+ private:
+  static ucs_status_t status_of(const Pending& pending, ucp_tag_recv_info_t& info) {
+    return pending.receive ? ucp_tag_recv_request_test(pending.request, &info)
+                           : ucp_request_check_status(pending.request);
+  }
+
+  /// Of what was received. Throws what went wrong, but for a message longer than its room.
+  std::size_t length(ucs_status_t status, const ucp_tag_recv_info_t& info,
+                     const Pending& pending) const {
+    if (status == UCS_ERR_MESSAGE_TRUNCATED) return std::max(info.length, pending.bytes + 1);
+    check(status, "ucp_tag_recv_nbx", rank_, pending.peer);
+    return info.length;
+  }
+
+  /// Throws if the message cannot complete any more.
+  void check_peer(Pending& pending) const {
+    const ucs_status_t gone = world_->gone(members_[static_cast<std::size_t>(pending.peer)]);
+    if (gone == UCS_OK) [[likely]]
+      return;
+    if (pending.receive) ucp_request_cancel(world_->worker(), pending.request);
+    ucp_request_free(std::exchange(pending.request, nullptr));
+    fail(gone, pending.receive ? "a receive" : "a send", rank_, pending.peer);
+  }
+
+  // Calls of idle() in a row.
+  static constexpr int spins = 1000, crowded_spins = 4, yields = 32;
+
+  std::shared_ptr<World> world_;
+  std::uint32_t context_;
+  int rank_;
+  std::vector<int> members_;
+  std::vector<int> hosts_;
+  ucp_request_param_t sending_{}, receiving_{};
+  std::uint64_t seen_ = 0;  // the world's completions when idle() last returned
+  int idle_calls_ = 0;      // since a message was last found complete
+};
+
+std::unique_ptr<Transport> transport_of(int rank, int size, const Exchange& exchange,
+                                        const UcxOptions& options) {
+  if (size > most_ranks)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("a UCX transport has at most {} ranks, but found {}", most_ranks, size));
+  std::vector<int> members(static_cast<std::size_t>(size));
+  for (int r = 0; r < size; ++r) members[static_cast<std::size_t>(r)] = r;
+  return std::make_unique<UcxTransport>(std::make_shared<World>(rank, size, exchange, options), 1,
+                                        rank, std::move(members));
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> ucx_transport(Transport& bootstrap, const UcxOptions& options) {
+  return transport_of(
+      bootstrap.rank(), bootstrap.size(),
+      [&](const Bytes& own) { return exchange_through(bootstrap, own); }, options);
+}
+
+std::unique_ptr<Transport> ucx_transport(int rank, int size, const std::string& address,
+                                         const UcxOptions& options) {
+  if (size < 1 || rank < 0 || rank >= size)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a UCX transport needs a rank from 0 to size - 1, but found rank {} "
+                            "of size {}",
+                            rank, size));
+  return transport_of(
+      rank, size,
+      [&](const Bytes& own) { return exchange_at(address, rank, size, own, options.meeting); },
+      options);
+}
+
+}  // namespace baton

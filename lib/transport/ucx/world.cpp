@@ -1,0 +1,214 @@
+#include "world.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <system_error>
+
+#include "../place.hpp"
+#include "baton/error.hpp"
+#include "check.hpp"
+#include "message.hpp"
+
+namespace baton::ucx {
+namespace {
+
+// Messages of context 0, empty.
+constexpr int bye = 0;       // "you have all that I sent, or will have it with this"
+constexpr int received = 1;  // the answer
+
+constexpr std::uint32_t control_context = 0;
+
+ucp_context_h made_context(int size) {
+  ucp_config_t* config = nullptr;
+  check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+  params.estimated_num_eps = static_cast<std::size_t>(size);
+  ucp_context_h context = nullptr;
+  const ucs_status_t status = ucp_init(&params, config, &context);
+  ucp_config_release(config);
+  check(status, "ucp_init");
+  return context;
+}
+
+ucp_worker_h made_worker(ucp_context_h context) {
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  ucp_worker_h worker = nullptr;
+  check(ucp_worker_create(context, &params, &worker), "ucp_worker_create");
+  return worker;
+}
+
+}  // namespace
+
+World::World(int rank, int size, const Exchange& exchange, const UcxOptions& options)
+    : rank_(rank),
+      options_(options),
+      context_(made_context(size)),
+      worker_(made_worker(context_.get())) {
+  check(ucp_worker_get_efd(worker(), &wakeup_), "ucp_worker_get_efd", rank);
+  const std::vector<Bytes> contacts = exchange(contact());
+  std::vector<Place> places(contacts.size());
+  for (std::size_t r = 0; r < contacts.size(); ++r)
+    std::memcpy(&places[r], contacts[r].data(), sizeof(Place));
+  hosts_ = hosts_in(places);
+  crowded_ = baton::crowded(places, rank);
+
+  for (int r = 0; r < size; ++r) peers_.push_back({.world = this, .rank = r});
+  try {
+    for (Peer& peer : peers_) {
+      const auto r = static_cast<std::size_t>(peer.rank);
+      const bool near = places[r].machine == places[static_cast<std::size_t>(rank)].machine;
+      connect(peer, std::span(contacts[r]).subspan(sizeof(Place)), near);
+      if (peer.rank == rank_) continue;
+      await_control<on_bye>(peer, bye);
+    }
+  } catch (...) {
+    take_back();
+    throw;
+  }
+}
+
+World::~World() {
+  try {
+    leave();
+  } catch (const Error&) {
+    // What was to be said is lost with what it was said through.
+  }
+  take_back();
+}
+
+void World::block(std::chrono::microseconds at_most) {
+  const ucs_status_t armed = ucp_worker_arm(worker());
+  if (armed == UCS_ERR_BUSY) return;
+  check(armed, "ucp_worker_arm", rank_);
+  pollfd event{wakeup_, POLLIN, 0};
+  const timespec time{at_most.count() / 1'000'000, at_most.count() % 1'000'000 * 1'000};
+  if (ppoll(&event, 1, &time, nullptr) < 0 && errno != EINTR)
+    throw Error(ErrorCode::transport, "ppoll was expected to wait for UCX, but found: " +
+                                          std::generic_category().message(errno));
+}
+
+/// What others need to reach this rank: its place, then its worker's address.
+Bytes World::contact() const {
+  ucp_address_t* address = nullptr;
+  std::size_t length = 0;
+  check(ucp_worker_get_address(worker(), &address, &length), "ucp_worker_get_address", rank_);
+  const Place place = own_place();
+  Bytes bytes(sizeof place + length);
+  std::memcpy(bytes.data(), &place, sizeof place);
+  std::memcpy(bytes.data() + sizeof place, address, length);
+  ucp_worker_release_address(worker(), address);
+  return bytes;
+}
+
+void World::connect(Peer& peer, std::span<const std::byte> address, bool near) {
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                      UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  // UCX 1.13 has no shared memory for endpoints that are to notice the death of the other side.
+  params.err_mode = near ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER;
+  params.err_handler = {[](void* failed, ucp_ep_h, ucs_status_t status) {
+                          Peer& gone = *static_cast<Peer*>(failed);
+                          if (gone.gone == UCS_OK) gone.gone = status;
+                          gone.world->completed();
+                        },
+                        &peer};
+  check(ucp_ep_create(worker(), &params, &peer.endpoint), "ucp_ep_create", rank_, peer.rank);
+}
+
+/// Sends without waiting; what becomes of it shows in the answer, or its absence.
+void World::control(Peer& peer, int kind) {
+  ucp_request_param_t param{};
+  void* request =
+      ucp_tag_send_nbx(peer.endpoint, nullptr, 0, tag_of(control_context, rank_, kind), &param);
+  if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);
+}
+
+/// Calls Then(peer) when the peer's message has come.
+template <auto Then>
+void World::await_control(Peer& peer, int kind) {
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.user_data = &peer;
+  param.cb.recv = [](void* request, ucs_status_t status, const ucp_tag_recv_info_t*, void* from) {
+    ucp_request_free(request);
+    if (status == UCS_OK) Then(*static_cast<Peer*>(from));
+  };
+  void* request = ucp_tag_recv_nbx(worker(), nullptr, 0, tag_of(control_context, peer.rank, kind),
+                                   ~ucp_tag_t{0}, &param);
+  if (UCS_PTR_IS_ERR(request)) fail(UCS_PTR_STATUS(request), "ucp_tag_recv_nbx", rank_, peer.rank);
+  if (request == nullptr)
+    Then(peer);
+  else
+    peer.awaited[kind] = request;
+}
+
+void World::on_bye(Peer& from) {
+  from.awaited[bye] = nullptr;
+  from.gone = UCS_ERR_NOT_CONNECTED;
+  from.world->completed();
+  // If this rank leaves as well, its own farewell is the answer.
+  if (!from.world->leaving_) from.world->control(from, received);
+}
+
+void World::on_received(Peer& from) {
+  from.awaited[received] = nullptr;
+  from.has_all = true;
+  from.world->completed();
+}
+
+/// Calls the worker until `done`, or for as long as a farewell may take.
+template <class Done>
+void World::progress_until(const Done& done) {
+  const auto end = std::chrono::steady_clock::now() + options_.farewell;
+  while (!done()) {
+    if (ucp_worker_progress(worker()) != 0) continue;
+    if (std::chrono::steady_clock::now() > end) return;
+    block(std::chrono::milliseconds(1));
+  }
+}
+
+// A message that is complete for its sender may lie in a buffer that would be lost with the sender:
+// TCP drops what was not sent if a socket with unread bytes is closed.
+void World::leave() {
+  while (ucp_worker_progress(worker()) != 0) continue;  // who has left already?
+  leaving_ = true;
+  std::vector<const Peer*> told;
+  std::vector<void*> flushing;
+  const ucp_request_param_t param{};
+  for (Peer& peer : peers_) {
+    if (peer.rank == rank_ || peer.gone != UCS_OK) continue;
+    await_control<on_received>(peer, received);
+    control(peer, bye);
+    void* request = ucp_ep_flush_nbx(peer.endpoint, &param);
+    if (UCS_PTR_IS_PTR(request)) flushing.push_back(request);
+    told.push_back(&peer);
+  }
+  progress_until([&] {
+    return std::ranges::all_of(told,
+                               [](const Peer* p) { return p->has_all || p->gone != UCS_OK; }) &&
+           std::ranges::all_of(flushing, [](void* request) {
+             return ucp_request_check_status(request) != UCS_INPROGRESS;
+           });
+  });
+  for (void* request : flushing) ucp_request_free(request);
+}
+
+/// Takes back the receives that were not answered: a worker complains of those it is destroyed
+/// with.
+void World::take_back() noexcept {
+  for (Peer& peer : peers_)
+    for (void* request : peer.awaited)
+      if (request != nullptr) ucp_request_cancel(worker(), request);
+}
+
+}  // namespace baton::ucx

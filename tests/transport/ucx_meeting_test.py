@@ -1,0 +1,105 @@
+"""Processes that meet at a TCP address, without MPI: ucx_meeting_test.py PROGRAM"""
+
+import socket
+import subprocess
+import sys
+import time
+import unittest
+
+program = sys.argv.pop()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def meet(*ranks, address=None, limit=20000, before=lambda port: None, pause=0.0):
+    """What each of the processes (rank, size) says, and its exit code."""
+    port = free_port()
+    address = address or f"127.0.0.1:{port}"
+    processes = []
+    for rank, size in ranks:
+        command = [program, str(rank), str(size), address, str(limit)]
+        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        time.sleep(pause)
+        if rank == 0:
+            before(port)
+    try:
+        return [(p.communicate(timeout=60)[0].strip(), p.returncode) for p in processes]
+    finally:
+        for p in processes:
+            p.kill()
+            p.wait()
+
+
+class Meeting(unittest.TestCase):
+    def test_everybody_comes(self):
+        for size in 1, 2, 3, 5, 8:
+            ranks = [(rank, size) for rank in range(size)]
+            for order in ranks, ranks[::-1]:
+                self.assertEqual(meet(*order), [(str(size * (size + 1) // 2), 0)] * size)
+
+    def test_names_and_ipv6(self):
+        for host in "localhost", "[::1]":
+            said = meet((0, 2), (1, 2), address=f"{host}:{free_port()}")
+            self.assertEqual(said, [("3", 0)] * 2)
+
+    def test_strangers_are_ignored(self):
+        strangers = []
+
+        def come(port):
+            for text in b"GET / HTTP/1.0\r\n\r\n" * 3, b"":
+                strangers.append(socket.create_connection(("127.0.0.1", port)))
+                strangers[-1].sendall(text)
+
+        self.assertEqual(meet((0, 2), (1, 2), before=come, pause=0.5), [("3", 0)] * 2)
+        for stranger in strangers:
+            stranger.close()
+
+    def all_hear(self, said, *parts):
+        self.assertEqual(len(set(said)), 1, said)
+        sentence, code = said[0]
+        self.assertEqual(code, 1)
+        for part in parts:
+            self.assertIn(part, sentence)
+
+    def test_another_size(self):
+        self.all_hear(meet((0, 3), (1, 3), (2, 4)), "mismatch: 3 ranks", "rank 2 says that there are 4")
+
+    def test_equal_ranks(self):
+        self.all_hear(meet((0, 3), (1, 3), (1, 3)), "mismatch: 3 ranks", "rank 1 came twice")
+
+    def test_some_do_not_come(self):
+        self.all_hear(meet((0, 4), (2, 4), limit=1500), "timeout: 4 ranks", "within 1500 ms",
+                      "did not come: 1 3")
+
+    def test_nobody_listens(self):
+        ((sentence, code),) = meet((1, 2), limit=300)
+        self.assertEqual(code, 1)
+        self.assertRegex(sentence, "^timeout: rank 1 was expected to reach rank 0 at 127.0.0.1:"
+                                   r"\d+ within 300 ms, but found: Connection refused$")
+
+    def test_the_address_is_taken(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = "127.0.0.1:%d" % taken.getsockname()[1]
+            ((sentence, code),) = meet((0, 2), address=address)
+        self.assertEqual(code, 1)
+        self.assertIn("transport: rank 0 was expected to listen at " + address, sentence)
+        self.assertIn("Address already in use", sentence)
+
+    def test_wrong_arguments(self):
+        for rank, size in (2, 2), (-1, 2), (0, 0):
+            ((sentence, code),) = meet((rank, size))
+            self.assertEqual(code, 1)
+            self.assertIn(f"found rank {rank} of size {size}", sentence)
+        for address in "nowhere", ":80", "127.0.0.1:", "127.0.0.1:http":
+            ((sentence, code),) = meet((0, 2), address=address)
+            self.assertEqual(sentence, 'invalid_argument: an address "host:port" was expected, but '
+                                       f'found "{address}"')
+
+
+unittest.main()

@@ -1,0 +1,242 @@
+#include "baton/ucx.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "baton/mpi.hpp"
+#include "contract.hpp"
+#include "support/conformance.hpp"
+#include "support/ranks.hpp"
+
+using namespace baton;
+using namespace std::chrono_literals;
+using contract::Bytes;
+using contract::finish;
+using contract::pattern;
+using support::error_of;
+using support::holds;
+
+namespace {
+
+std::unique_ptr<Transport> world(const UcxOptions& options = {}) {
+  const auto bootstrap = mpi_transport(MPI_COMM_WORLD);
+  return ucx_transport(*bootstrap, options);
+}
+
+int next(const Transport& t) { return (t.rank() + 1) % t.size(); }
+int last(const Transport& t) { return (t.rank() + t.size() - 1) % t.size(); }
+
+}  // namespace
+
+TEST_CASE("ucx transport: keeps the contract") {
+  const auto t = world();
+  contract::everything(*t, false);
+  contract::traffic(*t, 40, 3);
+  contract::traffic(*t, 6, 4, 3 << 20);
+}
+
+TEST_CASE("ucx transport: a longer message is reported by its length and stays within its room") {
+  const auto t = world();
+  // Eager in one piece and in several, and by rendezvous; expected and not; to oneself as well.
+  const std::size_t pairs[][2] = {{16, 10},         {16, 0},        {5000, 100},
+                                  {5000, 0},        {60000, 59999}, {200000, 9000},
+                                  {200000, 199999}, {3 << 20, 7},   {3 << 20, 2 << 20}};
+  for (const bool receive_first : {false, true}) {
+    for (const auto& [sent, room] : pairs) {
+      const Bytes out = pattern(sent, sent), margin = pattern(sent + 4096, 9);
+      Bytes in = margin;
+      Message sending, receiving;
+      if (receive_first) t->irecv(last(*t), 4, in.data(), room, receiving);
+      contract::meet(*t);
+      t->isend(next(*t), 4, out.data(), sent, sending);
+      if (!receive_first) {
+        for (int i = 0; i < 50; ++i) t->progress();
+        t->irecv(last(*t), 4, in.data(), room, receiving);
+      }
+      CHECK_MESSAGE(finish(*t, receiving, "longer") == sent, sent, " into ", room,
+                    ", receive first ", receive_first);
+      CHECK(finish(*t, sending, "longer: send") == sent);
+      const auto end = static_cast<std::ptrdiff_t>(room);
+      CHECK(std::equal(in.begin() + end, in.end(), margin.begin() + end));
+    }
+  }
+  contract::order(*t);  // it is still good
+}
+
+TEST_CASE("ucx transport: several groups of the same ranks do not meet") {
+  const auto a = world(), b = world();
+  const auto c = a->split(0, 0), d = a->split(0, 0);
+  Transport* groups[] = {a.get(), b.get(), c.get(), d.get()};
+  Message messages[4];
+  const Bytes sent[] = {pattern(8, 1), pattern(8, 2), pattern(8, 3), pattern(8, 4)};
+  for (std::size_t i = 4; i-- > 0;) groups[i]->isend(next(*a), 0, sent[i].data(), 8, messages[i]);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(contract::recv(*groups[i], last(*a), 0, 8) == sent[i]);
+  for (std::size_t i = 0; i < 4; ++i) finish(*groups[i], messages[i], "send");
+}
+
+TEST_CASE("ucx transport: a split is used at once, by those who are through with it") {
+  const auto t = world();
+  for (int turn = 0; turn < 20; ++turn) {
+    const auto all = t->split(0, -t->rank());
+    Message m;
+    const auto seed = [&](int rank) { return static_cast<std::uint64_t>(100 * turn + rank); };
+    const Bytes out = pattern(300, seed(all->rank()));
+    all->isend(next(*all), 0, out.data(), out.size(), m);
+    const auto half = all->split(all->rank() % 2, 0);
+    CHECK(contract::recv(*all, last(*all), 0, 300) == pattern(300, seed(last(*all))));
+    finish(*all, m, "send");
+    contract::meet(*half);
+  }
+}
+
+TEST_CASE("ucx transport: ranks that have split more often than others agree with them") {
+  const auto t = world();
+  const auto half = t->split(t->rank() % 2, 0);
+  if (t->rank() % 2 == 0)
+    for (int turn = 0; turn < 3; ++turn) contract::meet(*half->split(0, 0));
+  const auto all = t->split(0, 0);
+  contract::traffic(*all, 4, 1);
+}
+
+TEST_CASE("ucx transport: groups outlive the one that they are parts of") {
+  auto t = world();
+  auto half = t->split(t->rank() % 2, 0);
+  t.reset();
+  const auto all = half->split(0, 0);
+  half.reset();
+  contract::traffic(*all, 6, 1);
+}
+
+TEST_CASE("ucx transport: what was sent arrives, though its sender leaves at once") {
+  for (int turn = 0; turn < 5; ++turn) {
+    auto t = world();
+    constexpr int many = 40;
+    std::vector<Bytes> data(many);
+    if (t->rank() != 0) {
+      // More than its receiver looks at before the senders are on their way out.
+      for (int i = 0; i < many; ++i) {
+        data[i] = pattern(4000, static_cast<std::uint64_t>(100 * t->rank() + i));
+        contract::send(*t, 0, i % 3, data[i]);
+      }
+      t.reset();
+    } else {
+      for (int from = t->size() - 1; from > 0; --from)
+        for (int i = 0; i < many; ++i)
+          CHECK(contract::recv(*t, from, i % 3, 4000) ==
+                pattern(4000, static_cast<std::uint64_t>(100 * from + i)));
+    }
+  }
+}
+
+TEST_CASE("ucx transport: who leaves is let go by those who stay and progress") {
+  const auto meeting = mpi_transport(MPI_COMM_WORLD);
+  auto t = world({.farewell = 1h});
+  contract::meet(*t);
+  if (t->rank() != 0) {
+    t.reset();
+    contract::send(*meeting, 0, 0, {});
+    return;
+  }
+  for (int left = t->size() - 1; left > 0; --left) {
+    Message m;
+    meeting->irecv(left, 0, nullptr, 0, m);
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
+    for (std::size_t bytes = 0; !meeting->test(m, bytes);) {
+      t->progress();
+      REQUIRE(std::chrono::steady_clock::now() < deadline);
+    }
+  }
+}
+
+TEST_CASE("ucx transport: leaving ends, though another rank does nothing") {
+  auto t = world({.farewell = 200ms});
+  contract::meet(*t);
+  const auto meeting = mpi_transport(MPI_COMM_WORLD);
+  if (t->rank() == 0) {
+    contract::meet(*meeting);
+  } else {
+    t.reset();
+    contract::meet(*meeting);
+  }
+}
+
+TEST_CASE("ucx transport: who waits for a rank that has left is told so") {
+  auto t = world();
+  contract::meet(*t);
+  if (t->size() == 1) return;
+  if (t->rank() == t->size() - 1) {
+    t.reset();
+    return;
+  }
+  if (t->rank() != 0) return;
+  const int gone = t->size() - 1;
+  Message m;
+  Bytes room(10);
+  t->irecv(gone, 0, room.data(), room.size(), m);
+  const auto told = [&](const Error& error) {
+    CHECK(error.code == ErrorCode::transport);
+    CHECK(error.rank == 0);
+    CHECK(error.peer == gone);
+    CHECK(error.backend_code != 0);
+    CHECK(!error.backend_text.empty());
+    CHECK(holds(error.what(), {"with rank " + std::to_string(gone), error.backend_text}));
+  };
+  told(error_of([&] { finish(*t, m, "what never comes"); }));
+  told(error_of([&] { t->isend(gone, 0, room.data(), room.size(), m); }));
+  CHECK(contract::recv(*t, 0, 1, (contract::send(*t, 0, 1, Bytes(5)), 5)) == Bytes(5));
+}
+
+TEST_CASE("ucx transport: a receive given up does not hang, whether its sender comes or not") {
+  Bytes room(100), data(1 << 20);  // in use until the transport has gone
+  const auto t = world();
+  Message never, late;
+  t->irecv(next(*t), 5, room.data(), room.size(), never);
+  t->cancel(never);
+  if (t->size() < 2 || t->rank() > 1) return;
+  if (t->rank() == 0) {
+    t->isend(1, 6, data.data(), data.size(), late);
+    contract::send(*t, 1, 7, {});
+    contract::recv(*t, 1, 8, 0);
+    t->cancel(late);
+  } else {
+    contract::recv(*t, 0, 7, 0);
+    t->irecv(0, 6, data.data(), data.size(), late);
+    t->cancel(late);  // on its way, or not begun
+    contract::send(*t, 0, 8, {});
+  }
+}
+
+TEST_CASE("ucx transport: what it says of itself") {
+  const auto t = world();
+  const Capabilities can = t->capabilities();
+  CHECK(can.name == "ucx");
+  CHECK(holds(can.library, {"UCX 1."}));
+  CHECK(can.tags >= 1'000'000);
+  CHECK(!can.concurrent);
+  REQUIRE(t->hosts().size() == static_cast<std::size_t>(t->size()));
+  CHECK(std::ranges::all_of(t->hosts(), [](int host) { return host == 0; }));
+}
+
+TEST_CASE("ucx transport: collectives") {
+  Communicator c(world(), support::test_options());
+  const support::Scope scope = support::brief(c.size());
+  support::conformance::rooted(c, scope);
+  support::conformance::reductions(c, scope);
+  support::conformance::exchanges(c, scope);
+  support::conformance::barriers(c);
+  support::conformance::uneven(c, {{5}, {0}, {0}});
+}
+
+TEST_CASE("ucx transport: collectives by rendezvous") {
+  Communicator c(world(), support::test_options());
+  const support::Scope large{{70'001}, {0, 64 << 10}, {c.size() - 1}};
+  support::conformance::rooted(c, large);
+  support::conformance::reductions(c, large);
+  support::conformance::exchanges(c, {{20'011}, {0, 64 << 10}, {}});
+}
