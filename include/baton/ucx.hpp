@@ -1,6 +1,7 @@
 #pragma once
 /// Ranks as processes that UCX connects: shared memory, TCP, InfiniBand, as UCX finds them and as
-/// its own environment (UCX_TLS, UCX_NET_DEVICES …) says. Needs no MPI.
+/// its own environment (UCX_TLS, UCX_NET_DEVICES …) says. BATON_UCX_TLS and the like go before
+/// these, and are not heeded by an MPI library that uses UCX too. Needs no MPI.
 
 #include <chrono>
 #include <memory>

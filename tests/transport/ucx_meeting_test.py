@@ -1,5 +1,6 @@
 """Processes that meet at a TCP address, without MPI: ucx_meeting_test.py PROGRAM"""
 
+import os
 import socket
 import subprocess
 import sys
@@ -15,14 +16,15 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def meet(*ranks, address=None, limit=20000, before=lambda port: None, pause=0.0):
+def meet(*ranks, address=None, limit=20000, before=lambda port: None, pause=0.0, **environment):
     """What each of the processes (rank, size) says, and its exit code."""
     port = free_port()
     address = address or f"127.0.0.1:{port}"
     processes = []
     for rank, size in ranks:
         command = [program, str(rank), str(size), address, str(limit)]
-        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
+                                          env=os.environ | environment))
         time.sleep(pause)
         if rank == 0:
             before(port)
@@ -45,6 +47,14 @@ class Meeting(unittest.TestCase):
         for host in "localhost", "[::1]":
             said = meet((0, 2), (1, 2), address=f"{host}:{free_port()}")
             self.assertEqual(said, [("3", 0)] * 2)
+
+    def test_environment(self):
+        """Baton's own variables go before those that every user of UCX heeds."""
+        self.assertEqual(meet((0, 1), BATON_UCX_TLS="tcp,self", UCX_TLS="none"), [("1", 0)])
+        for refused in {"BATON_UCX_TLS": "none", "UCX_TLS": "tcp,self"}, {"UCX_TLS": "none"}:
+            ((sentence, code),) = meet((0, 1), **refused)
+            self.assertEqual(code, 1)
+            self.assertIn("transport: ucp_init was expected to succeed", sentence)
 
     def test_strangers_are_ignored(self):
         strangers = []
