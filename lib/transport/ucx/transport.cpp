@@ -35,14 +35,14 @@ class UcxTransport final : public Transport {
     hosts_.assign(hosts.of().begin(), hosts.of().end());
     sending_.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
     sending_.user_data = world_.get();
-    sending_.cb.send = [](void*, ucs_status_t, void* world) {
-      static_cast<World*>(world)->completed();
+    sending_.cb.send = [](void* request, ucs_status_t, void* world) {
+      static_cast<World*>(world)->completed(request);
     };
     receiving_ = sending_;
     // Of a receive that it completes at once, UCX 1.13 does not tell the length.
     receiving_.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-    receiving_.cb.recv = [](void*, ucs_status_t, const ucp_tag_recv_info_t*, void* world) {
-      static_cast<World*>(world)->completed();
+    receiving_.cb.recv = [](void* request, ucs_status_t, const ucp_tag_recv_info_t*, void* world) {
+      static_cast<World*>(world)->completed(request);
     };
   }
 
@@ -118,7 +118,11 @@ class UcxTransport final : public Transport {
       if (ucp_request_check_status(pending.request) != UCS_INPROGRESS) break;
       if (ucp_worker_progress(world_->worker()) == 0) sched_yield();
     }
-    ucp_request_free(std::exchange(pending.request, nullptr));
+    void* request = std::exchange(pending.request, nullptr);
+    if (pending.receive && ucp_request_check_status(request) == UCS_INPROGRESS)
+      world_->give_up(request, members_[static_cast<std::size_t>(pending.peer)]);
+    else
+      ucp_request_free(request);
   }
 
   void progress() override { ucp_worker_progress(world_->worker()); }

@@ -119,7 +119,8 @@ void World::connect(Peer& peer, std::span<const std::byte> address, bool near) {
   params.err_handler = {[](void* failed, ucp_ep_h, ucs_status_t status) {
                           Peer& gone = *static_cast<Peer*>(failed);
                           if (gone.gone == UCS_OK) gone.gone = status;
-                          gone.world->completed();
+                          gone.over = true;
+                          gone.world->completed(nullptr);
                         },
                         &peer};
   check(ucp_ep_create(worker(), &params, &peer.endpoint), "ucp_ep_create", rank_, peer.rank);
@@ -155,21 +156,38 @@ void World::await_control(Peer& peer, int kind) {
 void World::on_bye(Peer& from) {
   from.awaited[bye] = nullptr;
   from.gone = UCS_ERR_NOT_CONNECTED;
-  from.world->completed();
-  // If this rank leaves as well, its own farewell is the answer.
-  if (!from.world->leaving_) from.world->control(from, received);
+  from.world->completed(nullptr);
+  from.world->answer(from);
 }
 
 void World::on_received(Peer& from) {
   from.awaited[received] = nullptr;
   from.has_all = true;
-  from.world->completed();
+  from.world->completed(nullptr);
 }
 
-/// Calls the worker until `done`, or for as long as a farewell may take.
+/// Lets go who said bye, unless a message from there is still under way.
+void World::answer(Peer& peer) {
+  const bool under_way = std::ranges::find(given_up_, peer.rank, &GivenUp::rank) != given_up_.end();
+  // If this rank leaves as well, its own farewell is the answer.
+  if (leaving_ || under_way) return;
+  control(peer, received);
+  peer.over = true;
+}
+
+/// Of receives that were given up.
+void World::settle(const void* request) {
+  const auto receive = std::ranges::find(given_up_, request, &GivenUp::request);
+  if (receive == given_up_.end()) return;
+  ucp_request_free(receive->request);
+  Peer& from = peers_[static_cast<std::size_t>(receive->rank)];
+  given_up_.erase(receive);
+  if (from.gone != UCS_OK && !from.over) answer(from);
+}
+
+/// Calls the worker until `done` or `end`.
 template <class Done>
-void World::progress_until(const Done& done) {
-  const auto end = std::chrono::steady_clock::now() + options_.farewell;
+void World::progress_until(std::chrono::steady_clock::time_point end, const Done& done) {
   while (!done()) {
     if (ucp_worker_progress(worker()) != 0) continue;
     if (std::chrono::steady_clock::now() > end) return;
@@ -178,8 +196,18 @@ void World::progress_until(const Done& done) {
 }
 
 // A message that is complete for its sender may lie in a buffer that would be lost with the sender:
-// TCP drops what was not sent if a socket with unread bytes is closed.
+// TCP drops what was not sent if a socket with unread bytes is closed. And UCX 1.13 aborts a sender
+// whose connection breaks between its request and the answers to it, so what was given up amid a
+// message arrives before its receiver leaves.
 void World::leave() {
+  const auto end = std::chrono::steady_clock::now() + options_.farewell;
+  progress_until(end, [&] {
+    return std::ranges::all_of(given_up_, [&](const GivenUp& receive) {
+      return peers_[static_cast<std::size_t>(receive.rank)].over;
+    });
+  });
+  for (const GivenUp& receive : given_up_) ucp_request_free(receive.request);
+  given_up_.clear();
   while (ucp_worker_progress(worker()) != 0) continue;  // who has left already?
   leaving_ = true;
   std::vector<const Peer*> told;
@@ -193,7 +221,7 @@ void World::leave() {
     if (UCS_PTR_IS_PTR(request)) flushing.push_back(request);
     told.push_back(&peer);
   }
-  progress_until([&] {
+  progress_until(end, [&] {
     return std::ranges::all_of(told,
                                [](const Peer* p) { return p->has_all || p->gone != UCS_OK; }) &&
            std::ranges::all_of(flushing, [](void* request) {

@@ -40,7 +40,14 @@ class World {
 
   /// Counts the messages that were completed. Completion is noticed in any call of the worker.
   std::uint64_t completions() const { return completions_; }
-  void completed() { ++completions_; }
+  void completed(const void* request) {
+    ++completions_;
+    if (!given_up_.empty()) [[unlikely]]
+      settle(request);
+  }
+
+  /// Takes over a receive from this rank that was given up amid its message.
+  void give_up(void* receive, int rank) { given_up_.push_back({receive, rank}); }
 
   /// Blocks until the worker has something to do or the time has passed.
   void block(std::chrono::microseconds at_most);
@@ -58,8 +65,14 @@ class World {
     int rank;
     ucp_ep_h endpoint = nullptr;
     ucs_status_t gone = UCS_OK;
+    bool over = false;      ///< broken, or let go: what is under way from there may never come
     bool has_all = false;   ///< that this rank sent it before leaving
     void* awaited[2] = {};  ///< receives of its control messages
+  };
+
+  struct GivenUp {
+    void* request;
+    int rank;
   };
 
   Bytes contact() const;
@@ -70,8 +83,10 @@ class World {
   void await_control(Peer& peer, int kind);
   static void on_bye(Peer& from);
   static void on_received(Peer& from);
+  void answer(Peer& peer);
+  void settle(const void* request);
   template <class Done>
-  void progress_until(const Done& done);
+  void progress_until(std::chrono::steady_clock::time_point end, const Done& done);
   void leave();
   void take_back() noexcept;
 
@@ -81,6 +96,7 @@ class World {
   std::unique_ptr<ucp_worker, Release> worker_;
   int wakeup_ = -1;  // a file descriptor of the worker's
   std::vector<Peer> peers_;
+  std::vector<GivenUp> given_up_;
   std::vector<int> hosts_;
   bool crowded_ = false;
   bool leaving_ = false;
