@@ -6,26 +6,20 @@
 #include <fstream>
 #include <sstream>
 
+#include "baton/cuda.hpp"
 #include "baton/error.hpp"
 #include "memory/cuda/error.hpp"
 #include "memory/cuda/kernel_table.hpp"
 #include "memory/cuda/kernels.hpp"
 #include "samples.hpp"
+#include "support/ranks.hpp"
 
 using namespace baton;
 
-namespace {
+using support::error_of;
+using support::holds;
 
-template <class Call>
-Error error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  FAIL("expected an Error, found none");
-  return Error(ErrorCode::unsupported, "");
-}
+namespace {
 
 template <class Call>
 std::string refusal(Call call) {
@@ -122,5 +116,14 @@ TEST_CASE("without a device every call says so") {
     CHECK(error.code == ErrorCode::device);
     CHECK(error.backend_code != 0);
     CHECK(error.backend_text.find("cudaError") == 0);
+  }
+}
+
+TEST_CASE("CUDA devices: one that is not there is an error that says how many are") {
+  for (const int ordinal : {-1, 1000}) {
+    const Error error = error_of([&] { static_cast<void>(cuda_device(ordinal)); });
+    CHECK(error.code == ErrorCode::unsupported);
+    CHECK(holds(error.what(), {"expected CUDA device " + std::to_string(ordinal),
+                               "found " + std::to_string(cuda_devices())}));
   }
 }

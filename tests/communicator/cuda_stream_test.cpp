@@ -1,0 +1,113 @@
+/// Collectives in a CUDA device's streams. Exit code 77 where there is no device.
+
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "baton/cuda.hpp"
+#include "baton/error.hpp"
+#include "memory/cuda/error.hpp"
+#include "stream_cases.hpp"
+
+using namespace baton;
+using namespace stream_cases;
+using support::error_of;
+using support::holds;
+
+namespace {
+
+cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
+
+Card card() {
+  return {cuda_device(0),
+          [] {
+            cudaStream_t stream = nullptr;
+            cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+            return static_cast<Stream>(stream);
+          },
+          [](std::byte* to, const void* from, std::size_t bytes) {
+            cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread),
+                        "copying there");
+            cuda::check(cudaStreamSynchronize(cudaStreamPerThread), "copying there");
+          },
+          [](void* to, const std::byte* from, std::size_t bytes) {
+            cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread),
+                        "copying back");
+            cuda::check(cudaStreamSynchronize(cudaStreamPerThread), "copying back");
+          },
+          [](Stream stream) { cuda::check(cudaStreamSynchronize(native(stream)), "a stream"); }};
+}
+
+}  // namespace
+
+TEST_CASE("CUDA streams: every collective by every algorithm gives the host's bits") {
+  for (const int size : {1, 2, 3, 5, 8})
+    for (const std::size_t segment : {0, 50}) {
+      CAPTURE(size);
+      CAPTURE(segment);
+      every_collective(size, card(), 0, segment);
+    }
+}
+
+TEST_CASE("CUDA streams: 64 ranks on one device, whose streams share hardware queues") {
+  many_ranks(64, card());
+}
+
+TEST_CASE("CUDA streams: tensors along any dimensions, and split communicators") {
+  tensors(card());
+}
+
+TEST_CASE("CUDA streams: memory and streams that do not fit are refused") {
+  on_one_device(2, card(), [](Seat& seat) {
+    auto* const data = seat.put(numbers(seat.rank, 8));
+    std::vector<std::int32_t> host(8);
+    const auto refused = [&](Data data, Stream stream, const std::vector<std::string>& parts) {
+      const Error error = error_of([&] { seat.communicator.all_reduce(data, data, sum, stream); });
+      CHECK_MESSAGE(holds(error.what(), parts), error.what());
+      CHECK(error.code == ErrorCode::invalid_argument);
+    };
+    const Data good{data, 8, Datatype::i32};
+    refused({host.data(), 8, Datatype::i32}, seat.stream,
+            {"memory of CUDA device 0", "the host's"});
+    void* locked = nullptr;
+    cuda::check(cudaMallocHost(&locked, 32), "locked memory");
+    refused({locked, 8, Datatype::i32}, seat.stream, {"memory of CUDA device 0", "the host's"});
+    refused({reinterpret_cast<std::byte*>(data) + 1, 7, Datatype::i32}, seat.stream,
+            {"aligned to its elements of 4 bytes", "1 bytes off"});
+    refused(good, nullptr, {"legacy default stream"});
+    refused(good, cudaStreamLegacy, {"legacy default stream"});
+    int least = 0, greatest = 0;
+    cuda::check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities");
+    cudaStream_t urgent = nullptr, captured = nullptr;
+    cuda::check(cudaStreamCreateWithPriority(&urgent, cudaStreamNonBlocking, greatest), "a stream");
+    refused(good, urgent, {"less than the highest priority"});
+    cuda::check(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking), "a stream");
+    cuda::check(cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal), "a capture");
+    refused(good, captured, {"not being captured"});
+    cudaGraph_t graph = nullptr;
+    cuda::check(cudaStreamEndCapture(captured, &graph), "a capture");
+    // None of them broke anything.
+    seat.communicator.all_reduce(good, good, sum, seat.stream);
+    seat.synchronize();
+    std::vector<std::int32_t> expected = numbers(0, 8);
+    for (std::size_t i = 0; i < 8; ++i) expected[i] += numbers(1, 8)[i];
+    CHECK(seat.got(data, 8) == expected);
+    cudaGraphDestroy(graph);
+    cudaStreamDestroy(urgent);
+    cudaStreamDestroy(captured);
+    cudaFreeHost(locked);
+  });
+}
+
+int main(int count, char** arguments) {
+  // Before the first call of CUDA: the hardest case of what streams share.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", 0);
+  if (cuda_devices() == 0) {
+    std::puts("skipped: expected a CUDA device, found none");
+    return 77;
+  }
+  return doctest::Context(count, arguments).run();
+}

@@ -1,0 +1,72 @@
+#pragma once
+/// Collectives in a device's streams, whatever the device: checks that stand-ins and GPUs share.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "baton/stream.hpp"
+#include "support/ranks.hpp"
+#include "support/values.hpp"
+
+namespace stream_cases {
+
+/// A device, with what its user does beside the library.
+struct Card {
+  std::shared_ptr<baton::Device> device;
+  std::function<baton::Stream()> make_stream;
+  /// These return when it is done.
+  std::function<void(std::byte* to, const void* from, std::size_t bytes)> write;
+  std::function<void(void* to, const std::byte* from, std::size_t bytes)> read;
+  std::function<void(baton::Stream)> synchronize;
+};
+
+/// One rank on a device: its communicator, and a stream as its user has.
+struct Seat {
+  baton::StreamCommunicator& communicator;
+  const Card& card;
+  baton::Stream stream;
+  int rank, size;
+
+  /// Elements in the device's memory, and back.
+  template <class T>
+  T* put(const std::vector<T>& values) const {
+    std::byte* const at = card.device->allocate(values.size() * sizeof(T) + 1);
+    card.write(at, values.data(), values.size() * sizeof(T));
+    return reinterpret_cast<T*>(at);
+  }
+  template <class T>
+  std::vector<T> got(const T* at, std::size_t count) const {
+    std::vector<T> values(count);
+    card.read(values.data(), reinterpret_cast<const std::byte*>(at), count * sizeof(T));
+    return values;
+  }
+  template <class T>
+  void free(T* at) const {
+    card.device->free(reinterpret_cast<std::byte*>(at));
+  }
+  void synchronize() const { card.synchronize(stream); }
+  /// Returns when every rank has come here, and is done with all it called.
+  void meet() const {
+    communicator.barrier(stream);
+    communicator.synchronize();
+  }
+};
+
+/// Runs `body` on ranks as threads that share one device. `segment`: not 0 if messages are staged.
+void on_one_device(int size, const Card& card, const std::function<void(Seat&)>& body,
+                   const baton::Options& options = support::test_options(), std::uint64_t seed = 0,
+                   std::size_t segment = 0);
+
+std::vector<std::int32_t> numbers(int rank, std::int64_t count, std::uint64_t seed = 1);
+
+/// Every collective by every algorithm gives the host's bits.
+void every_collective(int size, const Card& card, std::uint64_t seed = 0, std::size_t segment = 0);
+/// Many ranks sum what their streams were given work on just before, three times.
+void many_ranks(int size, const Card& card);
+/// all_to_all of dimensions inside, on communicators that were split.
+void tensors(const Card& card);
+
+}  // namespace stream_cases
