@@ -1,3 +1,4 @@
+#include "../memory/residence.hpp"
 #include "state.hpp"
 
 #include <fmt/format.h>
@@ -69,6 +70,16 @@ Selection Communicator::State::selection(const Problem& problem, const Choice& c
   return selected;
 }
 
+void Communicator::State::check_reach() const {
+  for (const std::byte* const data : arguments.bases) {
+    if (data && in_device_memory(data))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: expected buffers that the host can reach, found one in a CUDA "
+                              "device's memory (those are for StreamCommunicator)",
+                              name(arguments.collective)));
+  }
+}
+
 CachedPlan& Communicator::State::keep(std::unique_ptr<CachedPlan> plan) {
   if (plans.full()) repeated.forget();  // so that their plans may go
   return plans.insert(key, std::move(plan));
@@ -80,6 +91,7 @@ CachedPlan& Communicator::State::cached_plan(const Choice& choice) {
   if (!choice.algorithm.empty()) key.add_all(choice.algorithm);
   if (choice.segment >= 0) key.add(choice.segment);
   if (CachedPlan* found = plans.find(key)) return *found;
+  if (!on_device) check_reach();
   const Problem problem = this->problem();
   const std::size_t bytes = arguments.element_bytes;
   const Selection selected = selection(problem, choice);

@@ -281,6 +281,9 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Request enqueue(const Call& call, const Choice& choice, Stream stream);
   /// Returns when all ranks have come here.
   void meet();
+  /// Throws if data of the call being made is out of the host's reach. Costs a microsecond, so it is
+  /// for calls that are planned anew.
+  void check_reach() const;
   /// Throws unless the data of the call being made is the device's.
   void check_residence() const;
   /// Throws what an operation in a stream failed with, once.
