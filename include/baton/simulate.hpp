@@ -102,6 +102,7 @@ struct SimulateOptions {
   std::shared_ptr<const Hosts> hosts;  ///< null: all ranks share one
   int window = 2;                      ///< messages in flight per lane, peer and direction
   int calls = 1;                       ///< that each rank makes, one right after the other
+  std::int64_t segment = 0;            ///< elements, as segmented() cuts schedules; 0: as they are
   bool timeline = false;               ///< keeps every step's times, for one call
 };
 
@@ -124,9 +125,9 @@ struct Prediction {
   std::optional<Timeline> timeline;  ///< in the order that finish() asks for, chunks not named
 };
 
-/// Follows the schedules of all ranks, each cut and packed as it is to be executed: steps are
-/// posted, windows held and work ordered as the executor does; see lib/simulate/README.md. The same
-/// input gives the same result to the nanosecond.
+/// Follows the schedules of all ranks, cut as the options say and packed: steps are posted, windows
+/// held and work ordered as the executor does; see lib/simulate/README.md. The same input gives the
+/// same result to the nanosecond.
 ///
 /// Throws Error(invalid_argument) where messages do not match, or ranks wait for each other for
 /// ever, in one sentence that says who waits for whom.

@@ -4,11 +4,9 @@
 
 namespace baton::simulating {
 
-Engine::Engine(Program& program, const Network& network, const std::vector<int>& host_of,
-               const SimulateOptions& options, std::vector<StepTimes>* times)
-    : program_(program),
-      steps_(program.steps),
-      times_(times),
+Engine::Engine(State& state, const Network& network, const SimulateOptions& options,
+               std::size_t threads)
+    : state_(state),
       within_(network.within),
       across_(network.across),
       fold_(network.fold),
@@ -16,107 +14,96 @@ Engine::Engine(Program& program, const Network& network, const std::vector<int>&
       call_(network.call),
       window_(static_cast<std::uint32_t>(std::clamp(options.window, 1, 0xffff))),
       calls_(static_cast<std::uint32_t>(options.calls)),
-      host_of_(host_of),
-      ranks_(static_cast<std::size_t>(program.ranks())),
-      rank_wires_(2 * ranks_.size()),
-      shared_processors_(network.processors > 0),
-      free_processors_(network.processors) {
-  const int hosts = 1 + *std::max_element(host_of.begin(), host_of.end());
-  host_ranks_.resize(static_cast<std::size_t>(hosts));
-  for (const int host : host_of) ++host_ranks_[static_cast<std::size_t>(host)];
-  host_bytes_.resize(host_ranks_.size());
-  host_wires_.resize(2 * host_ranks_.size());
-  if (shared_processors_) line_.resize(ranks_.size(), none);
-  if (network.within.packet > 0 || network.across.packet > 0) {
-    passed_.resize(steps_.size());
-    ready_.resize(steps_.size());
-    behind_.resize(steps_.size(), none);
-    on_wire_.resize(program.streams.size());
-  }
-  for (Stream& stream : program.streams) {
-    stream.across = host_of[static_cast<std::size_t>(stream.rank)] !=
-                    host_of[static_cast<std::size_t>(stream.peer)];
-  }
+      outboxes_(threads) {}
+
+void Engine::start(int rank) {
+  at(state_.domain_of[static_cast<std::size_t>(rank)]);
+  wake(state_.rank(rank), 0);
 }
 
-void Engine::run() {
-  for (int r = 0; r < program_.ranks(); ++r) wake(r, 0);
-  while (!queue_.empty()) handle(queue_.pop());
-  for (const Rank& rank : ranks_) {
-    if (rank.left > 0) fail_stuck();
-  }
+void Engine::follow(std::uint32_t domain, std::int64_t end) {
+  at(domain);
+  while (!queue_->empty() && queue_->next().time < end) handle(queue_->pop());
 }
 
-void Engine::push(Fifo& fifo, std::uint32_t step) {
-  steps_[step].next = none;
+void Engine::at(std::uint32_t domain) {
+  domain_ = domain;
+  queue_ = &state_.queues[domain];
+}
+
+void Engine::push(const Event& event) {
+  const std::uint32_t domain = state_.domain_of[static_cast<std::size_t>(event.rank())];
+  if (domain == domain_) return queue_->push(event);
+  earliest_sent_ = std::min(earliest_sent_, event.time);
+  outboxes_[thread_of(domain, outboxes_.size())].push_back(event);
+}
+
+void Engine::push(RankState& rank, Fifo& fifo, std::uint32_t step) {
+  rank.steps[step].next = none;
   if (fifo.empty()) {
     fifo.head = step;
   } else {
-    steps_[fifo.tail].next = step;
+    rank.steps[fifo.tail].next = step;
   }
   fifo.tail = step;
 }
 
-std::uint32_t Engine::take(Fifo& fifo) {
+std::uint32_t Engine::take(RankState& rank, Fifo& fifo) {
   const std::uint32_t step = fifo.head;
-  fifo.head = steps_[step].next;
+  fifo.head = rank.steps[step].next;
   return step;
 }
 
-// --- a rank's processor
-// ---------------------------------------------------------------------------
-
-void Engine::wake(int r, std::int64_t time) {
-  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+void Engine::wake(RankState& rank, std::int64_t time) {
   if (rank.awaited) return;
+  Processors& processors = state_.processors;
   if (time < rank.busy) {
     rank.awaited = true;
-    queue_.push({rank.busy, EventKind::free_again, static_cast<std::uint32_t>(r)});
-  } else if (!shared_processors_) {
-    batch(r, time);
-  } else if (free_processors_ > 0) {
-    --free_processors_;
-    batch(r, time);
+    push({rank.busy, EventKind::free_again, rank.number});
+  } else if (!processors.shared) {
+    batch(rank, time);
+  } else if (processors.free > 0) {
+    --processors.free;
+    batch(rank, time);
   } else {
     rank.awaited = true;
-    const auto last = static_cast<std::uint32_t>(r);
-    (line_head_ == none ? line_head_ : line_[line_tail_]) = last;
-    line_[last] = none;
-    line_tail_ = last;
+    const auto last = static_cast<std::uint32_t>(rank.number);
+    (processors.head == none ? processors.head : processors.line[processors.tail]) = last;
+    processors.line[last] = none;
+    processors.tail = last;
   }
 }
 
-void Engine::free_processor(int r, std::int64_t time) {
-  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+void Engine::free_processor(RankState& rank, std::int64_t time) {
   rank.awaited = false;
-  if (!rank.arrivals.empty()) return batch(r, time);
-  if (!shared_processors_) return;
-  if (line_head_ == none) {
-    ++free_processors_;
+  if (!rank.arrivals.empty()) return batch(rank, time);
+  Processors& processors = state_.processors;
+  if (!processors.shared) return;
+  if (processors.head == none) {
+    ++processors.free;
     return;
   }
-  const std::uint32_t next = line_head_;
-  line_head_ = line_[next];
-  ranks_[next].awaited = false;
-  batch(static_cast<int>(next), time);
+  RankState& next = state_.ranks[processors.head];
+  processors.head = processors.line[processors.head];
+  next.awaited = false;
+  batch(next, time);
 }
 
-void Engine::batch(int r, std::int64_t time) {
-  Rank& rank = ranks_[static_cast<std::size_t>(r)];
+void Engine::batch(RankState& rank, std::int64_t time) {
   now_ = time;
   do {
     if (!rank.started) {
-      begin(r);
+      begin(rank);
     } else {
-      deal_with(rank, take(rank.arrivals));
+      deal_with(rank, take(rank, rank.arrivals));
     }
     for (;;) {
       if (!rank.posts.empty()) {
-        post(rank, take(rank.posts));
+        post(rank, take(rank, rank.posts));
       } else if (!rank.locals.empty()) {
-        work(rank, take(rank.locals));
+        work(rank, take(rank, rank.locals));
       } else if (!rank.sent.empty()) {
-        leave(rank, take(rank.sent));
+        leave(rank, take(rank, rank.sent));
       } else {
         break;
       }
@@ -124,150 +111,142 @@ void Engine::batch(int r, std::int64_t time) {
   } while (now_ == time && !rank.arrivals.empty());
   rank.busy = now_;
   if (rank.left == 0 && rank.finish == 0) rank.finish = now_;
-  if (shared_processors_ || !rank.arrivals.empty()) {
+  if (state_.processors.shared || !rank.arrivals.empty()) {
     rank.awaited = true;
-    queue_.push({now_, EventKind::free_again, static_cast<std::uint32_t>(r)});
+    push({now_, EventKind::free_again, rank.number});
   }
 }
 
-void Engine::begin(int r) {
-  Rank& rank = ranks_[static_cast<std::size_t>(r)];
-  const auto at = static_cast<std::size_t>(r);
+void Engine::begin(RankState& rank) {
   rank.started = true;
-  rank.call = program_.first_step[at];
-  rank.left = program_.first_step[at + 1] - rank.call;
+  rank.left = rank.shape->size();
   rank.each = rank.call_left = rank.left / calls_;
   now_ += call_;
-  for (std::uint32_t s = program_.first_stream[at]; s < program_.first_stream[at + 1]; ++s) {
-    post_ready(rank, s);
-  }
-  for (std::uint32_t i = rank.call; i < rank.call + rank.call_left; ++i) {
-    if (steps_[i].message() || steps_[i].waits != 0) continue;
-    if (times_) (*times_)[i].posted = now_;
-    push(rank.locals, i);
+  for (std::uint32_t s = 0; s < rank.shape->streams.size(); ++s) post_ready(rank, s);
+  for (std::uint32_t i = 0; i < rank.call_left; ++i) {
+    if (fixed(rank, i).message() || rank.steps[i].waits != 0) continue;
+    if (rank.times) rank.times[i].posted = now_;
+    push(rank, rank.locals, i);
   }
 }
 
-void Engine::begin_call(Rank& rank) {
+void Engine::begin_call(RankState& rank) {
   rank.call += rank.each;
   rank.call_left = rank.each;
   now_ += call_;
   for (std::uint32_t i = rank.call; i < rank.call + rank.each; ++i) {
-    if (steps_[i].gated) release(rank, i);
+    if (fixed(rank, i).gated) release(rank, i);
   }
 }
 
 /// One step less that `step` waits for.
-void Engine::release(Rank& rank, std::uint32_t step) {
-  FlatStep& s = steps_[step];
-  if (--s.waits != 0) return;
-  if (s.message()) {
-    post_ready(rank, s.stream);
-  } else {
-    if (times_) (*times_)[step].posted = now_;
-    push(rank.locals, step);
-  }
+void Engine::release(RankState& rank, std::uint32_t step) {
+  if (--rank.steps[step].waits != 0) return;
+  const Shape::Step& s = fixed(rank, step);
+  if (s.message()) return post_ready(rank, s.stream);
+  if (rank.times) rank.times[step].posted = now_;
+  push(rank, rank.locals, step);
 }
 
-void Engine::deal_with(Rank& rank, std::uint32_t step) {
+void Engine::deal_with(RankState& rank, std::uint32_t step) {
   ++events_;
-  FlatStep& s = steps_[step];
-  LevelTimes& times = level(program_.streams[s.stream]);
-  switch (s.stage) {
+  const std::int64_t bytes = fixed(rank, step).bytes;
+  LevelTimes& times = level(stream_of(rank, step));
+  StepState& s = rank.steps[step];
+  switch (s.at()) {
     case Stage::answer:
-      s.stage = Stage::posted;
+      s.go(Stage::posted);
       now_ += times.level.handshake;
-      return announce(step, now_, EventKind::answered);
+      return announce(rank, step, now_, EventKind::answered);
     case Stage::take:
-      now_ += times.receive.of(s.bytes);
-      if (times_) (*times_)[step].end = now_;
+      now_ += times.receive.of(bytes);
+      if (rank.times) rank.times[step].end = now_;
       return leave(rank, step);
     case Stage::send_data: {
       const std::int64_t begin = now_ + times.level.handshake;
-      now_ = begin + times.send.of(s.bytes) - times.send.zero();
-      s.moment = now_;
-      return put_on_wire(step, begin);
+      now_ = begin + times.send.of(bytes) - times.send.zero();
+      return put_on_wire(rank, step, begin, now_);
     }
     default:
       return leave(rank, step);
   }
 }
 
-void Engine::post(Rank& rank, std::uint32_t step) {
+void Engine::post(RankState& rank, std::uint32_t step) {
   ++events_;
-  if (times_) (*times_)[step].posted = now_;
-  FlatStep& s = steps_[step];
-  if (s.kind == StepKind::send) return post_send(rank, step);
-  now_ += level(program_.streams[s.stream]).level.post;
-  if (times_) (*times_)[step].start = now_;
-  if (s.stage == Stage::here) {
-    s.stage = Stage::take;
-    push(rank.arrivals, step);
-  } else if (s.stage == Stage::announced) {
-    s.stage = Stage::answer;
-    push(rank.arrivals, step);
+  if (rank.times) rank.times[step].posted = now_;
+  if (fixed(rank, step).kind == StepKind::send) return post_send(rank, step);
+  now_ += level(stream_of(rank, step)).level.post;
+  if (rank.times) rank.times[step].start = now_;
+  StepState& s = rank.steps[step];
+  if (s.at() == Stage::here) {
+    s.go(Stage::take);
+    push(rank, rank.arrivals, step);
+  } else if (s.at() == Stage::announced) {
+    s.go(Stage::answer);
+    push(rank, rank.arrivals, step);
   } else {
-    s.stage = Stage::posted;
+    s.go(Stage::posted);
   }
 }
 
-void Engine::post_send(Rank& rank, std::uint32_t step) {
-  FlatStep& s = steps_[step];
-  LevelTimes& times = level(program_.streams[s.stream]);
+void Engine::post_send(RankState& rank, std::uint32_t step) {
+  const std::int64_t bytes = fixed(rank, step).bytes;
+  LevelTimes& times = level(stream_of(rank, step));
   const std::int64_t begin = now_ + times.send.zero();
-  if (s.bytes > times.level.eager) {
+  if (bytes > times.level.eager) {
     now_ = begin;
-    s.stage = Stage::posted;
-    announce(step, now_, EventKind::announced);
+    rank.steps[step].go(Stage::posted);
+    announce(rank, step, now_, EventKind::announced);
   } else {
-    now_ += times.send.of(s.bytes);
-    s.moment = now_;
-    s.stage = Stage::sent;
-    put_on_wire(step, begin);
-    push(rank.sent, step);
+    now_ += times.send.of(bytes);
+    rank.steps[step].go(Stage::sent);
+    put_on_wire(rank, step, begin, now_);
+    push(rank, rank.sent, step);
   }
-  if (times_) (*times_)[step].start = (*times_)[step].end = now_;
+  if (rank.times) rank.times[step].start = rank.times[step].end = now_;
 }
 
-void Engine::post_ready(Rank& rank, std::uint32_t stream) {
-  Stream& s = program_.streams[stream];
-  while (s.next < s.last && s.in_flight < window_) {
-    const std::uint32_t step = program_.messages[s.next];
-    if (steps_[step].waits != 0) return;
+void Engine::post_ready(RankState& rank, std::uint32_t stream) {
+  const Shape::Stream& messages = rank.shape->streams[stream];
+  StreamState& s = rank.streams[stream];
+  while (s.next < messages.count() && s.in_flight < window_) {
+    const std::uint32_t step = rank.shape->messages[messages.first + s.next];
+    if (rank.steps[step].waits != 0) return;
     ++s.next;
     ++s.in_flight;
-    push(rank.posts, step);
+    push(rank, rank.posts, step);
   }
 }
 
-void Engine::leave(Rank& rank, std::uint32_t step) {
-  steps_[step].stage = Stage::done;
-  const std::uint32_t stream = steps_[step].stream;
-  --program_.streams[stream].in_flight;
+void Engine::leave(RankState& rank, std::uint32_t step) {
+  rank.steps[step].go(Stage::done);
+  const std::uint32_t stream = fixed(rank, step).stream;
+  --rank.streams[stream].in_flight;
   post_ready(rank, stream);
   complete(rank, step);
 }
 
-void Engine::complete(Rank& rank, std::uint32_t step) {
+void Engine::complete(RankState& rank, std::uint32_t step) {
   --rank.left;
   --rank.call_left;
-  const std::uint32_t last = steps_[step + 1].first_dependent;
-  for (std::uint32_t d = steps_[step].first_dependent; d < last; ++d) {
-    release(rank, program_.dependents[d]);
+  const std::uint32_t last = fixed(rank, step + 1).first_dependent;
+  for (std::uint32_t d = fixed(rank, step).first_dependent; d < last; ++d) {
+    release(rank, rank.shape->dependents[d]);
   }
   if (rank.call_left == 0 && rank.left > 0) begin_call(rank);
 }
 
-void Engine::work(Rank& rank, std::uint32_t step) {
+void Engine::work(RankState& rank, std::uint32_t step) {
   ++events_;
-  FlatStep& s = steps_[step];
+  const Shape::Step& s = fixed(rank, step);
   const std::int64_t begin = now_;
   now_ += s.kind == StepKind::fold ? fold_.of(s.bytes) : copy_.of(s.bytes);
-  if (times_) {
-    (*times_)[step].start = begin;
-    (*times_)[step].end = now_;
+  if (rank.times) {
+    rank.times[step].start = begin;
+    rank.times[step].end = now_;
   }
-  s.stage = Stage::done;
+  rank.steps[step].go(Stage::done);
   complete(rank, step);
 }
 

@@ -6,9 +6,9 @@
 
 namespace baton::simulating {
 
-/// What kinds of things take place; at one instant in this order, then by number.
+/// What kinds of things take place; at one instant in this order, then by rank, then by step.
 enum class EventKind : std::uint8_t {
-  free_again,  ///< a rank's processor; numbered by rank, the others by step
+  free_again,  ///< a rank's processor
   inject,      ///< a message is put on its host's wire
   head,        ///< its first byte is at the receiver's end of the wire
   delivered,   ///< it is there, as far as the processor must wait for it
@@ -19,22 +19,29 @@ enum class EventKind : std::uint8_t {
 
 struct Event {
   std::int64_t time;
-  std::uint64_t what;  ///< kind, then number
+  std::uint64_t what;   ///< kind, rank, step
+  std::int64_t moment;  ///< of `inject` and `head`: when the last byte is there at the earliest
 
-  Event(std::int64_t time, EventKind kind, std::uint32_t number)
-      : time(time), what(static_cast<std::uint64_t>(kind) << 32 | number) {}
-  EventKind kind() const { return static_cast<EventKind>(what >> 32); }
-  std::uint32_t number() const { return static_cast<std::uint32_t>(what); }
+  Event(std::int64_t time, EventKind kind, int rank, std::uint32_t step = 0,
+        std::int64_t moment = 0)
+      : time(time),
+        what(static_cast<std::uint64_t>(kind) << 60 | static_cast<std::uint64_t>(rank) << 28 |
+             step),
+        moment(moment) {}
+  EventKind kind() const { return static_cast<EventKind>(what >> 60); }
+  int rank() const { return static_cast<int>(what >> 28 & 0xffff'ffff); }
+  std::uint32_t step() const { return static_cast<std::uint32_t>(what & 0xfff'ffff); }
   bool operator<(const Event& other) const {
-    return time < other.time || (time == other.time && what < other.what);
+    if (time != other.time) return time < other.time;
+    return what != other.what ? what < other.what : moment < other.moment;
   }
 };
 
-/// The earliest first: a heap whose nodes have four children, so that a node's children share a
-/// cache line.
+/// The earliest first: a heap whose nodes have four children, since these lie side by side.
 class EventQueue {
  public:
   bool empty() const { return heap_.empty(); }
+  const Event& next() const { return heap_.front(); }
   void push(const Event& event) {
     std::size_t at = heap_.size();
     heap_.push_back(event);

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string>
 
 #include "baton/error.hpp"
-#include "baton/schedule/passes.hpp"
-#include "program.hpp"
+#include "state.hpp"
 
 namespace baton::simulating {
 namespace {
@@ -46,22 +46,25 @@ void refuse_beyond(int ranks, double needed, double available) {
                           needed / (1 << 30), ranks, available / (1 << 30)));
 }
 
-void check_memory(int ranks, const std::function<Schedule(int)>& schedule_of,
-                  std::size_t element_bytes, int calls) {
+void check_memory(int ranks, const std::function<FlatRank(int)>& rank_of, const Network& network) {
   // The busiest of the sample, such as a root, may be the only one of its kind.
-  double most = 0, sum = 0;
-  FlatRank flat;
+  double most = 0, sum = 0, shapes_bytes = 0;
+  std::set<std::shared_ptr<const Shape>> shapes;
   const std::set<int> sample{0, std::min(1, ranks - 1), ranks / 3, ranks / 2, ranks - 1};
   for (const int rank : sample) {
-    flat.load(packed(schedule_of(rank)), element_bytes, calls);
-    const auto bytes = static_cast<double>(flat.bytes());
+    const std::shared_ptr<const Shape> shape = rank_of(rank).shape;
+    const auto bytes = static_cast<double>(state_bytes(*shape, network));
     most = std::max(most, bytes);
     sum += bytes;
+    if (shapes.insert(shape).second) shapes_bytes += static_cast<double>(shape->bytes());
   }
-  const double others =
-      sample.size() > 1 ? (sum - most) / static_cast<double>(sample.size() - 1) : 0;
-  refuse_beyond(ranks, growth * (most + (ranks - 1) * others) + ranks * rank_bytes,
-                available_memory());
+  const auto sampled = static_cast<double>(sample.size());
+  const double others = sampled > 1 ? (sum - most) / (sampled - 1) : 0;
+  // Where all of the sample differ, all ranks may.
+  const double distinct = shapes.size() == sample.size() ? ranks / sampled : 1;
+  refuse_beyond(
+      ranks, growth * (most + (ranks - 1) * others + distinct * shapes_bytes) + ranks * rank_bytes,
+      available_memory());
 }
 
 }  // namespace baton::simulating

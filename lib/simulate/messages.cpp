@@ -1,210 +1,180 @@
-// What happens to messages between their two processors, and the sentence where nothing happens any
-// more.
-
-#include <fmt/format.h>
+// What happens to messages between their two processors.
 
 #include <algorithm>
 
-#include "baton/error.hpp"
 #include "engine.hpp"
 
 namespace baton::simulating {
-
 namespace {
 
-/// FlatStep::moment of a step whose announcement or answer has come through the last wire.
+/// Event::moment of an announcement or answer that has come through the last wire.
 constexpr std::int64_t through = -1;
+
+/// What of a message is the next to pass, after `passed` bytes.
+Load packet_of(std::int64_t bytes, std::int64_t passed, const LevelTimes& level) {
+  return {std::min(level.level.packet, bytes - passed), passed};
+}
 
 }  // namespace
 
-// ------------------------------------------------------------------------
-
-Wire& Engine::wire(int rank, bool across, bool in) {
-  const auto r = static_cast<std::size_t>(rank);
-  if (!across) return rank_wires_[2 * r + in];
-  return host_wires_[2 * static_cast<std::size_t>(host_of_[r]) + in];
+Wire& Engine::wire(const RankState& rank, bool across, bool in) {
+  if (!across) return state_.rank_wires[2 * static_cast<std::size_t>(rank.number) + in];
+  return state_.host_wires[2 * state_.host(rank.number) + in];
 }
 
-void Engine::put_on_wire(std::uint32_t send, std::int64_t time) {
-  const Stream& stream = program_.streams[steps_[send].stream];
+void Engine::put_on_wire(RankState& rank, std::uint32_t send, std::int64_t time,
+                         std::int64_t moment) {
+  const StreamState& stream = stream_of(rank, send);
   if (in_packets(stream)) {
-    Fifo& queue = on_wire_[steps_[send].stream];
-    ready_[send] = time;
+    Fifo& queue = rank.on_wire[fixed(rank, send).stream];
+    rank.packets[send].ready = time;
+    rank.packets[send].moment = moment;
     const bool first = queue.empty();
-    (first ? queue.head : behind_[queue.tail]) = send;
+    (first ? queue.head : rank.packets[queue.tail].behind) = send;
     queue.tail = send;
-    if (first) queue_.push({time, EventKind::inject, send});
+    if (first) push({time, EventKind::inject, rank.number, send});
     return;
   }
-  const auto host = static_cast<std::size_t>(host_of_[static_cast<std::size_t>(stream.rank)]);
   // Other ranks of the host may use its wire until then.
-  if (stream.across && host_ranks_[host] > 1) {
-    queue_.push({time, EventKind::inject, send});
+  if (stream.across && state_.host_ranks[state_.host(rank.number)] > 1) {
+    push({time, EventKind::inject, rank.number, send, moment});
   } else {
-    inject(send, time);
+    inject(rank, send, time, moment);
   }
 }
 
-/// `moment` is when the sender's processor has copied it.
-void Engine::inject(std::uint32_t send, std::int64_t time) {
-  FlatStep& s = steps_[send];
-  const Stream& stream = program_.streams[s.stream];
-  if (in_packets(stream)) return inject_packet(send, time);
+void Engine::inject(RankState& rank, std::uint32_t send, std::int64_t time, std::int64_t moment) {
+  const StreamState& stream = stream_of(rank, send);
+  if (in_packets(stream)) return inject_packet(rank, send, time);
   ++events_;
   LevelTimes& times = level(stream);
-  const Passage passage = wire(stream.rank, stream.across, false).pass(time, {s.bytes, 0}, times);
-  const std::int64_t last = std::max(passage.last, s.moment);
-  s.moment = last + times.level.latency;
-  queue_.push({passage.first + times.level.latency, EventKind::head, s.partner});
-  left_wire(send, last);
-}
-
-Load Engine::packet_of(const FlatStep& step, std::int64_t passed, const LevelTimes& level) {
-  return {std::min(level.level.packet, step.bytes - passed), passed};
+  const Shape::Step& s = fixed(rank, send);
+  const Passage passage = wire(rank, stream.across, false).pass(time, {s.bytes, 0}, times);
+  const std::int64_t last = std::max(passage.last, moment), latency = times.level.latency;
+  push({passage.first + latency, EventKind::head, stream.peer, stream.partners[s.place],
+        last + latency});
+  left_wire(rank, send, last);
 }
 
 /// The next packet of a message; then it is the turn of others.
-void Engine::inject_packet(std::uint32_t send, std::int64_t time) {
+void Engine::inject_packet(RankState& rank, std::uint32_t send, std::int64_t time) {
   ++events_;
-  FlatStep& s = steps_[send];
-  const Stream& stream = program_.streams[s.stream];
+  const Shape::Step& s = fixed(rank, send);
+  PacketState& packet = rank.packets[send];
+  const StreamState& stream = stream_of(rank, send);
   LevelTimes& times = level(stream);
-  const Load load = packet_of(s, passed_[send], times);
-  const Passage passage = wire(stream.rank, stream.across, false).pass(time, load, times);
-  passed_[send] += load.bytes;
-  const bool all = passed_[send] == s.bytes;
-  const std::int64_t last = all ? std::max(passage.last, s.moment) : passage.last;
+  const Load load = packet_of(s.bytes, packet.passed, times);
+  const Passage passage = wire(rank, stream.across, false).pass(time, load, times);
+  packet.passed += load.bytes;
+  const bool all = packet.passed == s.bytes;
+  const std::int64_t last = all ? std::max(passage.last, packet.moment) : passage.last;
   // Its first byte may be there when this rate brings the last one there in time.
-  const std::int64_t length = passage.last - passage.first;
-  queue_.push({last - length + times.level.latency, EventKind::head, s.partner});
-  if (!all) return queue_.push({passage.last, EventKind::inject, send});
-  s.moment = last + times.level.latency;
-  left_wire(send, last);
-  Fifo& queue = on_wire_[s.stream];
+  const std::int64_t length = passage.last - passage.first, latency = times.level.latency;
+  push({last - length + latency, EventKind::head, stream.peer, stream.partners[s.place],
+        last + latency});
+  if (!all) return push({passage.last, EventKind::inject, rank.number, send});
+  left_wire(rank, send, last);
+  Fifo& queue = rank.on_wire[s.stream];
   if (queue.head == queue.tail) {
     queue.head = none;
   } else {
-    queue.head = behind_[send];
-    queue_.push({std::max(passage.last, ready_[queue.head]), EventKind::inject, queue.head});
+    queue.head = packet.behind;
+    push({std::max(passage.last, rank.packets[queue.head].ready), EventKind::inject, rank.number,
+          queue.head});
   }
 }
 
-void Engine::left_wire(std::uint32_t send, std::int64_t time) {
-  const FlatStep& s = steps_[send];
-  const Stream& stream = program_.streams[s.stream];
-  if (s.bytes > level(stream).level.eager) queue_.push({time, EventKind::sent, send});
+void Engine::left_wire(RankState& rank, std::uint32_t send, std::int64_t time) {
+  const std::int64_t bytes = fixed(rank, send).bytes;
+  const StreamState& stream = stream_of(rank, send);
+  if (bytes > level(stream).level.eager) push({time, EventKind::sent, rank.number, send});
   if (stream.across) {
-    const auto from = static_cast<std::size_t>(stream.rank),
-               to = static_cast<std::size_t>(stream.peer);
-    host_bytes_[static_cast<std::size_t>(host_of_[from])].sent += s.bytes;
-    host_bytes_[static_cast<std::size_t>(host_of_[to])].received += s.bytes;
+    state_.host_bytes[state_.host(rank.number)].sent += bytes;
   } else {
-    bytes_within_ += s.bytes;
+    bytes_within_ += bytes;
   }
 }
 
 /// Tells the other side of `step` by a message without bytes.
-void Engine::announce(std::uint32_t step, std::int64_t time, EventKind kind) {
-  const Stream& stream = program_.streams[steps_[step].stream];
+void Engine::announce(RankState& rank, std::uint32_t step, std::int64_t time, EventKind kind) {
+  const StreamState& stream = stream_of(rank, step);
   LevelTimes& times = level(stream);
-  const Passage passage = wire(stream.rank, stream.across, false).pass(time, {}, times);
-  queue_.push({passage.last + times.level.latency, kind, steps_[step].partner});
+  const Passage passage = wire(rank, stream.across, false).pass(time, {}, times);
+  push({passage.last + times.level.latency, kind, stream.peer,
+        stream.partners[fixed(rank, step).place]});
 }
 
-/// The first byte of a message, or of a packet, is at the receiver's wire.
-void Engine::arrive(std::uint32_t recv, std::int64_t time) {
-  FlatStep& s = steps_[recv];
-  const FlatStep& send = steps_[s.partner];
-  const Stream& stream = program_.streams[s.stream];
+/// The first byte of a message, or of a packet, is at the receiver's wire; its last one is there
+/// at `moment` at the earliest.
+void Engine::arrive(RankState& rank, std::uint32_t recv, std::int64_t time, std::int64_t moment) {
+  ++events_;
+  const std::int64_t bytes = fixed(rank, recv).bytes;
+  StreamState& stream = stream_of(rank, recv);
   LevelTimes& times = level(stream);
-  Load load{s.bytes, 0};
+  Load load{bytes, 0};
   if (in_packets(stream)) {
-    load = packet_of(s, passed_[recv], times);
-    passed_[recv] += load.bytes;
+    load = packet_of(bytes, rank.packets[recv].passed, times);
+    rank.packets[recv].passed += load.bytes;
   }
-  const Passage passage = wire(stream.rank, stream.across, true).pass(time, load, times);
-  if (load.before + load.bytes < s.bytes) return;
-  const std::int64_t last = std::max(passage.last, send.moment);
+  const Passage passage = wire(rank, stream.across, true).pass(time, load, times);
+  if (load.before + load.bytes < bytes) return;
+  if (stream.across) state_.host_bytes[state_.host(rank.number)].received += bytes;
+  const std::int64_t last = std::max(passage.last, moment);
   // What the processor does for each byte ends with the last one, if it begins in time.
-  const std::int64_t per_byte = times.receive.of(s.bytes) - times.receive.zero();
-  std::int64_t& before = program_.streams[send.stream].last_arrival;
-  before = std::max({before, time, last - per_byte});
-  if (before == time) return handle({time, EventKind::delivered, recv});
-  queue_.push({before, EventKind::delivered, recv});
+  const std::int64_t per_byte = times.receive.of(bytes) - times.receive.zero();
+  stream.last_arrival = std::max({stream.last_arrival, time, last - per_byte});
+  if (stream.last_arrival == time) return delivered(rank, recv, time);
+  push({stream.last_arrival, EventKind::delivered, rank.number, recv});
 }
 
-void Engine::enqueue(std::uint32_t step, Stage stage, std::int64_t time) {
-  steps_[step].stage = stage;
-  const int rank = rank_of(step);
-  push(ranks_[static_cast<std::size_t>(rank)].arrivals, step);
+void Engine::delivered(RankState& rank, std::uint32_t recv, std::int64_t time) {
+  ++events_;
+  if (rank.steps[recv].at() == Stage::posted) return enqueue(rank, recv, Stage::take, time);
+  rank.steps[recv].go(Stage::here);
+}
+
+/// An announcement, or its answer.
+void Engine::heard(RankState& rank, const Event& event) {
+  const std::uint32_t step = event.step();
+  if (event.moment != through) {
+    const StreamState& stream = stream_of(rank, step);
+    const Passage passage = wire(rank, stream.across, true).pass(event.time, {}, level(stream));
+    if (passage.last > event.time)
+      return push({passage.last, event.kind(), rank.number, step, through});
+  }
+  ++events_;
+  if (event.kind() == EventKind::answered) return enqueue(rank, step, Stage::send_data, event.time);
+  if (rank.steps[step].at() == Stage::posted) return enqueue(rank, step, Stage::answer, event.time);
+  rank.steps[step].go(Stage::announced);
+}
+
+void Engine::enqueue(RankState& rank, std::uint32_t step, Stage stage, std::int64_t time) {
+  rank.steps[step].go(stage);
+  push(rank, rank.arrivals, step);
   wake(rank, time);
 }
 
 void Engine::handle(const Event& event) {
-  const std::uint32_t number = event.number();
+  RankState& rank = state_.rank(event.rank());
+  const std::uint32_t step = event.step();
   const std::int64_t time = event.time;
-  if (event.kind() == EventKind::free_again) return free_processor(static_cast<int>(number), time);
-  FlatStep& s = steps_[number];
   switch (event.kind()) {
+    case EventKind::free_again:
+      return free_processor(rank, time);
     case EventKind::inject:
-      return inject(number, time);
+      return inject(rank, step, time, event.moment);
     case EventKind::head:
-      ++events_;
-      return arrive(number, time);
+      return arrive(rank, step, time, event.moment);
     case EventKind::delivered:
-      ++events_;
-      if (s.stage == Stage::posted) return enqueue(number, Stage::take, time);
-      s.stage = Stage::here;
-      return;
+      return delivered(rank, step, time);
     case EventKind::announced:
-    case EventKind::answered: {
-      if (s.moment != through) {
-        const Stream& stream = program_.streams[s.stream];
-        const Passage passage =
-            wire(stream.rank, stream.across, true).pass(time, {}, level(stream));
-        s.moment = through;
-        if (passage.last > time) return queue_.push({passage.last, event.kind(), number});
-      }
-      s.moment = 0;
+    case EventKind::answered:
+      return heard(rank, event);
+    case EventKind::sent:
       ++events_;
-      if (event.kind() == EventKind::answered) return enqueue(number, Stage::send_data, time);
-      if (s.stage == Stage::posted) return enqueue(number, Stage::answer, time);
-      s.stage = Stage::announced;
-      return;
-    }
-    default:
-      ++events_;
-      if (times_) (*times_)[number].end = std::max((*times_)[number].end, time);
-      return enqueue(number, Stage::sent, time);
+      if (rank.times) rank.times[step].end = std::max(rank.times[step].end, time);
+      return enqueue(rank, step, Stage::sent, time);
   }
-}
-
-void Engine::fail_stuck() const {
-  const auto awaited = [&](std::size_t r) {  // what a rank waits for that is not complete
-    const std::uint32_t last = program_.first_step[r + 1];
-    for (std::uint32_t i = program_.first_step[r]; i < last; ++i) {
-      if (steps_[i].message() && steps_[i].waits == 0 && steps_[i].stage != Stage::done) return i;
-    }
-    return none;
-  };
-  std::vector<bool> seen(ranks_.size());
-  std::size_t r = 0;
-  while (ranks_[r].left == 0) ++r;
-  std::string text;
-  constexpr int most = 8;
-  for (int links = 0; links < most; ++links) {
-    const std::uint32_t step = awaited(r);
-    if (step == none) break;
-    const auto peer = static_cast<std::size_t>(program_.streams[steps_[step].stream].peer);
-    text += fmt::format("{} waits for rank {} in {}",
-                        links == 0 ? fmt::format("rank {}", r) : ", which", peer,
-                        program_.phrase(step));
-    if (seen[r]) break;
-    seen[r] = true;
-    r = peer;
-    if (seen[r]) break;
-  }
-  throw Error(ErrorCode::invalid_argument, "simulate: ranks wait for ever: " + text);
 }
 
 }  // namespace baton::simulating

@@ -10,18 +10,11 @@
 namespace baton::simulating {
 namespace {
 
+/// Steps of a rank, so that StepState::waits and Event have room for them.
+constexpr std::size_t most_steps = 1u << 28;
+
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(ErrorCode::invalid_argument, sentence);
-}
-
-std::uint32_t size_of(const auto& list) {
-  if (list.size() >= none) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("simulate: expected schedules of fewer than {} steps and dependencies "
-                            "together, found more",
-                            none));
-  }
-  return static_cast<std::uint32_t>(list.size());
 }
 
 std::string counted_messages(std::uint32_t n) {
@@ -30,186 +23,161 @@ std::string counted_messages(std::uint32_t n) {
 
 }  // namespace
 
-void FlatRank::load(const Schedule& schedule, std::size_t element_bytes, int calls) {
+std::int64_t Shape::bytes() const {
+  return static_cast<std::int64_t>(steps.size() * sizeof(Step) + streams.size() * sizeof(Stream) +
+                                   (dependents.size() + messages.size()) * sizeof(std::uint32_t));
+}
+
+FlatRank flattened(const Schedule& schedule, std::size_t element_bytes, int calls) {
   const auto list = schedule.steps();
   const std::size_t each = list.size(), all = each * static_cast<std::size_t>(calls);
-  steps_.assign(all + 1, {});
-  dependents_.resize(schedule.dependencies().list.size() * static_cast<std::size_t>(calls));
-  messages_.clear();
-  streams_.clear();
+  const std::size_t dependencies =
+      schedule.dependencies().list.size() * static_cast<std::size_t>(calls);
+  if (std::max(all, dependencies) >= most_steps) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("simulate: expected a rank of fewer than {} steps and as many "
+                            "dependencies, found {} and {}",
+                            most_steps, all, dependencies));
+  }
+  FlatRank rank;
+  auto shape = std::make_shared<Shape>();
+  shape->steps.resize(all + 1);
+  shape->dependents.resize(dependencies);
   const auto lanes = static_cast<std::size_t>(schedule.lanes());
-  stream_of_.resize(static_cast<std::size_t>(schedule.size()) * lanes * 2, none);
-
-  const auto place = [&](const Step& step) -> std::uint32_t& {
-    const std::size_t lane = static_cast<std::size_t>(step.peer) * lanes + step.lane;
-    return stream_of_[2 * lane + (step.kind == StepKind::send ? 1 : 0)];
-  };
+  std::vector<std::uint32_t> stream_of(static_cast<std::size_t>(schedule.size()) * lanes * 2, none);
   for (std::size_t i = 0; i < all; ++i) {
     const std::size_t own = i % each, call = i - own;
-    FlatStep& step = steps_[i];
+    Shape::Step& step = shape->steps[i];
     step.kind = list[own].kind;
     step.bytes = schedule.length(list[own]) * static_cast<std::int64_t>(element_bytes);
-    for (const std::uint32_t d : schedule.dependencies(own)) ++steps_[call + d + 1].first_dependent;
+    for (const std::uint32_t d : schedule.dependencies(own))
+      ++shape->steps[call + d + 1].first_dependent;
     step.waits = static_cast<std::uint32_t>(schedule.dependencies(own).size());
     if (step.waits == 0 && call > 0) {
       step.gated = true;
       step.waits = 1;
     }
     if (!step.message()) continue;
-    std::uint32_t& stream = place(list[own]);
+    const bool sends = step.kind == StepKind::send;
+    const std::size_t lane = static_cast<std::size_t>(list[own].peer) * lanes + list[own].lane;
+    std::uint32_t& stream = stream_of[2 * lane + (sends ? 1 : 0)];
     if (stream == none) {
-      stream = static_cast<std::uint32_t>(streams_.size());
-      Stream made;
-      made.rank = schedule.rank();
-      made.peer = list[own].peer;
-      made.lane = list[own].lane;
-      made.sends = step.kind == StepKind::send;
-      streams_.push_back(made);
+      stream = static_cast<std::uint32_t>(shape->streams.size());
+      shape->streams.push_back({0, 0, list[own].lane, sends});
+      rank.peers.push_back(list[own].peer);
     }
     step.stream = stream;
-    ++streams_[stream].last;
+    step.place = shape->streams[stream].last++;
   }
 
-  for (std::size_t i = 1; i < steps_.size(); ++i) {
-    steps_[i].first_dependent += steps_[i - 1].first_dependent;
+  for (std::size_t i = 1; i < shape->steps.size(); ++i) {
+    shape->steps[i].first_dependent += shape->steps[i - 1].first_dependent;
   }
-  // Each list grows from its beginning; its steps' `next` is free to count meanwhile.
-  for (FlatStep& step : steps_) step.next = step.first_dependent;
   std::uint32_t messages = 0;
-  for (Stream& stream : streams_) {
-    stream.first = stream.next = messages;
+  for (Shape::Stream& stream : shape->streams) {
+    stream.first = messages;
     messages += stream.last;
-    stream.last = stream.first;
+    stream.last = messages;
   }
-  messages_.resize(messages);
-  for (std::uint32_t i = 0; i < all; ++i) {
+  shape->messages.resize(messages);
+  std::vector<std::uint32_t> end(all);  // of each step's dependents so far
+  for (std::size_t i = 0; i < all; ++i) end[i] = shape->steps[i].first_dependent;
+  for (std::size_t i = 0; i < all; ++i) {
     const std::size_t own = i % each, call = i - own;
     for (const std::uint32_t d : schedule.dependencies(own))
-      dependents_[steps_[call + d].next++] = i;
-    if (!steps_[i].message()) continue;
-    messages_[streams_[steps_[i].stream].last++] = i;
-    place(list[own]) = none;
-  }
-  for (FlatStep& step : steps_) step.next = none;
-}
-
-std::int64_t FlatRank::bytes() const {
-  return static_cast<std::int64_t>(steps_.size() * sizeof(FlatStep) +
-                                   streams_.size() * (sizeof(Stream) + sizeof(std::uint32_t)) +
-                                   (dependents_.size() + messages_.size()) * sizeof(std::uint32_t));
-}
-
-void ProgramBuilder::reserve(const FlatRank& sample, int ranks) {
-  const auto n = static_cast<std::size_t>(ranks);
-  program_.steps.reserve(n * sample.steps_.size() + 1);
-  program_.dependents.reserve(n * sample.dependents_.size());
-  program_.messages.reserve(n * sample.messages_.size());
-  program_.streams.reserve(n * sample.streams_.size());
-}
-
-void ProgramBuilder::add(const FlatRank& rank) {
-  const std::uint32_t step = size_of(program_.steps), stream = size_of(program_.streams),
-                      message = size_of(program_.messages),
-                      dependent = size_of(program_.dependents);
-  program_.first_step.push_back(step);
-  program_.first_stream.push_back(stream);
-  for (std::size_t i = 0; i + 1 < rank.steps_.size(); ++i) {
-    FlatStep& own = program_.steps.emplace_back(rank.steps_[i]);
-    own.first_dependent += dependent;
-    if (own.stream != none) own.stream += stream;
-  }
-  for (const std::uint32_t i : rank.dependents_) program_.dependents.push_back(step + i);
-  for (const std::uint32_t i : rank.messages_) program_.messages.push_back(step + i);
-  for (const Stream& from : rank.streams_) {
-    Stream& own = program_.streams.emplace_back(from);
-    own.first += message;
-    own.next += message;
-    own.last += message;
-  }
-}
-
-Program ProgramBuilder::finish() {
-  program_.first_step.push_back(size_of(program_.steps));
-  program_.first_stream.push_back(size_of(program_.streams));
-  FlatStep end;
-  end.first_dependent = size_of(program_.dependents);
-  program_.steps.push_back(end);
-  size_of(program_.messages);
-  match();
-  return std::move(program_);
-}
-
-void ProgramBuilder::match() {
-  const auto& streams = program_.streams;
-  const auto key = [](std::int32_t from, const Stream& stream) {
-    return std::tuple(from, stream.lane);
-  };
-  std::vector<std::uint32_t> receives;  // of one rank, by sender and lane
-  std::vector<std::uint32_t> begin;     // of each rank's
-  for (std::size_t r = 0; r + 1 < program_.first_stream.size(); ++r) {
-    begin.push_back(size_of(receives));
-    for (std::uint32_t s = program_.first_stream[r]; s < program_.first_stream[r + 1]; ++s) {
-      if (!streams[s].sends) receives.push_back(s);
+      shape->dependents[end[call + d]++] = static_cast<std::uint32_t>(i);
+    const Shape::Step& step = shape->steps[i];
+    if (step.message()) {
+      shape->messages[shape->streams[step.stream].first + step.place] =
+          static_cast<std::uint32_t>(i);
     }
-    std::sort(receives.begin() + begin.back(), receives.end(),
-              [&](std::uint32_t a, std::uint32_t b) {
-                return key(streams[a].peer, streams[a]) < key(streams[b].peer, streams[b]);
-              });
   }
-  begin.push_back(size_of(receives));
+  rank.shape = std::move(shape);
+  return rank;
+}
+
+void Program::add(const FlatRank& rank) {
+  ranks.push_back({rank.shape, steps, streams.size()});
+  steps += rank.shape->size();
+  messages += rank.shape->messages.size();
+  for (const std::int32_t peer : rank.peers) streams.push_back({nullptr, peer});
+}
+
+void Program::match() {
+  using Key = std::tuple<std::int32_t, std::uint8_t>;  // sender and lane
+  struct Receives {
+    Key key;
+    std::uint32_t stream;
+    bool operator<(const Receives& other) const { return key < other.key; }
+  };
+  std::vector<Receives> receives;
+  std::vector<std::size_t> begin;  // of each rank's
+  for (const Rank& rank : ranks) {
+    begin.push_back(receives.size());
+    for (std::uint32_t s = 0; s < rank.shape->streams.size(); ++s) {
+      if (rank.shape->streams[s].sends) continue;
+      receives.push_back({{streams[rank.first_stream + s].peer, rank.shape->streams[s].lane}, s});
+    }
+    std::sort(receives.begin() + static_cast<std::ptrdiff_t>(begin.back()), receives.end());
+  }
+  begin.push_back(receives.size());
 
   std::size_t matched = 0;
-  for (const Stream& sends : streams) {
-    if (!sends.sends) continue;
-    const auto peer = static_cast<std::size_t>(sends.peer);
-    const auto last = receives.begin() + begin[peer + 1];
-    const auto found = std::lower_bound(
-        receives.begin() + begin[peer], last, key(sends.rank, sends),
-        [&](std::uint32_t s, const auto& k) { return key(streams[s].peer, streams[s]) < k; });
-    const bool there =
-        found != last && key(streams[*found].peer, streams[*found]) == key(sends.rank, sends);
-    const std::uint32_t count = sends.last - sends.first;
-    const std::uint32_t expected = there ? streams[*found].last - streams[*found].first : 0;
-    if (count != expected) {
-      refuse(fmt::format("rank {} sends {} to rank {} in lane {}, which expects {}", sends.rank,
-                         counted_messages(count), sends.peer, sends.lane,
-                         counted_messages(expected)));
-    }
-    ++matched;
-    for (std::uint32_t k = 0; k < count; ++k) {
-      const std::uint32_t send = program_.messages[sends.first + k];
-      const std::uint32_t recv = program_.messages[streams[*found].first + k];
-      program_.steps[send].partner = recv;
-      program_.steps[recv].partner = send;
-      if (program_.steps[send].bytes != program_.steps[recv].bytes) {
-        refuse(fmt::format("rank {}, {}: expected a message of {} B, found that rank {} sends {} B",
-                           sends.peer, program_.phrase(recv), program_.steps[recv].bytes,
-                           sends.rank, program_.steps[send].bytes));
+  for (int r = 0; r < size(); ++r) {
+    const Shape& shape = *rank(r).shape;
+    for (std::uint32_t s = 0; s < shape.streams.size(); ++s) {
+      const Shape::Stream& sends = shape.streams[s];
+      if (!sends.sends) continue;
+      Stream& out = streams[rank(r).first_stream + s];
+      const auto to = static_cast<std::size_t>(out.peer);
+      const Shape& peer = *ranks[to].shape;
+      const Key key{r, sends.lane};
+      const auto first = receives.begin() + static_cast<std::ptrdiff_t>(begin[to]);
+      const auto last = receives.begin() + static_cast<std::ptrdiff_t>(begin[to + 1]);
+      const auto found = std::lower_bound(first, last, Receives{key, 0});
+      const bool there = found != last && found->key == key;
+      const std::uint32_t expected = there ? peer.streams[found->stream].count() : 0;
+      if (sends.count() != expected) {
+        refuse(fmt::format("rank {} sends {} to rank {} in lane {}, which expects {}", r,
+                           counted_messages(sends.count()), out.peer, sends.lane,
+                           counted_messages(expected)));
+      }
+      ++matched;
+      Stream& in = streams[ranks[to].first_stream + found->stream];
+      out.partners = peer.messages.data() + peer.streams[found->stream].first;
+      in.partners = shape.messages.data() + sends.first;
+      for (std::uint32_t k = 0; k < expected; ++k) {
+        const std::int64_t sent = shape.steps[in.partners[k]].bytes,
+                           awaited = peer.steps[out.partners[k]].bytes;
+        if (sent != awaited) {
+          refuse(
+              fmt::format("rank {}, {}: expected a message of {} B, found that rank {} sends {} B",
+                          out.peer, phrase(out.peer, out.partners[k]), awaited, r, sent));
+        }
       }
     }
   }
   if (matched == receives.size()) return;
-  const auto lonely = std::find_if(receives.begin(), receives.end(), [&](std::uint32_t s) {
-    return program_.steps[program_.messages[streams[s].first]].partner == none;
-  });
-  const Stream& stream = streams[*lonely];
-  refuse(fmt::format("rank {} expects {} from rank {} in lane {}, which sends 0 messages",
-                     stream.rank, counted_messages(stream.last - stream.first), stream.peer,
-                     stream.lane));
+  for (int r = 0; r < size(); ++r) {
+    for (std::size_t i = begin[static_cast<std::size_t>(r)];
+         i < begin[static_cast<std::size_t>(r) + 1]; ++i) {
+      if (stream(r, receives[i].stream).partners) continue;
+      const Shape::Stream& lonely = rank(r).shape->streams[receives[i].stream];
+      refuse(fmt::format("rank {} expects {} from rank {} in lane {}, which sends 0 messages", r,
+                         counted_messages(lonely.count()), stream(r, receives[i].stream).peer,
+                         lonely.lane));
+    }
+  }
 }
 
-int Program::rank_of(std::uint32_t step) const {
-  const auto after = std::upper_bound(first_step.begin(), first_step.end(), step);
-  return static_cast<int>(after - first_step.begin()) - 1;
-}
-
-std::string Program::phrase(std::uint32_t step) const {
-  const FlatStep& s = steps[step];
-  const std::uint32_t own = step - first_step[static_cast<std::size_t>(rank_of(step))];
-  if (!s.message()) return fmt::format("step {} ({} of {} B)", own, name(s.kind), s.bytes);
-  const Stream& stream = streams[s.stream];
-  return fmt::format("step {} ({} of {} B {} rank {}, lane {})", own, name(s.kind), s.bytes,
-                     stream.sends ? "to" : "from", stream.peer, stream.lane);
+std::string Program::phrase(int r, std::uint32_t number) const {
+  const Shape::Step& step = rank(r).shape->steps[number];
+  if (!step.message())
+    return fmt::format("step {} ({} of {} B)", number, name(step.kind), step.bytes);
+  const Shape::Stream& stream = rank(r).shape->streams[step.stream];
+  return fmt::format("step {} ({} of {} B {} rank {}, lane {})", number, name(step.kind),
+                     step.bytes, stream.sends ? "to" : "from", this->stream(r, step.stream).peer,
+                     stream.lane);
 }
 
 }  // namespace baton::simulating

@@ -9,16 +9,17 @@
 
 #include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
-#include "engine.hpp"
 #include "memory.hpp"
+#include "shapes.hpp"
+#include "windows.hpp"
 
 namespace baton {
 namespace {
 
-using simulating::Engine;
 using simulating::FlatRank;
 using simulating::Program;
-using simulating::ProgramBuilder;
+using simulating::Shapes;
+using simulating::State;
 using simulating::StepTimes;
 
 std::vector<int> hosts_of(const SimulateOptions& options, int ranks) {
@@ -38,23 +39,24 @@ int calls_of(const SimulateOptions& options) {
                           options.calls));
 }
 
-Prediction predicted(Program& program, const Network& network, const SimulateOptions& options,
+Prediction predicted(const Program& program, const Network& network, const SimulateOptions& options,
                      std::vector<StepTimes>* times) {
-  const std::vector<int> host_of = hosts_of(options, program.ranks());
-  if (times) times->resize(program.steps.size());
-  Engine engine(program, network, host_of, options, times);
+  const std::vector<int> host_of = hosts_of(options, program.size());
   const auto begin = std::chrono::steady_clock::now();
-  engine.run();
+  if (times) times->resize(program.steps);
+  State state(program, network, host_of, times);
+  const simulating::Outcome outcome = simulating::run(state, network, options);
+  simulating::check_finished(program, state);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   Prediction prediction;
-  for (int r = 0; r < program.ranks(); ++r) prediction.finish.push_back(engine.finish(r));
+  for (const simulating::RankState& rank : state.ranks) prediction.finish.push_back(rank.finish);
   prediction.total = *std::max_element(prediction.finish.begin(), prediction.finish.end());
-  prediction.messages = static_cast<std::int64_t>(program.messages.size() / 2);
-  prediction.steps = static_cast<std::int64_t>(program.steps.size()) - 1;
-  prediction.events = engine.events();
+  prediction.messages = static_cast<std::int64_t>(program.messages / 2);
+  prediction.steps = static_cast<std::int64_t>(program.steps);
+  prediction.events = outcome.events;
   prediction.seconds = seconds.count();
-  prediction.hosts = engine.host_bytes();
-  prediction.bytes_within = engine.bytes_within();
+  prediction.hosts = std::move(state.host_bytes);
+  prediction.bytes_within = outcome.bytes_within;
   return prediction;
 }
 
@@ -74,8 +76,8 @@ Timeline timeline_of(std::shared_ptr<const std::vector<Schedule>> schedules, con
   Timeline timeline;
   timeline.kind = TimelineKind::predicted;
   timeline.parameters = summary(network);
-  timeline.ranks = program.ranks();
-  if (options.hosts) timeline.hosts = hosts_of(options, program.ranks());
+  timeline.ranks = program.size();
+  if (options.hosts) timeline.hosts = hosts_of(options, program.size());
   TimedOperation operation;
   operation.name = name(header.collective);
   operation.choice = {header.algorithm, 0};
@@ -83,24 +85,24 @@ Timeline timeline_of(std::shared_ptr<const std::vector<Schedule>> schedules, con
   operation.bytes = vector_elements(*schedules) * static_cast<std::int64_t>(element_bytes);
   operation.schedules = std::move(schedules);
   timeline.operations.push_back(std::move(operation));
-  for (int r = 0; r < program.ranks(); ++r) {
-    const std::uint32_t first = program.first_step[static_cast<std::size_t>(r)];
-    const std::uint32_t last = program.first_step[static_cast<std::size_t>(r) + 1];
+  for (int r = 0; r < program.size(); ++r) {
+    const simulating::Shape& shape = *program.rank(r).shape;
     const auto begin = static_cast<std::ptrdiff_t>(timeline.events.size());
-    for (std::uint32_t i = first; i < last; ++i) {
-      const simulating::FlatStep& step = program.steps[i];
+    for (std::uint32_t i = 0; i < shape.size(); ++i) {
+      const simulating::Shape::Step& step = shape.steps[i];
+      const StepTimes& own = times[program.rank(r).first_step + i];
       Event event;
-      event.step = i - first;
+      event.step = i;
       event.rank = r;
       event.kind = step.kind;
       event.bytes = step.bytes;
       if (step.message()) {
-        event.peer = program.streams[step.stream].peer;
-        event.lane = program.streams[step.stream].lane;
+        event.peer = program.stream(r, step.stream).peer;
+        event.lane = shape.streams[step.stream].lane;
       }
-      event.posted = times[i].posted;
-      event.start = times[i].start;
-      event.end = times[i].end;
+      event.posted = own.posted;
+      event.start = own.start;
+      event.end = own.end;
       timeline.events.push_back(event);
     }
     std::stable_sort(timeline.events.begin() + begin, timeline.events.end(),
@@ -110,21 +112,17 @@ Timeline timeline_of(std::shared_ptr<const std::vector<Schedule>> schedules, con
 }
 
 /// Flattens all ranks by as many threads as there are processors.
-Program program_of(int ranks, const std::function<Schedule(int)>& schedule_of,
-                   std::size_t element_bytes, int calls) {
+Program program_of(int ranks, const std::function<FlatRank(int)>& rank_of) {
   const int threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
-  constexpr int each = 16;  // ranks that a thread flattens before they are joined
+  constexpr int each = 256;  // ranks that a thread flattens before they are joined
   std::vector<FlatRank> flat(static_cast<std::size_t>(std::min(ranks, threads * each)));
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(threads));
-  ProgramBuilder builder;
+  Program program;
   for (int first = 0; first < ranks; first += threads * each) {
     const auto load = [&](int t) {
       try {
         const int end = std::min(ranks - first, (t + 1) * each);
-        for (int i = t * each; i < end; ++i) {
-          flat[static_cast<std::size_t>(i)].load(packed(schedule_of(first + i)), element_bytes,
-                                                 calls);
-        }
+        for (int i = t * each; i < end; ++i) flat[static_cast<std::size_t>(i)] = rank_of(first + i);
       } catch (...) {
         failures[static_cast<std::size_t>(t)] = std::current_exception();
       }
@@ -138,10 +136,11 @@ Program program_of(int ranks, const std::function<Schedule(int)>& schedule_of,
       if (failure) std::rethrow_exception(failure);
     }
     for (int i = 0; i < std::min(ranks - first, threads * each); ++i) {
-      builder.add(flat[static_cast<std::size_t>(i)]);
+      program.add(flat[static_cast<std::size_t>(i)]);
     }
   }
-  return builder.finish();
+  program.match();
+  return program;
 }
 
 }  // namespace
@@ -154,8 +153,8 @@ Prediction simulate(std::shared_ptr<const std::vector<Schedule>> schedules,
   }
   const int calls = calls_of(options);
   auto executed = std::make_shared<std::vector<Schedule>>();
-  ProgramBuilder builder;
-  FlatRank flat;
+  Shapes shapes(element_bytes, 0, calls);
+  Program program;
   for (const Schedule& schedule : *schedules) {
     const auto expected = static_cast<int>(executed->size());
     const auto ranks = static_cast<int>(schedules->size());
@@ -165,11 +164,10 @@ Prediction simulate(std::shared_ptr<const std::vector<Schedule>> schedules,
                               "rank {} of {}",
                               expected, ranks, schedule.rank(), schedule.size()));
     }
-    executed->push_back(packed(schedule));
-    flat.load(executed->back(), element_bytes, calls);
-    builder.add(flat);
+    executed->push_back(packed(segmented(schedule, options.segment)));
+    program.add(shapes.of(executed->back()));
   }
-  Program program = builder.finish();
+  program.match();
   std::vector<StepTimes> times;
   Prediction prediction = predicted(program, network, options, options.timeline ? &times : nullptr);
   if (options.timeline) {
@@ -191,9 +189,10 @@ Prediction simulate(int ranks, const std::function<Schedule(int)>& schedule_of,
     for (int r = 0; r < ranks; ++r) schedules->push_back(schedule_of(r));
     return simulate(std::move(schedules), element_bytes, network, options);
   }
-  simulating::check_memory(ranks, schedule_of, element_bytes, calls_of(options));
-  Program program = program_of(ranks, schedule_of, element_bytes, calls_of(options));
-  return predicted(program, network, options, nullptr);
+  Shapes shapes(element_bytes, options.segment, calls_of(options));
+  const auto rank_of = [&](int rank) { return shapes.of(schedule_of(rank)); };
+  simulating::check_memory(ranks, rank_of, network);
+  return predicted(program_of(ranks, rank_of), network, options, nullptr);
 }
 
 }  // namespace baton

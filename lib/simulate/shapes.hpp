@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "program.hpp"
+
+namespace baton::simulating {
+
+/// Words that say all that matters of something, to find what is equal.
+using Key = std::vector<std::int64_t>;
+
+struct KeyHash {
+  std::size_t operator()(const Key& key) const;
+};
+
+/// Flattens ranks' schedules, cut into pieces of `segment` elements. Shapes that are equal are kept
+/// once, and most schedules that differ in peers and order of operands only are cut once. For any
+/// number of threads.
+class Shapes {
+ public:
+  Shapes(std::size_t element_bytes, std::int64_t segment, int calls)
+      : element_bytes_(element_bytes), segment_(segment), calls_(calls) {}
+
+  FlatRank of(const Schedule& schedule);
+
+ private:
+  /// Of a schedule before it is cut.
+  struct Kind {
+    std::shared_ptr<const Shape> shape;
+    std::vector<std::uint32_t> peers;  ///< of each stream, by number in the order of first messages
+  };
+  FlatRank cut(const Schedule& schedule) const;
+  std::shared_ptr<const Shape> unique(std::shared_ptr<const Shape> shape);
+
+  std::size_t element_bytes_;
+  std::int64_t segment_;
+  int calls_;
+  std::mutex mutex_;
+  std::unordered_map<Key, Kind, KeyHash> kinds_;
+  std::size_t kinds_words_ = 0;
+  std::unordered_multimap<std::size_t, std::shared_ptr<const Shape>> shapes_;
+};
+
+}  // namespace baton::simulating

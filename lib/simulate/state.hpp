@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "baton/simulate.hpp"
+#include "event_queue.hpp"
+#include "program.hpp"
+#include "wires.hpp"
+
+namespace baton::simulating {
+
+/// Later than all that takes place.
+inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+/// When a step was posted, began and ended, as Event has it.
+struct StepTimes {
+  std::int64_t posted = 0, start = 0, end = 0;
+};
+
+/// Where a step is on its way.
+enum class Stage : std::uint8_t {
+  idle,
+  posted,
+  here,       ///< a receive whose message is there before it is posted
+  announced,  ///< a receive whose sender waits for it to be posted
+  answer,     ///< a receive that is posted and to be answered
+  take,       ///< a receive whose message is there and to be taken
+  send_data,  ///< a send that has been answered
+  sent,       ///< a send that has left
+  done,
+};
+
+/// What changes of a step: each step of each rank has one, so it is kept small.
+struct StepState {
+  std::uint32_t next = none;  ///< in a queue of its rank
+  std::uint32_t waits : 28;   ///< steps that are not complete yet
+  std::uint32_t stage : 4;
+
+  explicit StepState(std::uint32_t waits) : waits(waits & 0xfff'ffff), stage(0) {}
+  Stage at() const { return static_cast<Stage>(stage); }
+  void go(Stage to) { stage = static_cast<std::uint32_t>(to) & 0xf; }
+};
+
+/// A queue of a rank's steps, linked by StepState::next or PacketState::behind.
+struct Fifo {
+  std::uint32_t head = none, tail = none;
+  bool empty() const { return head == none; }
+};
+
+/// Of a message, where a level has packets: messages of a stream pass one after the other.
+struct PacketState {
+  std::int64_t passed = 0;      ///< bytes, at its own wire
+  std::int64_t ready = 0;       ///< when a send could begin to pass
+  std::int64_t moment = 0;      ///< when the sender's processor has copied it
+  std::uint32_t behind = none;  ///< the next send in its stream's queue
+};
+
+struct StreamState {
+  const std::uint32_t* partners = nullptr;  ///< the peer's steps, of each message in turn
+  std::int64_t last_arrival = 0;            ///< of those received: messages do not overtake
+  std::int32_t peer = 0;
+  std::uint32_t next = 0;  ///< to be posted
+  std::uint16_t in_flight = 0;
+  bool across = false;  ///< to another host
+};
+
+struct RankState {
+  const Shape* shape = nullptr;
+  StepState* steps = nullptr;
+  StreamState* streams = nullptr;
+  PacketState* packets = nullptr;  ///< by step; null where no level has packets
+  Fifo* on_wire = nullptr;         ///< of each stream, likewise
+  StepTimes* times = nullptr;      ///< by step; null: not kept
+  int number = 0;
+  bool started = false;
+  bool awaited = false;   ///< an event, or a place in the line for a processor, will wake it
+  Fifo posts;             ///< messages whose turn has come
+  Fifo locals;            ///< folds and copies that are ready
+  Fifo sent;              ///< sends whose buffers were free at once
+  Fifo arrivals;          ///< messages that the processor is to deal with
+  std::int64_t busy = 0;  ///< until when
+  std::int64_t finish = 0;
+  std::uint32_t left = 0;       ///< steps
+  std::uint32_t each = 0;       ///< those of one call
+  std::uint32_t call_left = 0;  ///< those of the call that it is at
+  std::uint32_t call = 0;       ///< the first of these
+};
+
+/// The ranks' line for processors, where they share some.
+struct Processors {
+  bool shared = false;
+  int free = 0;
+  std::vector<std::uint32_t> line;  ///< the next rank in it
+  std::uint32_t head = none, tail = none;
+};
+
+/// All that a simulation changes. Each part belongs to a domain: ranks that share wires or
+/// processors. Domains meet in messages only, which take `lookahead` or longer.
+struct State {
+  State(const Program& program, const Network& network, const std::vector<int>& host_of,
+        std::vector<StepTimes>* times);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  RankState& rank(int r) { return ranks[static_cast<std::size_t>(r)]; }
+  const RankState& rank(int r) const { return ranks[static_cast<std::size_t>(r)]; }
+  std::size_t host(int r) const {
+    return static_cast<std::size_t>(host_of[static_cast<std::size_t>(r)]);
+  }
+
+  const std::vector<int>& host_of;
+  std::vector<std::uint32_t> domain_of;  ///< each rank's
+  std::vector<EventQueue> queues;        ///< of each domain
+  std::int64_t lookahead;                ///< ns; `never` where there is but one domain
+  std::vector<int> host_ranks;           ///< how many share a host
+  std::vector<RankState> ranks;
+  std::vector<StepState> steps;
+  std::vector<StreamState> streams;
+  std::vector<PacketState> packets;
+  std::vector<Fifo> on_wire;
+  std::vector<Wire> rank_wires, host_wires;  ///< out and in, in turn
+  std::vector<HostBytes> host_bytes;
+  Processors processors;
+};
+
+/// Throws Error(invalid_argument) if a rank is not at its end: who waits for whom.
+void check_finished(const Program& program, const State& state);
+
+/// Bytes of the above for a rank of this shape.
+std::int64_t state_bytes(const Shape& shape, const Network& network);
+
+}  // namespace baton::simulating
