@@ -24,13 +24,15 @@ Forecast simulated(const Setting& setting, const Exercise& exercise, const Selec
   options.hosts = exercise.problem.hosts;
   options.window = setting.command.window;
   options.calls = forecast.calls = setting.command.calls;
+  options.segment = pieces(selection, setting.type_bytes());
   options.timeline = timeline;
   const double begin = now();
   try {
-    ScheduledRanks schedules(selection, exercise.problem, setting.type_bytes());
-    forecast.prediction = simulate(
-        exercise.problem.size, [&](int rank) { return schedules.of(rank); }, setting.type_bytes(),
-        setting.network, options);
+    const auto schedule_of = [&](int rank) {
+      return whole(selection, exercise.problem.at(rank), setting.type_bytes());
+    };
+    forecast.prediction = simulate(exercise.problem.size, schedule_of, setting.type_bytes(),
+                                   setting.network, options);
   } catch (const Error& error) {
     if (error.code != ErrorCode::unsupported) throw;
     forecast.refused = error.what();

@@ -85,27 +85,20 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
 }
 
 Schedule scheduled(const Selection& selection, const Problem& problem, std::size_t element_bytes) {
+  return segmented(whole(selection, problem, element_bytes), pieces(selection, element_bytes));
+}
+
+Schedule whole(const Selection& selection, const Problem& problem, std::size_t element_bytes) {
   const std::int64_t piece = elements_of(selection.segment, element_bytes);
-  if (!selection.algorithm->pipelined)
-    return segmented(selection.algorithm->generate(problem), piece);
+  if (!selection.algorithm->pipelined || piece == 0) return selection.algorithm->generate(problem);
   Problem blocks = problem;
-  if (piece > 0) {
-    const std::int64_t n = (problem.count + piece - 1) / piece;
-    blocks.blocks = static_cast<int>(std::clamp<std::int64_t>(n, 1, 1 << 20));
-  }
+  const std::int64_t n = (problem.count + piece - 1) / piece;
+  blocks.blocks = static_cast<int>(std::clamp<std::int64_t>(n, 1, 1 << 20));
   return selection.algorithm->generate(blocks);
 }
 
-ScheduledRanks::ScheduledRanks(Selection selection, Problem problem, std::size_t element_bytes)
-    : selection_(std::move(selection)),
-      problem_(std::move(problem)),
-      element_bytes_(element_bytes),
-      segmented_(elements_of(selection_.segment, element_bytes)) {}
-
-Schedule ScheduledRanks::of(int rank) {
-  if (selection_.algorithm->pipelined)
-    return scheduled(selection_, problem_.at(rank), element_bytes_);
-  return segmented_.of(selection_.algorithm->generate(problem_.at(rank)));
+std::int64_t pieces(const Selection& selection, std::size_t element_bytes) {
+  return selection.algorithm->pipelined ? 0 : elements_of(selection.segment, element_bytes);
 }
 
 }  // namespace baton

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "../cost/cost.hpp"
-#include "../schedule/segmented_ranks.hpp"
 #include "baton/options.hpp"
 #include "table.hpp"
 
@@ -33,17 +32,8 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
 /// The schedule of a selection, cut as it says.
 Schedule scheduled(const Selection& selection, const Problem& problem, std::size_t element_bytes);
 
-/// The same for many ranks, at less cost where they are alike. For any number of threads.
-class ScheduledRanks {
- public:
-  ScheduledRanks(Selection selection, Problem problem, std::size_t element_bytes);
-  Schedule of(int rank);
-
- private:
-  Selection selection_;
-  Problem problem_;
-  std::size_t element_bytes_;
-  SegmentedRanks segmented_;
-};
+/// The same before segmented() cuts it into pieces() elements.
+Schedule whole(const Selection& selection, const Problem& problem, std::size_t element_bytes);
+std::int64_t pieces(const Selection& selection, std::size_t element_bytes);
 
 }  // namespace baton

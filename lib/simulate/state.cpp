@@ -15,7 +15,12 @@ bool has_packets(const Network& network) {
 }
 
 /// The least time from what a rank does to when another domain hears of it.
-std::int64_t lookahead_of(const NetworkLevel& level) { return level.latency; }
+std::int64_t lookahead_of(const NetworkLevel& level, bool own_wire) {
+  if (!own_wire || level.packet > 0) return level.latency;
+  const bool rendezvous = level.eager < std::numeric_limits<std::int64_t>::max();
+  return level.latency +
+         std::min(level.send.of(0), rendezvous ? level.handshake : level.send.of(0));
+}
 
 }  // namespace
 
@@ -29,7 +34,8 @@ State::State(const Program& program, const Network& network, const std::vector<i
       host_bytes(host_ranks.size()) {
   for (const int host : host_of) ++host_ranks[static_cast<std::size_t>(host)];
   const bool one_host = host_ranks.size() == 1;
-  lookahead = lookahead_of(one_host ? network.within : network.across);
+  const bool own_wire = one_host || *std::ranges::max_element(host_ranks) == 1;
+  lookahead = lookahead_of(one_host ? network.within : network.across, own_wire);
   if (network.processors > 0 || lookahead == 0) {
     lookahead = never;
     domain_of.resize(ranks.size());

@@ -3,7 +3,6 @@
 #include <map>
 
 #include "baton/schedule/passes.hpp"
-#include "schedule/segmented_ranks.hpp"
 #include "support/schedules.hpp"
 
 using namespace baton;
@@ -124,33 +123,5 @@ TEST_CASE("pieces of a pipeline overlap: a chain forwards piece by piece") {
   for (std::size_t i = 3; i < 6; ++i) {
     CHECK(std::vector(cut.dependencies(i).begin(), cut.dependencies(i).end()) ==
           std::vector<std::uint32_t>{static_cast<std::uint32_t>(i - 3)});
-  }
-}
-
-TEST_CASE("schedules of many ranks are cut as each alone is") {
-  for_each_algorithm([](const Algorithm& algorithm, const std::vector<Problem>& problems) {
-    SegmentedRanks ranks(2);
-    for (const Problem& p : problems) {
-      const Schedule schedule = algorithm.generate(p);
-      CHECK(ranks.of(schedule) == segmented(schedule, 2));
-    }
-  });
-  // Ranks that are alike but for their peers: two or three kinds among many.
-  for (const auto& [collective, algorithm] :
-       {std::pair(Collective::all_reduce, "recursive_doubling"),
-        {Collective::all_gather, "bruck"},
-        {Collective::all_reduce, "circulant"},
-        {Collective::all_reduce, "tree"}}) {
-    for (const int size : {16, 24, 33}) {
-      SegmentedRanks ranks(5);
-      for (int rank = 0; rank < size; ++rank) {
-        const Schedule schedule = Registry::builtin()
-                                      .find(collective, algorithm)
-                                      .generate(problem(collective, size, rank, 23));
-        CAPTURE(algorithm);
-        CAPTURE(rank);
-        CHECK(ranks.of(schedule) == segmented(schedule, 5));
-      }
-    }
   }
 }

@@ -120,6 +120,56 @@ TEST_CASE("the same input gives the same times, from kept schedules or from a ge
   });
 }
 
+TEST_CASE("schedules are cut as segmented() cuts each alone") {
+  const Network network = network_named("infiniband-100g");
+  for (const int ranks : {9, 16}) {
+    for_algorithms(ranks, pairs(ranks), 100, [&](const Algorithm& algorithm, const Problem& p) {
+      SimulateOptions options;
+      options.hosts = p.hosts;
+      const Prediction before = simulate(schedules_of(algorithm, p, 7), 4, network, options);
+      options.segment = 7;
+      const Prediction generated = simulate(
+          ranks, [&](int rank) { return algorithm.generate(p.at(rank)); }, 4, network, options);
+      const Prediction kept = simulate(schedules_of(algorithm, p), 4, network, options);
+      for (const Prediction& cut : {generated, kept}) {
+        CHECK(cut.finish == before.finish);
+        CHECK(cut.events == before.events);
+        CHECK(cut.steps == before.steps);
+        CHECK(cut.bytes_within == before.bytes_within);
+      }
+    });
+  }
+}
+
+TEST_CASE("ranks that are followed apart, by several threads, take as long as all in one queue") {
+  constexpr int ranks = 1100;
+  Network network = network_named("infiniband-100g");
+  for (const auto& hosts : {std::shared_ptr<const Hosts>(), pairs(ranks)}) {
+    for (const auto& [collective, name] : {std::pair("all_reduce", "recursive_doubling"),
+                                           {"all_reduce", "circulant"},
+                                           {"broadcast", "chain"},
+                                           {"barrier", "dissemination"}}) {
+      CAPTURE(name);
+      SimulateOptions options;
+      options.hosts = hosts;
+      network.processors = 0;
+      const Prediction apart =
+          simulate_support::predicted(collective, name, ranks, 20'000, network, options, 5'000);
+      network.processors = ranks;  // one for each, but in one line for them
+      const Prediction together =
+          simulate_support::predicted(collective, name, ranks, 20'000, network, options, 5'000);
+      CHECK(apart.finish == together.finish);
+      CHECK(apart.events == together.events);
+      CHECK(apart.bytes_within == together.bytes_within);
+      REQUIRE(apart.hosts.size() == together.hosts.size());
+      for (std::size_t h = 0; h < apart.hosts.size(); ++h) {
+        CHECK(apart.hosts[h].sent == together.hosts[h].sent);
+        CHECK(apart.hosts[h].received == together.hosts[h].received);
+      }
+    }
+  }
+}
+
 TEST_CASE("no algorithm is faster than its latencies and its bytes") {
   const Network network = by_hand();
   for (const int ranks : sizes) {
