@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <barrier>
 #include <thread>
+#include <vector>
 
 namespace baton::simulating {
 namespace {
