@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "baton/error.hpp"
 #include "error.hpp"
@@ -14,20 +13,19 @@
 namespace baton::cuda {
 namespace {
 
-constexpr unsigned blocks_per_processor = 8;
-
 template <class... Parts>
 [[noreturn]] void refuse(fmt::format_string<Parts...> sentence, Parts&&... parts) {
   throw Error(ErrorCode::invalid_argument, fmt::format(sentence, std::forward<Parts>(parts)...));
 }
 
-/// Launches a kernel over `units`, on no more thread blocks than the device runs at a time.
-void launch(const char* what, const void* kernel, std::uint32_t units, std::size_t shared_bytes,
-            void** parameters, cudaStream_t stream) {
+/// Launches a kernel over `units`, on at most `most_blocks` thread blocks for each multiprocessor.
+void launch(const char* what, const void* kernel, std::uint32_t units, std::uint32_t most_blocks,
+            std::size_t shared_bytes, void** parameters, cudaStream_t stream) {
   int device = 0, processors = 0;
   check(cudaGetDevice(&device), what);
   check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), what);
-  const unsigned blocks = std::min(units, blocks_per_processor * static_cast<unsigned>(processors));
+  const std::uint32_t blocks =
+      std::min(units, most_blocks * static_cast<std::uint32_t>(processors));
   check(cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), parameters, shared_bytes, stream),
         what);
 }
@@ -70,7 +68,7 @@ void fold(OpKind op, Datatype type, std::span<const Rows> pieces, cudaStream_t s
   check_alignment(what, type, pieces, 3);
   for_batches<3>(pieces, size_of(type), fold_widths(op, type), [&](Batch<Strided<3>>& batch) {
     void* parameters[] = {&batch};
-    launch(what, kernel, batch.units, 0, parameters, stream);
+    launch(what, kernel, batch.units, fold_blocks, 0, parameters, stream);
   });
 }
 
@@ -85,7 +83,7 @@ void finish(Datatype type, int ranks, std::span<const Rows> pieces, cudaStream_t
   check_alignment(what, type, pieces, 1);
   for_batches<1>(pieces, size_of(type), widths_for(size_of(type)), [&](Batch<Strided<1>>& batch) {
     void* parameters[] = {&batch, &ranks};
-    launch(what, kernel, batch.units, 0, parameters, stream);
+    launch(what, kernel, batch.units, fold_blocks, 0, parameters, stream);
   });
 }
 
@@ -107,14 +105,14 @@ void copy(std::size_t element_bytes, std::span<const Rows> pieces, cudaStream_t 
       pieces, element_bytes,
       [&](Batch<Strided<2>>& batch) {
         void* parameters[] = {&batch};
-        launch(what, copy_kernel(), batch.units, 0, parameters, stream);
+        launch(what, copy_kernel(), batch.units, copy_blocks, 0, parameters, stream);
       },
       [&](Batch<Tiles>& batch) {
         std::uint32_t shared_bytes = 0;
         for (const Tiles& tiles : std::span(batch.jobs, batch.count))
           shared_bytes = std::max(shared_bytes, tiles.shared_bytes());
         void* parameters[] = {&batch};
-        launch(what, tile_kernel(), batch.units, shared_bytes, parameters, stream);
+        launch(what, tile_kernel(), batch.units, copy_blocks, shared_bytes, parameters, stream);
       });
 }
 

@@ -17,7 +17,10 @@
 namespace baton::cuda {
 
 inline constexpr std::uint32_t threads = 256;  ///< of a thread block
-inline constexpr std::uint32_t widest = 16;    ///< bytes of one load or store
+/// Thread blocks of a launch for each multiprocessor, at most: as many as registers leave room for
+/// (up to 64 a thread in folds and divisions, 32 in copies).
+inline constexpr std::uint32_t fold_blocks = 4, copy_blocks = 8;
+inline constexpr std::uint32_t widest = 16;  ///< bytes of one load or store
 
 /// Widths, added up, of folds and divisions of elements of so many bytes.
 constexpr std::uint32_t widths_for(std::size_t element_bytes) {

@@ -119,9 +119,7 @@ BATON_DEVICE void tile_in(const Batch<Tiles>& batch, std::uint32_t unit, std::ui
       BATON_UNROLL
       for (std::uint32_t i = 0; i < count; ++i) {
         const std::uint32_t index = first + i * threads, row = tiles.line_a.quotient(index);
-        const std::uint32_t column = index - row * line;
-        if (row < rows && column < columns)
-          store(shared + row * tiles.pitch + column * width, in[i]);
+        if (row < rows) store(shared + row * tiles.pitch + (index - row * line) * width, in[i]);
       }
     }
   });
