@@ -95,8 +95,7 @@ inline constexpr std::int64_t most_vectors = (std::int64_t{1} << 31) - 1;
 template <int operands, class Batcher>
 void add_whole(const Sheet<operands>& sheet, std::uint32_t width, Batcher& batcher) {
   const std::int64_t columns = sheet.bytes / width;
-  // No product: it may be more than 64 bits hold.
-  if (columns > most_vectors / sheet.rows || columns * sheet.rows > most_vectors / sheet.outer) {
+  if (columns * sheet.rows * sheet.outer > most_vectors) {
     const auto [first, second] = halves(sheet, width);
     add_whole(first, width, batcher);
     add_whole(second, width, batcher);
