@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "baton/schedule/passes.hpp"
+#include "levels.hpp"
+#include "slots.hpp"
+
+namespace baton {
+namespace {
+
+std::span<Region> regions_of(Regions& regions, const Step& step) {
+  return std::span(regions).subspan(step.first, step.parts[0] + step.parts[1] + step.parts[2]);
+}
+
+/// What the pass makes groups of.
+struct Ungrouped {
+  Schedule schedule;
+  std::vector<bool> fills;  ///< whether a step fills a slot of its own, which the next empties
+  bool inferred;            ///< whether its dependencies are those that its regions imply
+};
+
+/// The schedule with a slot for each message that passes through one, so that no message waits for
+/// a slot to be free. One that lists dependencies of its own, or uses slots in another way, stays
+/// as it is.
+Ungrouped with_own_slots(const Schedule& schedule) {
+  std::vector<Step> steps(schedule.steps().begin(), schedule.steps().end());
+  Regions regions(schedule.regions().begin(), schedule.regions().end());
+  std::vector<bool> fills(steps.size());
+  const bool inferred =
+      Schedule(schedule.header(), steps, regions).dependencies() == schedule.dependencies();
+  if (!inferred || !slots_in_pairs(schedule)) return {schedule, std::move(fills), false};
+  Schedule::Header header = without_slots(schedule.header());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (!writes_slot(schedule, steps[i])) continue;
+    fills[i] = true;
+    for (const std::size_t side : {i, i + 1}) {
+      for (Region& region : regions_of(regions, steps[side])) {
+        if (region.buffer == Buffer::slot) region.offset = header.slots;
+      }
+    }
+    header.slots += schedule.length(steps[i]);
+  }
+  return {Schedule(std::move(header), std::move(steps), std::move(regions)), std::move(fills),
+          true};
+}
+
+/// Hands out slots by number, the lowest that is free.
+class SlotNumbers {
+ public:
+  std::size_t take(std::int64_t length) {
+    if (free_.empty()) {
+      free_.insert(longest_.size());
+      longest_.push_back(0);
+    }
+    const std::size_t number = free_.extract(free_.begin()).value();
+    longest_[number] = std::max(longest_[number], length);
+    return number;
+  }
+  /// The slot is free from the next call of settle() on.
+  void release(std::size_t number) { released_.push_back(number); }
+  void settle() {
+    free_.insert(released_.begin(), released_.end());
+    released_.clear();
+  }
+  /// Where each slot begins, and the end of all.
+  std::vector<std::int64_t> places() const {
+    std::vector<std::int64_t> places(longest_.size() + 1);
+    std::partial_sum(longest_.begin(), longest_.end(), places.begin() + 1);
+    return places;
+  }
+
+ private:
+  std::vector<std::int64_t> longest_;
+  std::set<std::size_t> free_;
+  std::vector<std::size_t> released_;
+};
+
+/// The steps in the order in which groups run, and what runs between them.
+std::vector<std::uint32_t> order_of(const Schedule& schedule, const Levels& levels) {
+  const auto steps = schedule.steps();
+  const auto place = [&](std::uint32_t i) {
+    const bool message = steps[i].message();
+    return std::tuple(levels.of(schedule.rank(), i), !message, message ? steps[i].lane : 0, i);
+  };
+  std::vector<std::uint32_t> order(steps.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, {}, place);
+  return order;
+}
+
+Dependencies reordered(const Dependencies& dependencies, std::span<const std::uint32_t> order) {
+  std::vector<std::uint32_t> place(order.size());
+  for (std::uint32_t k = 0; k < order.size(); ++k) place[order[k]] = k;
+  Dependencies out;
+  for (const std::uint32_t i : order) {
+    const auto first = static_cast<std::ptrdiff_t>(out.list.size());
+    for (const std::uint32_t d : dependencies.of(i)) out.list.push_back(place[d]);
+    std::sort(out.list.begin() + first, out.list.end());
+    out.end_step();
+  }
+  return out;
+}
+
+Schedule in_groups(const Ungrouped& ungrouped, const Levels& levels) {
+  const Schedule& schedule = ungrouped.schedule;
+  const auto order = order_of(schedule, levels);
+  std::vector<Step> steps;
+  Regions regions;
+  SlotNumbers slots;
+  std::vector<std::size_t> slot(order.size());  // of each step that empties one
+  std::pair<std::int32_t, bool> stretch{-1, false};
+  for (const std::uint32_t i : order) {
+    Step step = schedule.steps()[i];
+    const auto from =
+        schedule.regions().subspan(step.first, step.parts[0] + step.parts[1] + step.parts[2]);
+    const std::int32_t level = levels.of(schedule.rank(), i);
+    // Messages of a group are under way together: what one empties, no other may fill.
+    if (std::pair(level, step.message()) != std::exchange(stretch, {level, step.message()}))
+      slots.settle();
+    step.round = std::max(level - 1, 0);
+    step.first = static_cast<std::uint32_t>(regions.size());
+    regions.insert(regions.end(), from.begin(), from.end());
+    const bool empties = i > 0 && ungrouped.fills[i - 1];
+    if (ungrouped.fills[i]) slot[i + 1] = slots.take(schedule.length(step));
+    if (empties) slots.release(slot[i]);
+    if (ungrouped.fills[i] || empties) {
+      for (Region& region : regions_of(regions, step)) {
+        if (region.buffer == Buffer::slot)
+          region.offset = static_cast<std::int64_t>(slot[empties ? i : i + 1]);
+      }
+    }
+    steps.push_back(step);
+  }
+  if (!ungrouped.inferred) {
+    return Schedule(schedule.header(), std::move(steps), std::move(regions),
+                    reordered(schedule.dependencies(), order));
+  }
+  const std::vector<std::int64_t> places = slots.places();
+  for (Region& region : regions) {
+    if (region.buffer == Buffer::slot)
+      region.offset = places[static_cast<std::size_t>(region.offset)];
+  }
+  Schedule::Header header = schedule.header();
+  header.slots = places.back();
+  return Schedule(std::move(header), std::move(steps), std::move(regions));
+}
+
+}  // namespace
+
+Schedule grouped(const std::function<Schedule(int)>& schedule_of, int rank, int window) {
+  Ungrouped own = with_own_slots(schedule_of(rank));
+  Levels levels;
+  for (int r = 0; r < own.schedule.size(); ++r) {
+    levels.add(r == rank ? own.schedule : with_own_slots(schedule_of(r)).schedule);
+  }
+  levels.count(window);
+  return in_groups(own, levels);
+}
+
+std::vector<Schedule> grouped(std::span<const Schedule> schedules, int window) {
+  std::vector<Ungrouped> ungrouped;
+  Levels levels;
+  for (const Schedule& schedule : schedules) {
+    ungrouped.push_back(with_own_slots(schedule));
+    levels.add(ungrouped.back().schedule);
+  }
+  levels.count(window);
+  std::vector<Schedule> out;
+  for (const Ungrouped& one : ungrouped) out.push_back(in_groups(one, levels));
+  return out;
+}
+
+}  // namespace baton
