@@ -24,6 +24,7 @@ enum class Flaw : std::uint8_t {
   bytes,         ///< elements sent, received or of scratch differ from the documented formula
   rounds,        ///< the longest path differs from the documented formula, or there is none
   disagree,      ///< ranks end with different folds of one element, so not bit for bit equal
+  group,         ///< a message waits for another of its group (verify_grouped)
 };
 std::string_view name(Flaw flaw);
 
@@ -45,6 +46,12 @@ struct Proof {
 /// promises. `problems[r]` is rank r's. Exact for the given counts. Uses no dependency or overlap
 /// code of the library. Errors: invalid_argument if the numbers of ranks differ.
 Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems);
+
+/// As above, for messages that run in groups, one group after another on each rank, as grouped()
+/// defines them and NCCL runs them: those from one rank to another match in the order of posting,
+/// and a deadlock is a circle of groups. Takes schedules as they are, from grouped() or from
+/// elsewhere. Proof::rounds is the longest path in groups.
+Proof verify_grouped(std::span<const Schedule> schedules, std::span<const Problem> problems);
 
 /// Generates the schedules of all ranks, checks them as above and against the algorithm's cost.
 /// `segment` (elements, 0: none) cuts messages first; costs in rounds are checked only unsegmented.

@@ -7,17 +7,17 @@
 
 namespace baton::proving {
 
-// The k-th send from a to b in a lane is the k-th receive at b from a in that lane. Sends are
-// collected per destination; a destination's receives then take them from one queue per (source,
-// lane).
-bool Program::match(Findings& findings) {
+// The k-th send from a to b in a lane is the k-th receive at b from a in that lane, or, in order of
+// issue, the k-th in all. Sends are collected per destination; a destination's receives then take
+// them from one queue per (source, lane), or per source.
+bool Program::match(By by, Findings& findings) {
   const auto ranks = static_cast<std::uint32_t>(size());
   std::uint32_t lanes = 1;
   bucket_.assign(ranks + 1, 0);
   for (const Schedule& schedule : schedules_) {
     for (const Step& step : schedule.steps()) {
       if (!step.message()) continue;
-      lanes = std::max<std::uint32_t>(lanes, step.lane + 1u);
+      if (by == By::lane) lanes = std::max<std::uint32_t>(lanes, step.lane + 1u);
       if (step.kind == StepKind::send) ++bucket_[static_cast<std::size_t>(step.peer) + 1];
     }
   }
@@ -32,6 +32,9 @@ bool Program::match(Findings& findings) {
   // bucket_[b] is now where b's bucket ends.
 
   bool matched = true;
+  const auto queue_of = [&](std::uint32_t source, std::uint32_t s) {
+    return std::size_t{source} * lanes + (by == By::lane ? steps_[s].lane : 0);
+  };
   const auto lonely = [&](std::uint32_t s, std::string_view what) {
     matched = false;
     findings.add(Flaw::unmatched, static_cast<int>(steps_[s].rank), step_in_rank(s),
@@ -43,14 +46,14 @@ bool Program::match(Findings& findings) {
     const std::uint32_t begin = b == 0 ? 0 : bucket_[b - 1], end = bucket_[b];
     for (std::uint32_t i = begin; i < end; ++i) {
       const std::uint32_t s = sends_[i];
-      const std::size_t queue = std::size_t{steps_[s].rank} * lanes + steps_[s].lane;
+      const std::size_t queue = queue_of(steps_[s].rank, s);
       (head_[queue] == none ? head_[queue] : next_[tail_[queue]]) = s;
       tail_[queue] = s;
     }
     for (std::uint32_t s = base_[b]; s < base_[b + 1]; ++s) {
       if (steps_[s].kind != StepKind::recv) continue;
       const Step& step = schedules_[b].steps()[s - base_[b]];
-      std::uint32_t& front = head_[static_cast<std::size_t>(step.peer) * lanes + steps_[s].lane];
+      std::uint32_t& front = head_[queue_of(static_cast<std::uint32_t>(step.peer), s)];
       if (front == none) {
         lonely(s, "send");
         continue;
@@ -59,7 +62,15 @@ bool Program::match(Findings& findings) {
       front = next_[send];
       steps_[s].partner = send;
       steps_[send].partner = s;
-      if (steps_[s].length != steps_[send].length) {
+      if (steps_[s].lane != steps_[send].lane) {
+        matched = false;
+        findings.add(Flaw::unmatched, static_cast<int>(b), step_in_rank(s), [&] {
+          return fmt::format(
+              "{} of lane {} meets {} of lane {}: the two ranks post their messages in different "
+              "orders",
+              phrase(s), steps_[s].lane, phrase(send), steps_[send].lane);
+        });
+      } else if (steps_[s].length != steps_[send].length) {
         matched = false;
         findings.add(Flaw::unmatched, static_cast<int>(b), step_in_rank(s), [&] {
           return fmt::format("{} expects {} elements, but {} sends {}", phrase(s),
@@ -69,7 +80,7 @@ bool Program::match(Findings& findings) {
     }
     for (std::uint32_t i = begin; i < end; ++i) {
       const std::uint32_t s = sends_[i];
-      head_[std::size_t{steps_[s].rank} * lanes + steps_[s].lane] = none;
+      head_[queue_of(steps_[s].rank, s)] = none;
       if (steps_[s].partner == none) lonely(s, "recv");
     }
   }

@@ -74,9 +74,12 @@ class Program {
   /// and problems do not belong together, or are too large to be checked element by element.
   void load(std::span<const Schedule> schedules, std::span<const Problem> problems,
             Findings& findings);
-  /// Finds the partner of each send and recv; finds those without one. Returns whether all have
-  /// one.
-  bool match(Findings& findings);
+  /// What messages between two ranks are matched by.
+  enum class By : std::uint8_t { lane, order };
+  /// Finds the partner of each send and recv: the one of the same turn in its lane, or among all
+  /// messages, whose lane should then be the same. Finds those without one. Returns whether all
+  /// have one.
+  bool match(By by, Findings& findings);
 
   int size() const { return static_cast<int>(schedules_.size()); }
   std::int64_t unit() const { return unit_; }  ///< elements that are checked as one
@@ -100,6 +103,9 @@ class Program {
   std::span<const std::uint32_t> dependencies(std::uint32_t s) const {
     const std::uint32_t rank = steps_[s].rank;
     return schedules_[rank].dependencies(s - base_[rank]);
+  }
+  std::int32_t round(std::uint32_t s) const {
+    return schedules_[steps_[s].rank].steps()[s - base_[steps_[s].rank]].round;
   }
   /// First element of a rank's buffer.
   std::uint32_t place(int rank, Buffer buffer) const { return place_[slot_of(rank, buffer)]; }

@@ -7,6 +7,7 @@
 #include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
 #include "findings.hpp"
+#include "groups.hpp"
 #include "hazards.hpp"
 #include "order.hpp"
 #include "program.hpp"
@@ -21,32 +22,50 @@ struct Verifier::Workspace {
   proving::Program program;
   proving::Hazards hazards;
   proving::Order order;
+  proving::Groups groups;
   proving::Values values;
   proving::Knowledge knowledge;
   std::int64_t rounds = 0, depth = 0;
 
+  enum class Run : std::uint8_t { steps, groups };
+
   /// Later questions assume that the earlier ones have good answers: each finding is a cause, not a
   /// consequence of another.
-  void prove(std::span<const Schedule> schedules, std::span<const Problem> problems) {
+  void prove(std::span<const Schedule> schedules, std::span<const Problem> problems,
+             Run run = Run::steps) {
+    using By = proving::Program::By;
     findings.reset(static_cast<int>(schedules.size()));
     rounds = depth = -1;
     program.load(schedules, problems, findings);
     if (findings.any(Flaw::bounds)) return;
-    const bool matched = program.match(findings);
+    const bool matched = program.match(run == Run::steps ? By::lane : By::order, findings);
     hazards.find(program, findings);
-    if (!matched || !order.sort(program, findings)) return;
-    rounds = order.rounds();
-    depth = order.depth();
-    if (findings.any(Flaw::hazard)) return;  // values depend on the timing
-    const proving::Promise promise(program, problems);
-    values.check(program, promise, order.sequence(), findings);
-    if (problems[0].collective == Collective::barrier) {
-      knowledge.check(program, order.sequence(), findings);
+    if (!matched) return;
+    if (run == Run::groups) {
+      if (!groups.sort(program, findings)) return;
+      rounds = groups.rounds();
+      check_values(problems, groups.sequence());
+    } else {
+      if (!order.sort(program, findings)) return;
+      rounds = order.rounds();
+      depth = order.depth();
+      check_values(problems, order.sequence());
     }
   }
 
+  void check_values(std::span<const Problem> problems, std::span<const std::uint32_t> sequence) {
+    if (findings.any(Flaw::hazard)) return;  // values depend on the timing
+    const proving::Promise promise(program, problems);
+    values.check(program, promise, sequence, findings);
+    if (problems[0].collective == Collective::barrier) {
+      knowledge.check(program, sequence, findings);
+    }
+  }
+  Proof proof() { return {findings.take(), rounds, program.messages()}; }
+
+  enum class Compare : std::uint8_t { all, elements };
   void check_cost(const Algorithm& algorithm, std::span<const Schedule> schedules,
-                  std::span<const Problem> problems, bool segmented);
+                  std::span<const Problem> problems, Compare compared);
 };
 
 Verifier::Verifier() : workspace_(std::make_unique<Workspace>()) {}
@@ -83,7 +102,7 @@ std::int64_t folded(const Schedule& schedule) {
 
 void Verifier::Workspace::check_cost(const Algorithm& algorithm,
                                      std::span<const Schedule> schedules,
-                                     std::span<const Problem> problems, bool segmented) {
+                                     std::span<const Problem> problems, Compare compared) {
   bool all_messages = true;
   for (const Problem& p : problems) all_messages = all_messages && no_message_is_empty(p);
   std::int64_t first_rounds = 0;
@@ -113,7 +132,10 @@ void Verifier::Workspace::check_cost(const Algorithm& algorithm,
       });
     }
   }
-  if (segmented || findings.any(Flaw::unmatched) || findings.any(Flaw::deadlock)) return;
+  if (compared == Compare::elements || findings.any(Flaw::unmatched) ||
+      findings.any(Flaw::deadlock)) {
+    return;
+  }
   if (rounds < 0) {
     findings.add(Flaw::rounds, 0, -1, [&] {
       return fmt::format(
@@ -139,16 +161,33 @@ void Verifier::Workspace::check_cost(const Algorithm& algorithm,
 
 Proof Verifier::verify(std::span<const Schedule> schedules, std::span<const Problem> problems) {
   workspace_->prove(schedules, problems);
-  return {workspace_->findings.take(), workspace_->rounds, workspace_->program.messages()};
+  return workspace_->proof();
 }
 
 Proof Verifier::verify(const Algorithm& algorithm, std::span<const Schedule> schedules,
                        std::span<const Problem> problems, bool segmented) {
+  using Compare = Workspace::Compare;
   workspace_->prove(schedules, problems);
   if (!workspace_->findings.any(Flaw::bounds)) {
-    workspace_->check_cost(algorithm, schedules, problems, segmented);
+    workspace_->check_cost(algorithm, schedules, problems,
+                           segmented ? Compare::elements : Compare::all);
   }
-  return {workspace_->findings.take(), workspace_->rounds, workspace_->program.messages()};
+  return workspace_->proof();
+}
+
+Proof Verifier::verify_grouped(std::span<const Schedule> schedules,
+                               std::span<const Problem> problems) {
+  workspace_->prove(schedules, problems, Workspace::Run::groups);
+  return workspace_->proof();
+}
+
+Proof Verifier::verify_grouped(const Algorithm& algorithm, std::span<const Schedule> schedules,
+                               std::span<const Problem> problems) {
+  workspace_->prove(schedules, problems, Workspace::Run::groups);
+  if (!workspace_->findings.any(Flaw::bounds)) {
+    workspace_->check_cost(algorithm, schedules, problems, Workspace::Compare::elements);
+  }
+  return workspace_->proof();
 }
 
 Proof Verifier::verify(const Algorithm& algorithm, std::span<const Problem> problems,
@@ -168,6 +207,10 @@ Proof Verifier::verify(const Algorithm& algorithm, std::span<const Problem> prob
 
 Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems) {
   return Verifier().verify(schedules, problems);
+}
+
+Proof verify_grouped(std::span<const Schedule> schedules, std::span<const Problem> problems) {
+  return Verifier().verify_grouped(schedules, problems);
 }
 
 Proof verify(const Algorithm& algorithm, std::span<const Problem> problems, std::int64_t segment) {
@@ -198,6 +241,8 @@ std::string_view name(Flaw flaw) {
       return "rounds";
     case Flaw::disagree:
       return "disagree";
+    case Flaw::group:
+      return "group";
   }
   return "?";
 }

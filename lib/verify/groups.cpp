@@ -1,0 +1,116 @@
+#include "groups.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "findings.hpp"
+
+namespace baton::proving {
+
+bool Groups::sort(const Program& program, Findings& findings) {
+  const auto size = static_cast<std::uint32_t>(program.size());
+  ranks_.assign(size, {});
+  posted_.assign(program.step_count(), false);
+  sequence_.clear();
+  ready_.clear();
+  for (std::uint32_t r = size; r-- > 0;) {
+    ranks_[r].begin = ranks_[r].end = program.first_step(static_cast<int>(r));
+    ready_.push_back(r);
+  }
+  while (!ready_.empty()) {
+    const std::uint32_t rank = ready_.back();
+    ready_.pop_back();
+    advance(program, rank, findings);
+  }
+  rounds_ = 0;
+  for (const Rank& rank : ranks_) rounds_ = std::max(rounds_, rank.complete);
+  const auto stuck = std::ranges::find_if(ranks_, [](const Rank& rank) { return rank.open > 0; });
+  if (stuck != ranks_.end()) {
+    rounds_ = -1;
+    report_circle(program, static_cast<std::uint32_t>(stuck - ranks_.begin()), findings);
+  }
+  return !findings.any(Flaw::deadlock) && !findings.any(Flaw::group);
+}
+
+/// Does what stands before a rank's next group, and posts that.
+void Groups::advance(const Program& program, std::uint32_t r, Findings& findings) {
+  Rank& rank = ranks_[r];
+  const std::uint32_t last = program.first_step(static_cast<int>(r) + 1);
+  std::uint32_t s = rank.end;
+  for (; s < last && !program.step(s).message(); ++s) sequence_.push_back(s);
+  rank.begin = s;
+  while (s < last && program.step(s).message() && program.round(s) == program.round(rank.begin))
+    ++s;
+  rank.end = s;
+  rank.open = rank.end - rank.begin;
+  rank.posted = rank.complete;
+  for (std::uint32_t m = rank.begin; m < rank.end; ++m) {
+    posted_[m] = true;
+    for (const std::uint32_t d : program.dependencies(m)) {
+      const std::uint32_t wait = program.first_step(static_cast<int>(r)) + d;
+      if (wait < rank.begin) continue;
+      findings.add(Flaw::group, static_cast<int>(r), program.step_in_rank(m), [&] {
+        return fmt::format("{} waits for {}, of the same group ({})", program.phrase(m),
+                           program.phrase(wait), program.round(m));
+      });
+    }
+  }
+  for (std::uint32_t m = rank.begin; m < rank.end; ++m) {
+    if (posted_[program.step(m).partner]) complete(program, m);
+  }
+}
+
+void Groups::complete(const Program& program, std::uint32_t message) {
+  const FlatStep& step = program.step(message);
+  sequence_.push_back(step.kind == StepKind::send ? message : step.partner);
+  const std::uint32_t ends[] = {step.rank, program.step(step.partner).rank};
+  const std::int64_t time = 1 + std::max(ranks_[ends[0]].posted, ranks_[ends[1]].posted);
+  for (const std::uint32_t r : ends) {
+    ranks_[r].complete = std::max(ranks_[r].complete, time);
+    if (--ranks_[r].open == 0) ready_.push_back(r);
+  }
+}
+
+/// A message of the rank's group whose other end is not posted.
+std::uint32_t Groups::open_message(const Program& program, std::uint32_t rank) const {
+  std::uint32_t m = ranks_[rank].begin;
+  while (posted_[program.step(m).partner]) ++m;
+  return m;
+}
+
+/// A rank that is held up waits for a later group of another that is held up, so that to follow
+/// them ends in a circle.
+void Groups::report_circle(const Program& program, std::uint32_t rank, Findings& findings) const {
+  std::vector<std::uint32_t> circle;  // what each rank waits in
+  std::vector<bool> met(ranks_.size(), false);
+  while (!met[rank]) {
+    met[rank] = true;
+    circle.push_back(open_message(program, rank));
+    rank = program.step(program.step(circle.back()).partner).rank;
+  }
+  circle.erase(circle.begin(), std::ranges::find(circle, open_message(program, rank)));
+  findings.add(Flaw::deadlock, static_cast<int>(rank), program.step_in_rank(circle[0]), [&] {
+    constexpr std::size_t most = 6;
+    const auto phrase = [&](std::uint32_t m) {
+      return fmt::format("{} in group {}", program.phrase(m), program.round(m));
+    };
+    std::string text = phrase(circle[0]);
+    for (std::size_t i = 0; i < circle.size(); ++i) {
+      text +=
+          fmt::format(" waits for {}, which comes after ", phrase(program.step(circle[i]).partner));
+      if (i + 1 == circle.size()) {
+        text += "the first";
+      } else if (i + 1 == most) {
+        text += fmt::format("… {} more ranks that wait, the last after the first",
+                            circle.size() - most);
+        break;
+      } else {
+        text += phrase(circle[i + 1]) + ", which";
+      }
+    }
+    return text;
+  });
+}
+
+}  // namespace baton::proving
