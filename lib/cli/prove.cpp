@@ -42,14 +42,15 @@ std::vector<ProofTask> proof_tasks(const std::vector<const Algorithm*>& algorith
 }
 
 std::vector<SweepResult> prove(const std::vector<ProofTask>& tasks, int threads,
-                               const std::function<void(std::int64_t, const ProofTask&)>& done) {
+                               const std::function<void(std::int64_t, const ProofTask&)>& done,
+                               Form form) {
   std::vector<SweepResult> results(tasks.size());
   std::atomic<std::size_t> next{0};
   std::int64_t finished = 0;
   std::mutex telling;
   const auto work = [&] {
     for (std::size_t i = next++; i < tasks.size(); i = next++) {
-      results[i] = sweep(*tasks[i].algorithm, tasks[i].ranks);
+      results[i] = sweep(*tasks[i].algorithm, tasks[i].ranks, form);
       const std::lock_guard lock(telling);
       done(++finished, tasks[i]);
     }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <thread>
 
+#include "baton/schedule/passes.hpp"
 #include "baton/schedule/text.hpp"
 #include "baton/verify.hpp"
 #include "commands.hpp"
@@ -21,7 +22,7 @@ std::string failures(std::size_t n) { return counted(static_cast<std::int64_t>(n
 struct VerifyOptions {
   int max_ranks = 64, ranks = 0, threads = 0;
   std::string collective, algorithm, schedule;
-  bool json = false, progress = false;
+  bool grouped = false, in_groups = false, json = false, progress = false;
 };
 
 constexpr std::size_t shown_findings = 10;  // of one algorithm
@@ -71,10 +72,11 @@ int verify_algorithms(const VerifyOptions& options) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int threads = options.threads > 0 ? options.threads : cores;
   Progress progress(static_cast<std::int64_t>(tasks.size()), options.progress);
-  auto results = prove(tasks, threads, [&](std::int64_t done, const ProofTask& task) {
+  const auto show = [&](std::int64_t done, const ProofTask& task) {
     progress.show(done, fmt::format("{} {}, {} ranks", name(task.algorithm->collective),
                                     task.algorithm->name, task.ranks));
-  });
+  };
+  auto results = prove(tasks, threads, show, options.grouped ? Form::grouped : Form::plain);
   progress.clear();
   const auto all = totals(algorithms, tasks, std::move(results));
 
@@ -123,9 +125,11 @@ int verify_algorithms(const VerifyOptions& options) {
 }
 
 int verify_schedule(const VerifyOptions& options) {
-  const auto schedules = parse(file_text(options.schedule), options.schedule);
+  auto schedules = parse(file_text(options.schedule), options.schedule);
   const auto problems = problems_of(schedules);
-  const Proof proof = verify(schedules, problems);
+  if (options.grouped) schedules = grouped(schedules);
+  const bool in_groups = options.grouped || options.in_groups;
+  const Proof proof = in_groups ? verify_grouped(schedules, problems) : verify(schedules, problems);
   const Schedule::Header& header = schedules[0].header();
   if (options.json) {
     std::vector<Json> findings;
@@ -140,7 +144,7 @@ int verify_schedule(const VerifyOptions& options) {
                   {"algorithm", header.algorithm},
                   {"ranks", header.size},
                   {"messages", proof.messages},
-                  {"rounds", proof.rounds},
+                  {in_groups ? "groups" : "rounds", proof.rounds},
                   {"findings", Json::array(findings)}})
         .print();
     return proof.holds() ? 0 : 1;
@@ -150,7 +154,9 @@ int verify_schedule(const VerifyOptions& options) {
   }
   fmt::print("# {} {} on {}: {}", name(header.collective), header.algorithm,
              counted(header.size, "rank"), counted(proof.messages, "message"));
-  if (proof.rounds >= 0) fmt::print(" in {}", counted(proof.rounds, "round"));
+  if (proof.rounds >= 0) {
+    fmt::print(" in {}", counted(proof.rounds, in_groups ? "group" : "round"));
+  }
   fmt::print(", {}\n", failures(proof.findings.size()));
   return proof.holds() ? 0 : 1;
 }
@@ -179,13 +185,24 @@ void add_verify(CLI::App& app, Command& command) {
       sub->add_option("--collective", options->collective, "only this one")->type_name("C");
   auto* algorithm =
       sub->add_option("--algorithm", options->algorithm, "only this one")->type_name("A");
-  sub->add_option("--schedule", options->schedule,
-                  "instead, a schedule of your own (format: lib/schedule/README.md)")
-      ->type_name("FILE")
-      ->excludes(most)
-      ->excludes(ranks)
-      ->excludes(collective)
-      ->excludes(algorithm);
+  auto* schedule =
+      sub->add_option("--schedule", options->schedule,
+                      "instead, a schedule of your own (format: lib/schedule/README.md)")
+          ->type_name("FILE")
+          ->excludes(most)
+          ->excludes(ranks)
+          ->excludes(collective)
+          ->excludes(algorithm);
+  auto* grouped =
+      sub->add_flag("--grouped", options->grouped,
+                    "put messages in groups first, and prove that these can run one after another\n"
+                    "on each rank, as NCCL runs them");
+  sub->add_flag(
+         "--in-groups", options->in_groups,
+         "the same for a FILE whose messages are in groups already: those of one round with\n"
+         "nothing between")
+      ->needs(schedule)
+      ->excludes(grouped);
   sub->add_option("--threads", options->threads, "that prove at once (default: one per core)")
       ->type_name("N")
       ->check(whole_number(1, 1024));
@@ -201,6 +218,7 @@ void add_verify(CLI::App& app, Command& command) {
       "Examples:\n"
       "  baton verify --max-ranks 16\n"
       "  baton verify --collective all_reduce --algorithm ring --ranks 7\n"
+      "  baton verify --grouped --max-ranks 17\n"
       "  baton verify --schedule my_schedule.txt");
   sub->callback([options, &command] {
     command = [options](Session& session) { return verify(*options, session); };

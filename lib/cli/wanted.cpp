@@ -35,22 +35,7 @@ Problem problem_of(const Wanted& wanted, Collective collective) {
   return p;
 }
 
-}  // namespace
-
-int Wanted::size() const {
-  if (hosts.empty()) return ranks > 0 ? ranks : 4;
-  const int size = parse_hosts(hosts).size();
-  if (ranks > 0 && size != ranks) {
-    refuse(fmt::format("--hosts: expected the hosts of {} ranks, found those of {}", ranks, size));
-  }
-  return size;
-}
-
-std::shared_ptr<const Hosts> Wanted::grouping() const {
-  return hosts.empty() ? nullptr : grouped(parse_hosts(hosts).of());
-}
-
-std::vector<Schedule> schedules_of(const Wanted& wanted) {
+std::vector<Schedule> ungrouped(const Wanted& wanted) {
   if (!wanted.schedule.empty()) return parse(file_text(wanted.schedule), wanted.schedule);
   if (wanted.collective.empty()) {
     refuse("expected a collective (baton list shows them) or --schedule FILE, found neither");
@@ -75,6 +60,26 @@ std::vector<Schedule> schedules_of(const Wanted& wanted) {
     schedules.push_back(algorithm.pipelined ? schedule : segmented(schedule, wanted.segment));
   }
   return schedules;
+}
+
+}  // namespace
+
+int Wanted::size() const {
+  if (hosts.empty()) return ranks > 0 ? ranks : 4;
+  const int size = parse_hosts(hosts).size();
+  if (ranks > 0 && size != ranks) {
+    refuse(fmt::format("--hosts: expected the hosts of {} ranks, found those of {}", ranks, size));
+  }
+  return size;
+}
+
+std::shared_ptr<const Hosts> Wanted::grouping() const {
+  return hosts.empty() ? nullptr : grouped(parse_hosts(hosts).of());
+}
+
+std::vector<Schedule> schedules_of(const Wanted& wanted) {
+  if (wanted.in_groups) return grouped(ungrouped(wanted), wanted.window);
+  return ungrouped(wanted);
 }
 
 }  // namespace baton::cli

@@ -21,6 +21,8 @@ struct Wanted {
   std::int64_t count = -1;   ///< elements of a vector, or of a rank's block; -1: one per chunk
   std::int64_t segment = 0;  ///< elements; 0: not cut
   bool in_place = false;
+  bool in_groups = false;  ///< messages are put in groups
+  int window = 0;          ///< of groups: messages of one lane, peer and direction; 0: any number
 
   /// The number of ranks. Throws Error(invalid_argument) where `hosts` is not of as many.
   int size() const;

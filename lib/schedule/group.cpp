@@ -110,29 +110,28 @@ Schedule in_groups(const Ungrouped& ungrouped, const Levels& levels) {
   std::vector<Step> steps;
   Regions regions;
   SlotNumbers slots;
-  std::vector<std::size_t> slot(order.size());  // of each step that empties one
-  std::pair<std::int32_t, bool> stretch{-1, false};
+  std::vector<std::size_t> slot(order.size());  // of each step that fills or empties one
+  std::pair<std::int32_t, bool> stretch;
   for (const std::uint32_t i : order) {
-    Step step = schedule.steps()[i];
-    const auto from =
-        schedule.regions().subspan(step.first, step.parts[0] + step.parts[1] + step.parts[2]);
-    const std::int32_t level = levels.of(schedule.rank(), i);
+    const Step& from = schedule.steps()[i];
+    const std::pair here(levels.of(schedule.rank(), i), from.message());
     // Messages of a group are under way together: what one empties, no other may fill.
-    if (std::pair(level, step.message()) != std::exchange(stretch, {level, step.message()}))
-      slots.settle();
-    step.round = std::max(level - 1, 0);
-    step.first = static_cast<std::uint32_t>(regions.size());
-    regions.insert(regions.end(), from.begin(), from.end());
-    const bool empties = i > 0 && ungrouped.fills[i - 1];
-    if (ungrouped.fills[i]) slot[i + 1] = slots.take(schedule.length(step));
+    if (std::exchange(stretch, here) != here) slots.settle();
+    const bool fills = ungrouped.fills[i], empties = i > 0 && ungrouped.fills[i - 1];
+    if (fills) slot[i] = slot[i + 1] = slots.take(schedule.length(from));
     if (empties) slots.release(slot[i]);
-    if (ungrouped.fills[i] || empties) {
-      for (Region& region : regions_of(regions, step)) {
-        if (region.buffer == Buffer::slot)
-          region.offset = static_cast<std::int64_t>(slot[empties ? i : i + 1]);
+
+    Step& step = steps.emplace_back(from);
+    step.round = std::max(here.first - 1, 0);
+    step.first = static_cast<std::uint32_t>(regions.size());
+    for (int k = 0; k < operands(from.kind); ++k) {
+      for (Region region : schedule.operand(from, k)) {
+        if ((fills || empties) && region.buffer == Buffer::slot) {
+          region.offset = static_cast<std::int64_t>(slot[i]);
+        }
+        regions.push_back(region);
       }
     }
-    steps.push_back(step);
   }
   if (!ungrouped.inferred) {
     return Schedule(schedule.header(), std::move(steps), std::move(regions),

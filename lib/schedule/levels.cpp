@@ -18,6 +18,11 @@ namespace {
 void Levels::add(const Schedule& schedule) {
   const std::uint32_t first = first_.back();
   const auto rank = static_cast<std::uint32_t>(first_.size() - 1);
+  if (rank == 0) size_ = schedule.size();
+  if (schedule.rank() != static_cast<int>(rank) || schedule.size() != size_) {
+    refuse(fmt::format("expected the schedule of rank {} of {}, found that of rank {} of {}", rank,
+                       size_, schedule.rank(), schedule.size()));
+  }
   for (std::size_t i = 0; i < schedule.steps().size(); ++i) {
     const Step& step = schedule.steps()[i];
     for (const std::uint32_t d : schedule.dependencies(i)) waits_.push_back(first + d);
@@ -36,6 +41,9 @@ void Levels::add(const Schedule& schedule) {
 }
 
 void Levels::count(int window) {
+  if (first_.size() != static_cast<std::size_t>(size_) + 1) {
+    refuse(fmt::format("expected the schedules of {} ranks, found {}", size_, first_.size() - 1));
+  }
   match(window);
   levels_.assign(first_.back(), unknown);
   for (std::uint32_t s = 0; s < first_.back(); ++s) visit(s);

@@ -16,11 +16,13 @@ namespace baton {
 /// there are none.
 class Levels {
  public:
-  /// Appends the schedule of the next rank, rank 0 first.
+  /// Appends the schedule of the next rank, rank 0 first. Throws Error(invalid_argument) where it
+  /// is another rank's.
   void add(const Schedule& schedule);
   /// Counts, when all ranks are there. With a window, each message also waits for the one that many
   /// before it in its lane, between the same ranks and in the same direction; 0: none. Throws
-  /// Error(invalid_argument) where a message has no partner, or waits for itself.
+  /// Error(invalid_argument) where a rank is missing, a message has no partner, or it waits for
+  /// itself.
   ///
   /// Time is linear in steps and dependencies of all ranks, but for one sort of the messages by
   /// stream; memory is about 50 bytes a step.
@@ -53,6 +55,7 @@ class Levels {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   static constexpr std::int32_t unknown = 0, entered = 1, known = 2;  // known + level
 
+  int size_ = 0;
   std::vector<std::uint32_t> first_{0};  // step of each rank, and the end; steps count through all
   std::vector<std::uint32_t> wait_end_{0}, waits_;
   std::vector<std::uint32_t> partner_;   // of messages; none for other steps

@@ -13,7 +13,13 @@
 namespace baton {
 namespace {
 
-std::string describe(const Algorithm& algorithm, const Problem& p, std::int64_t segment) {
+/// How schedules were changed since they were generated.
+struct Passes {
+  std::int64_t segment = 0;
+  int window = -1;  // of groups; -1: not in groups
+};
+
+std::string describe(const Algorithm& algorithm, const Problem& p, const Passes& passes) {
   std::string text = fmt::format("{} {}, {} ranks, ", name(p.collective), algorithm.name, p.size);
   if (p.uneven()) {
     const Blocks& blocks = p.input_blocks ? *p.input_blocks : *p.output_blocks;
@@ -31,7 +37,8 @@ std::string describe(const Algorithm& algorithm, const Problem& p, std::int64_t 
   if (p.in_place) text += ", in place";
   if (!p.commutative) text += ", in rank order";
   if (p.average) text += ", average";
-  if (segment > 0) text += fmt::format(", segment {}", segment);
+  if (passes.segment > 0) text += fmt::format(", segment {}", passes.segment);
+  if (passes.window >= 0) text += fmt::format(", in groups, window {}", passes.window);
   return text;
 }
 
@@ -48,48 +55,61 @@ std::int64_t longest_message(std::span<const Schedule> schedules) {
 /// One algorithm's sweep.
 class Sweep {
  public:
-  explicit Sweep(const Algorithm& algorithm) : algorithm_(algorithm) {}
+  Sweep(const Algorithm& algorithm, Form form) : algorithm_(algorithm), form_(form) {}
 
   void prove(std::span<const Problem> problems) {
-    std::int64_t segment = 0;
+    passes_ = {};
     try {
       schedules_.clear();
       for (const Problem& problem : problems) schedules_.push_back(algorithm_.generate(problem));
-      record(problems, 0, schedules_);
+      prove(problems, schedules_);
       const std::int64_t longest = longest_message(schedules_);
       if (longest < 2) return;
       const std::int64_t halves = (longest + 1) / 2, thirds = (longest + 2) / 3;
-      cut(problems, segment = halves);
-      if (thirds < halves) cut(problems, segment = thirds);
+      cut(problems, halves);
+      if (thirds < halves) cut(problems, thirds);
     } catch (const std::exception& error) {
       result_.findings.push_back(
-          {describe(algorithm_, problems[0], segment), "error", -1, -1, error.what()});
+          {describe(algorithm_, problems[0], passes_), "error", -1, -1, error.what()});
     }
   }
   SweepResult result() { return std::move(result_); }
 
  private:
   void cut(std::span<const Problem> problems, std::int64_t segment) {
+    passes_ = {segment};
     cut_.clear();
     for (const Schedule& schedule : schedules_) cut_.push_back(segmented(schedule, segment));
-    record(problems, segment, cut_);
+    prove(problems, cut_);
   }
-  void record(std::span<const Problem> problems, std::int64_t segment,
-              std::span<const Schedule> schedules) {
-    Proof proof = verifier_.verify(algorithm_, schedules, problems, segment > 0);
+  void prove(std::span<const Problem> problems, std::span<const Schedule> schedules) {
+    if (form_ == Form::plain) {
+      record(problems, schedules,
+             verifier_.verify(algorithm_, schedules, problems, passes_.segment > 0));
+      return;
+    }
+    for (const int window : {0, 1}) {
+      passes_.window = window;
+      const std::vector<Schedule> groups = grouped(schedules, window);
+      record(problems, groups, verifier_.verify_grouped(algorithm_, groups, problems));
+    }
+  }
+  void record(std::span<const Problem> problems, std::span<const Schedule> schedules, Proof proof) {
     ++result_.proofs;
     result_.messages += proof.messages;
     for (const Schedule& schedule : schedules) {
       result_.steps += static_cast<std::int64_t>(schedule.steps().size());
     }
     for (Finding& finding : proof.findings) {
-      result_.findings.push_back({describe(algorithm_, problems[0], segment),
+      result_.findings.push_back({describe(algorithm_, problems[0], passes_),
                                   std::string(name(finding.flaw)), finding.rank, finding.step,
                                   std::move(finding.sentence)});
     }
   }
 
   const Algorithm& algorithm_;
+  Form form_;
+  Passes passes_;  // that have made what is being proved
   Verifier verifier_;
   std::vector<Schedule> schedules_, cut_;
   SweepResult result_;
@@ -105,8 +125,8 @@ SweepResult& SweepResult::operator+=(SweepResult other) {
   return *this;
 }
 
-SweepResult sweep(const Algorithm& algorithm, int size) {
-  Sweep sweep(algorithm);
+SweepResult sweep(const Algorithm& algorithm, int size, Form form) {
+  Sweep sweep(algorithm, form);
   for (const std::vector<Problem>& problems : sweep_problems(algorithm, size))
     sweep.prove(problems);
   return sweep.result();
