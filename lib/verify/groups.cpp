@@ -8,6 +8,34 @@
 
 namespace baton::proving {
 
+namespace {
+
+/// One past the last message of the group that begins with the message `begin`.
+std::uint32_t end_of_group(const Program& program, std::uint32_t begin) {
+  const std::uint32_t last = program.first_step(static_cast<int>(program.step(begin).rank) + 1);
+  std::uint32_t s = begin + 1;
+  while (s < last && program.step(s).message() && program.round(s) == program.round(begin)) ++s;
+  return s;
+}
+
+void find_waits_within_groups(const Program& program, int rank, Findings& findings) {
+  const std::uint32_t first = program.first_step(rank), last = program.first_step(rank + 1);
+  for (std::uint32_t begin = first, end = first; begin < last; begin = end) {
+    end = program.step(begin).message() ? end_of_group(program, begin) : begin + 1;
+    for (std::uint32_t s = begin; s < end; ++s) {
+      for (const std::uint32_t d : program.dependencies(s)) {
+        if (first + d < begin) continue;
+        findings.add(Flaw::group, rank, program.step_in_rank(s), [&] {
+          return fmt::format("{} waits for {}, but both are in group {}", program.phrase(s),
+                             program.phrase(first + d), program.round(s));
+        });
+      }
+    }
+  }
+}
+
+}  // namespace
+
 bool Groups::sort(const Program& program, Findings& findings) {
   const auto size = static_cast<std::uint32_t>(program.size());
   ranks_.assign(size, {});
@@ -15,47 +43,35 @@ bool Groups::sort(const Program& program, Findings& findings) {
   sequence_.clear();
   ready_.clear();
   for (std::uint32_t r = size; r-- > 0;) {
-    ranks_[r].begin = ranks_[r].end = program.first_step(static_cast<int>(r));
+    find_waits_within_groups(program, static_cast<int>(r), findings);
+    ranks_[r].end = program.first_step(static_cast<int>(r));
     ready_.push_back(r);
   }
   while (!ready_.empty()) {
     const std::uint32_t rank = ready_.back();
     ready_.pop_back();
-    advance(program, rank, findings);
+    advance(program, rank);
   }
   rounds_ = 0;
   for (const Rank& rank : ranks_) rounds_ = std::max(rounds_, rank.complete);
   const auto stuck = std::ranges::find_if(ranks_, [](const Rank& rank) { return rank.open > 0; });
   if (stuck != ranks_.end()) {
-    rounds_ = -1;
     report_circle(program, static_cast<std::uint32_t>(stuck - ranks_.begin()), findings);
   }
-  return !findings.any(Flaw::deadlock) && !findings.any(Flaw::group);
+  return stuck == ranks_.end() && !findings.any(Flaw::group);
 }
 
 /// Does what stands before a rank's next group, and posts that.
-void Groups::advance(const Program& program, std::uint32_t r, Findings& findings) {
+void Groups::advance(const Program& program, std::uint32_t r) {
   Rank& rank = ranks_[r];
   const std::uint32_t last = program.first_step(static_cast<int>(r) + 1);
   std::uint32_t s = rank.end;
   for (; s < last && !program.step(s).message(); ++s) sequence_.push_back(s);
   rank.begin = s;
-  while (s < last && program.step(s).message() && program.round(s) == program.round(rank.begin))
-    ++s;
-  rank.end = s;
+  rank.end = s < last ? end_of_group(program, s) : s;
   rank.open = rank.end - rank.begin;
   rank.posted = rank.complete;
-  for (std::uint32_t m = rank.begin; m < rank.end; ++m) {
-    posted_[m] = true;
-    for (const std::uint32_t d : program.dependencies(m)) {
-      const std::uint32_t wait = program.first_step(static_cast<int>(r)) + d;
-      if (wait < rank.begin) continue;
-      findings.add(Flaw::group, static_cast<int>(r), program.step_in_rank(m), [&] {
-        return fmt::format("{} waits for {}, of the same group ({})", program.phrase(m),
-                           program.phrase(wait), program.round(m));
-      });
-    }
-  }
+  for (std::uint32_t m = rank.begin; m < rank.end; ++m) posted_[m] = true;
   for (std::uint32_t m = rank.begin; m < rank.end; ++m) {
     if (posted_[program.step(m).partner]) complete(program, m);
   }

@@ -30,7 +30,7 @@ class Groups {
     std::int64_t complete = 0;         // … with it, as far as its messages are complete
   };
 
-  void advance(const Program& program, std::uint32_t rank, Findings& findings);
+  void advance(const Program& program, std::uint32_t rank);
   void complete(const Program& program, std::uint32_t message);
   void report_circle(const Program& program, std::uint32_t rank, Findings& findings) const;
   std::uint32_t open_message(const Program& program, std::uint32_t rank) const;

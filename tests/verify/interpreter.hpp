@@ -185,9 +185,29 @@ class Machine {
   std::vector<std::vector<std::vector<Value>>> sent_;
 };
 
+/// Lets each step wait for what stands before its group, and for nothing in it. Returns whether a
+/// message waited for another of its group.
+inline bool put_in_groups(const Schedule& schedule, Steps& steps) {
+  bool waits_within = false;
+  for (std::size_t i = 0, begin = 0; i < steps.size(); ++i) {
+    const auto same_group = [&](std::size_t k) {
+      return steps[k].message() && schedule.steps()[k].round == schedule.steps()[i].round;
+    };
+    if (!steps[i].message() || i == 0 || !same_group(i - 1)) begin = i;
+    for (const std::size_t d : steps[i].after) waits_within = waits_within || d >= begin;
+    steps[i].after.resize(begin);
+    std::iota(steps[i].after.begin(), steps[i].after.end(), std::size_t{0});
+  }
+  return waits_within;
+}
+
+/// How messages run: each by itself, one at a time per lane, peer and direction, or in groups, and
+/// matched in the order of posting.
+enum class Run : std::uint8_t { steps, groups };
+
 /// What is wrong with the schedules of all ranks; empty if they do what the collective promises.
-inline std::set<Flaw> judge(std::span<const Schedule> schedules,
-                            std::span<const Problem> problems) {
+inline std::set<Flaw> judge(std::span<const Schedule> schedules, std::span<const Problem> problems,
+                            Run run = Run::steps) {
   std::set<Flaw> flaws;
   const std::size_t size = schedules.size();
   std::vector<Steps> ranks(size);
@@ -225,9 +245,9 @@ inline std::set<Flaw> judge(std::span<const Schedule> schedules,
       if (step.message()) {
         step.peer = static_cast<std::size_t>(from.peer);
         const bool send = from.kind == StepKind::send;
-        auto& channel =
-            channels[{send ? r : step.peer, send ? step.peer : r, from.lane}][send ? 0 : 1];
-        if (!channel.empty()) step.previous = channel.back();
+        auto& channel = channels[{send ? r : step.peer, send ? step.peer : r,
+                                  run == Run::steps ? from.lane : 0}][send ? 0 : 1];
+        if (!channel.empty() && run == Run::steps) step.previous = channel.back();
         channel.push_back(i);
       }
       ranks[r].push_back(std::move(step));
@@ -243,12 +263,19 @@ inline std::set<Flaw> judge(std::span<const Schedule> schedules,
       send.partner = sides[1][k];
       recv.partner = sides[0][k];
       if (send.operands[0].size() != recv.operands[0].size()) flaws.insert(Flaw::unmatched);
+      if (schedules[from].steps()[sides[0][k]].lane != schedules[to].steps()[sides[1][k]].lane) {
+        flaws.insert(Flaw::unmatched);
+      }
     }
   }
   for (std::size_t r = 0; r < size; ++r) {
     if (hazardous(ranks[r], memory[r].size())) flaws.insert(Flaw::hazard);
   }
   if (flaws.contains(Flaw::unmatched)) return flaws;
+  const std::vector<Steps> by_dependencies = ranks;
+  for (std::size_t r = 0; r < size && run == Run::groups; ++r) {
+    if (put_in_groups(schedules[r], ranks[r])) flaws.insert(Flaw::group);
+  }
 
   std::vector<Machine> ends;
   for (const auto order :
@@ -258,10 +285,12 @@ inline std::set<Flaw> judge(std::span<const Schedule> schedules,
       if (!ends.back().done(r)) flaws.insert(Flaw::deadlock);
     }
   }
-  if (flaws.contains(Flaw::deadlock) || flaws.contains(Flaw::hazard)) return flaws;
+  for (const Flaw flaw : {Flaw::deadlock, Flaw::hazard, Flaw::group}) {
+    if (flaws.contains(flaw)) return flaws;
+  }
 
   for (std::size_t late = 0; problems[0].collective == Collective::barrier && late < size; ++late) {
-    Machine machine(ranks, memory);
+    Machine machine(by_dependencies, memory);  // no group may stand in for one
     machine.run(Machine::Order::forward, false, late);
     for (std::size_t r = 0; r < size; ++r) {
       if (r != late && machine.done(r)) flaws.insert(Flaw::contribution);

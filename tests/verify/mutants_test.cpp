@@ -81,38 +81,30 @@ std::set<Flaw> flaws_of(const Proof& proof) {
   return flaws;
 }
 
-void check_both(const std::vector<Schedule>& schedules, const std::set<Flaw>& expected) {
-  const std::vector<Problem> problems = problems_of(schedules);
-  CHECK(print(interpreter::judge(schedules, problems)) == print(expected));
-  CHECK(print(flaws_of(verify(schedules, problems))) == print(expected));
-}
-
-}  // namespace
-
-TEST_CASE("interpreter and verifier accept every algorithm") {
-  for (const Original& original : originals()) {
-    CAPTURE(original.name);
-    CHECK(print(interpreter::judge(original.schedules, original.problems)) == "nothing");
-    const Proof proof = verify(original.schedules, original.problems);
-    CHECK((proof.holds() ? "" : proof.findings[0].sentence) == "");
-  }
-}
-
-TEST_CASE("interpreter and verifier agree on mutants") {
-  const std::vector<Original> from = originals();
+/// Breaks schedules at random and demands the same flaws of interpreter and verifier, and that each
+/// of `reasons` comes up.
+void agree_on_mutants(const std::vector<Original>& from, interpreter::Run run, int wanted,
+                      const std::vector<Flaw>& reasons) {
+  const bool in_groups = run == interpreter::Run::groups;
   std::mt19937 random(20240607);
   std::map<std::string, std::map<std::string, int>> table;  // mutation, the interpreter's verdict
   std::map<Flaw, int> seen;
   int mutants = 0, accepted = 0, disagreements = 0;
-  while (mutants < 20000) {
+  while (mutants < wanted) {
     const Original& original = from[random() % from.size()];
     std::vector<Schedule> schedules = original.schedules;
-    std::string mutation = mutate(schedules, random);
+    std::string mutation;
+    if (in_groups && random() % 4 == 0) {
+      if (move_group(schedules, random)) mutation = "group cut or joined";
+    } else {
+      mutation = mutate(schedules, random);
+    }
     if (random() % 4 == 0 && !mutate(schedules, random).empty()) mutation = "two mutations";
     if (mutation.empty() || schedules == original.schedules) continue;
     ++mutants;
-    const std::set<Flaw> found = interpreter::judge(schedules, original.problems);
-    const Proof proof = verify(schedules, original.problems);
+    const std::set<Flaw> found = interpreter::judge(schedules, original.problems, run);
+    const Proof proof = in_groups ? verify_grouped(schedules, original.problems)
+                                  : verify(schedules, original.problems);
     const std::set<Flaw> proved = flaws_of(proof);
 
     ++table[mutation][print(found)];
@@ -131,9 +123,7 @@ TEST_CASE("interpreter and verifier agree on mutants") {
 
   // Both verdicts, and every reason, must have come up.
   CHECK(accepted > 100);
-  for (const Flaw flaw :
-       {Flaw::unmatched, Flaw::deadlock, Flaw::hazard, Flaw::bounds, Flaw::undefined,
-        Flaw::contribution, Flaw::order, Flaw::clobbered, Flaw::disagree}) {
+  for (const Flaw flaw : reasons) {
     CAPTURE(name(flaw));
     CHECK(seen[flaw] >= 20);
   }
@@ -143,6 +133,43 @@ TEST_CASE("interpreter and verifier agree on mutants") {
     for (const auto& [verdict, n] : verdicts) summary += fmt::format(" {} {};", n, verdict);
   }
   MESSAGE(mutants << " mutants, " << accepted << " of them correct" << summary);
+}
+
+void check_both(const std::vector<Schedule>& schedules, const std::set<Flaw>& expected) {
+  const std::vector<Problem> problems = problems_of(schedules);
+  CHECK(print(interpreter::judge(schedules, problems)) == print(expected));
+  CHECK(print(flaws_of(verify(schedules, problems))) == print(expected));
+}
+
+}  // namespace
+
+TEST_CASE("interpreter and verifier accept every algorithm") {
+  for (const Original& original : originals()) {
+    CAPTURE(original.name);
+    CHECK(print(interpreter::judge(original.schedules, original.problems)) == "nothing");
+    const Proof proof = verify(original.schedules, original.problems);
+    CHECK((proof.holds() ? "" : proof.findings[0].sentence) == "");
+  }
+}
+
+TEST_CASE("interpreter and verifier agree on mutants") {
+  agree_on_mutants(originals(), interpreter::Run::steps, 20000,
+                   {Flaw::unmatched, Flaw::deadlock, Flaw::hazard, Flaw::bounds, Flaw::undefined,
+                    Flaw::contribution, Flaw::order, Flaw::clobbered, Flaw::disagree});
+}
+
+TEST_CASE("interpreter and verifier accept every algorithm in groups, and agree on mutants") {
+  std::vector<Original> groups = originals();
+  for (Original& original : groups) {
+    original.schedules = grouped(original.schedules, original.problems[0].in_place ? 1 : 0);
+    CAPTURE(original.name);
+    const auto run = interpreter::Run::groups;
+    CHECK(print(interpreter::judge(original.schedules, original.problems, run)) == "nothing");
+    CHECK(print(flaws_of(verify_grouped(original.schedules, original.problems))) == "nothing");
+  }
+  agree_on_mutants(groups, interpreter::Run::groups, 10000,
+                   {Flaw::unmatched, Flaw::deadlock, Flaw::hazard, Flaw::bounds, Flaw::undefined,
+                    Flaw::contribution, Flaw::order, Flaw::clobbered, Flaw::disagree, Flaw::group});
 }
 
 TEST_CASE("the window alone can be the cause of a deadlock") {

@@ -172,3 +172,19 @@ inline std::string mutate(std::vector<baton::Schedule>& schedules, std::mt19937&
   }
   return mutation;
 }
+
+/// Gives a message and all that follow it in its group another number, so that groups are cut or
+/// joined. Returns whether there was a message.
+inline bool move_group(std::vector<baton::Schedule>& schedules, std::mt19937& random) {
+  baton::Schedule& schedule = schedules[random() % schedules.size()];
+  Draft draft(schedule);
+  if (draft.lines.empty()) return false;
+  const std::size_t at = random() % draft.lines.size();
+  const int round = draft.lines[at].step.round, other = round + (random() % 2 == 0 ? 1 : -1);
+  if (!draft.lines[at].step.message() || other < 0) return false;
+  for (std::size_t i = at; i < draft.lines.size() && draft.lines[i].step.round == round; ++i) {
+    draft.lines[i].step.round = other;
+  }
+  schedule = draft.schedule();
+  return true;
+}

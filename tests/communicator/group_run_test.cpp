@@ -1,0 +1,94 @@
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+
+#include "baton/schedule/passes.hpp"
+#include "support/group_run.hpp"
+#include "support/ranks.hpp"
+#include "support/schedules.hpp"
+#include "support/values.hpp"
+
+using namespace baton;
+using namespace support;
+
+namespace {
+
+/// One collective, as it is and in groups.
+struct Case {
+  std::string name;
+  Op op;
+  std::vector<Schedule> whole, groups;
+};
+
+std::vector<Case> cases(int size) {
+  std::vector<Case> all;
+  const Registry registry = Registry::builtin();
+  for (const Algorithm& algorithm : registry.all()) {
+    for (const bool in_place : {false, true}) {
+      Problem p = problem(algorithm.collective, size, 0, 2 * size + 3, in_place);
+      if (algorithm.collective == Collective::barrier) p.count = 1;
+      if (algorithm.pipelined) p.blocks = 3;
+      p.root = rooted(p.collective) ? size / 2 : 0;
+      p.average = reducing(p.collective) && in_place;
+      p.hosts = hosts_for(algorithm, size);
+      if (!refusal(algorithm, p).empty()) continue;
+      const std::vector<Schedule> whole = schedules(algorithm, problems(p));
+      for (const auto& [segment, window] : {std::pair(0, 0), {3, 0}, {3, 1}}) {
+        std::vector<Schedule> cut;
+        for (const Schedule& s : whole) cut.push_back(packed(segmented(s, segment)));
+        all.push_back({std::string(name(p.collective)) + " " + algorithm.name + ", " +
+                           std::to_string(size) + " ranks, segment " + std::to_string(segment) +
+                           ", window " + std::to_string(window) + (in_place ? ", in place" : ""),
+                       p.average ? avg : sum, cut, grouped(cut, window)});
+      }
+    }
+  }
+  return all;
+}
+
+/// Numbers whose sum depends on the order in which they are added.
+std::vector<float> numbers(int rank, std::int64_t count) {
+  std::vector<float> out;
+  for (std::int64_t i = 0; i < count; ++i) {
+    out.push_back(static_cast<float>(value(1, rank, i)) * (i % 3 == 0 ? 1e6F : 0.37F));
+  }
+  return out;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("groups, one after another, end with the bits of the same schedule run freely") {
+  for (int size = 1; size <= 8; ++size) {
+    const std::vector<Case> all = cases(size);
+    CHECK(all.size() > 200);
+    Watchdog watchdog(size, std::chrono::seconds(120));
+    ThreadOptions options;
+    options.seed = 7;         // messages are late at random
+    options.eager_bytes = 0;  // and wait for their receivers
+    run_threads(
+        size,
+        [&](std::unique_ptr<Transport> transport) {
+          const int rank = transport->rank();
+          const auto groups = transport->split(0, rank);
+          Communicator communicator(std::move(transport), test_options());
+          for (const Case& c : all) {
+            const Schedule& whole = c.whole[static_cast<std::size_t>(rank)];
+            std::vector<float> input = numbers(rank, whole.header().input);
+            std::vector<float> output = numbers(rank + size, whole.header().output);
+            std::vector<float> their_input = input, their_output = output;
+            communicator.run(whole, input, output, c.op);
+            GroupRun(*groups, c.groups[static_cast<std::size_t>(rank)], their_input, their_output)
+                .run();
+            CHECK_MESSAGE(same_bits(input, their_input), c.name, ", input of rank ", rank);
+            CHECK_MESSAGE(same_bits(output, their_output), c.name, ", output of rank ", rank);
+          }
+          watchdog.returned(rank);
+        },
+        options);
+  }
+}
