@@ -28,6 +28,23 @@ TEST_CASE("every algorithm is proved for small numbers of ranks") {
   CHECK(all.messages > 10000);
 }
 
+TEST_CASE("every algorithm is proved in groups for small numbers of ranks") {
+  const Registry registry = Registry::builtin();
+  SweepResult plain, groups;
+  for (const Algorithm& algorithm : registry.all()) {
+    for (const int size : {1, 2, 3, 5, 8}) {
+      plain += sweep(algorithm, size);
+      groups += sweep(algorithm, size, Form::grouped);
+    }
+  }
+  for (const SweepFinding& f : groups.findings) {
+    MESSAGE(f.problem << ": " << f.flaw << ": " << f.sentence);
+  }
+  CHECK(groups.holds());
+  CHECK(groups.proofs == 2 * plain.proofs);  // with a window and without
+  CHECK(groups.messages == 2 * plain.messages);
+}
+
 TEST_CASE("the grid has every kind of problem, for few ranks and for many") {
   const Registry registry = Registry::builtin();
   for (const int size : {3, 24}) {
@@ -134,6 +151,12 @@ TEST_CASE("a sweep names the problem that shows a flaw") {
   }
   CHECK(flaws ==
         std::set<std::string>{"bytes", "contribution"});  // too few folds, so too few terms
+  const SweepResult groups = sweep(wrong, 3, Form::grouped);
+  REQUIRE(!groups.holds());
+  for (const SweepFinding& f : groups.findings) {
+    CHECK(f.problem.starts_with("all_reduce ring, 3 ranks, count 3, in place"));
+    CHECK(f.problem.find(", in groups, window ") != std::string::npos);
+  }
   wrong.generate = [](const Problem&) -> Schedule { throw std::runtime_error("out of ideas"); };
   const SweepResult thrown = sweep(wrong, 2);
   REQUIRE(!thrown.holds());
