@@ -42,8 +42,8 @@ bool Groups::sort(const Program& program, Findings& findings) {
   posted_.assign(program.step_count(), false);
   sequence_.clear();
   ready_.clear();
+  for (int r = 0; r < program.size(); ++r) find_waits_within_groups(program, r, findings);
   for (std::uint32_t r = size; r-- > 0;) {
-    find_waits_within_groups(program, static_cast<int>(r), findings);
     ranks_[r].end = program.first_step(static_cast<int>(r));
     ready_.push_back(r);
   }
