@@ -18,21 +18,22 @@ std::span<Region> regions_of(Regions& regions, const Step& step) {
 /// What the pass makes groups of.
 struct Ungrouped {
   Schedule schedule;
-  std::vector<bool> fills;  ///< whether a step fills a slot of its own, which the next empties
-  bool inferred;            ///< whether its dependencies are those that its regions imply
+  std::vector<bool> fills;  ///< whether a step fills a slot of its own, which the next empties;
+                            ///< empty: slots and dependencies are to stay as they are
 };
 
 /// The schedule with a slot for each message that passes through one, so that no message waits for
 /// a slot to be free. One that lists dependencies of its own, or uses slots in another way, stays
 /// as it is.
-Ungrouped with_own_slots(const Schedule& schedule) {
+Ungrouped with_own_slots(Schedule schedule) {
+  if (schedule.header().slots == 0 || !slots_in_pairs(schedule)) return {std::move(schedule), {}};
   std::vector<Step> steps(schedule.steps().begin(), schedule.steps().end());
   Regions regions(schedule.regions().begin(), schedule.regions().end());
-  std::vector<bool> fills(steps.size());
-  const bool inferred =
-      Schedule(schedule.header(), steps, regions).dependencies() == schedule.dependencies();
-  if (!inferred || !slots_in_pairs(schedule)) return {schedule, std::move(fills), false};
+  if (Schedule(schedule.header(), steps, regions).dependencies() != schedule.dependencies()) {
+    return {std::move(schedule), {}};
+  }
   Schedule::Header header = without_slots(schedule.header());
+  std::vector<bool> fills(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (!writes_slot(schedule, steps[i])) continue;
     fills[i] = true;
@@ -43,8 +44,7 @@ Ungrouped with_own_slots(const Schedule& schedule) {
     }
     header.slots += schedule.length(steps[i]);
   }
-  return {Schedule(std::move(header), std::move(steps), std::move(regions)), std::move(fills),
-          true};
+  return {Schedule(std::move(header), std::move(steps), std::move(regions)), std::move(fills)};
 }
 
 /// Hands out slots by number, the lowest that is free.
@@ -106,6 +106,7 @@ Dependencies reordered(const Dependencies& dependencies, std::span<const std::ui
 
 Schedule in_groups(const Ungrouped& ungrouped, const Levels& levels) {
   const Schedule& schedule = ungrouped.schedule;
+  const bool own_slots = !ungrouped.fills.empty();
   const auto order = order_of(schedule, levels);
   std::vector<Step> steps;
   Regions regions;
@@ -117,7 +118,8 @@ Schedule in_groups(const Ungrouped& ungrouped, const Levels& levels) {
     const std::pair here(levels.of(schedule.rank(), i), from.message());
     // Messages of a group are under way together: what one empties, no other may fill.
     if (std::exchange(stretch, here) != here) slots.settle();
-    const bool fills = ungrouped.fills[i], empties = i > 0 && ungrouped.fills[i - 1];
+    const bool fills = own_slots && ungrouped.fills[i];
+    const bool empties = own_slots && i > 0 && ungrouped.fills[i - 1];
     if (fills) slot[i] = slot[i + 1] = slots.take(schedule.length(from));
     if (empties) slots.release(slot[i]);
 
@@ -133,7 +135,7 @@ Schedule in_groups(const Ungrouped& ungrouped, const Levels& levels) {
       }
     }
   }
-  if (!ungrouped.inferred) {
+  if (!own_slots) {
     return Schedule(schedule.header(), std::move(steps), std::move(regions),
                     reordered(schedule.dependencies(), order));
   }

@@ -48,9 +48,9 @@ Schedule split_at(const Schedule& schedule, std::span<const std::int64_t> input_
 /// chain a pipeline.
 ///
 /// Numbers rest on what all ranks do: `schedule_of(r)` is rank r's schedule. Time is linear in
-/// their steps and dependencies, 0.3 µs a step; memory 50 bytes a step. Throws
-/// Error(invalid_argument) where a message has no partner, or steps wait for one another in a
-/// circle.
+/// their steps and dependencies, about as long as they take to be generated; memory 50 bytes a
+/// step. Throws Error(invalid_argument) where a message has no partner, or steps wait for one
+/// another in a circle.
 Schedule grouped(const std::function<Schedule(int rank)>& schedule_of, int rank, int window = 0);
 /// The same for all ranks at once; schedules[r] is rank r's.
 std::vector<Schedule> grouped(std::span<const Schedule> schedules, int window = 0);
