@@ -24,6 +24,7 @@ void for_each_case(const std::vector<int>& sizes, const Body& body) {
           if (rooted(p.collective)) p.root = size / 2;
           if (algorithm.collective == Collective::barrier) p.count = 1;
           if (algorithm.pipelined) p.blocks = 3;
+          if (p.collective == Collective::all_to_all) p.output_rows = p.input_rows = count;
           p.hosts = support::hosts_for(algorithm, size);
           if (!refusal(algorithm, p).empty()) continue;
           CAPTURE(std::string(name(algorithm.collective)));
@@ -34,8 +35,12 @@ void for_each_case(const std::vector<int>& sizes, const Body& body) {
           const auto problems = support::problems(p);
           const auto whole = support::schedules(algorithm, problems);
           body(problems, whole, 0);
-          std::vector<Schedule> cut;
-          for (const Schedule& s : whole) cut.push_back(segmented(s, 2));
+          std::vector<Schedule> cut, contiguous;
+          for (const Schedule& s : whole) {
+            cut.push_back(segmented(s, 2));
+            contiguous.push_back(packed(s));
+          }
+          body(problems, contiguous, 0);
           for (const int window : {0, 1, 2}) {
             CAPTURE(window);
             body(problems, cut, window);
@@ -206,9 +211,9 @@ TEST_CASE("one rank's groups are those that it has among all") {
   });
 }
 
-TEST_CASE("listed dependencies are kept, and so are slots that are used in another way") {
-  // Rank 1 answers when it has received, though the regions do not say so.
-  const std::string text = R"(baton-schedule 1
+TEST_CASE("listed dependencies are kept") {
+  // Both ranks wait where the regions do not say so.
+  const std::vector<Schedule> groups = grouped(parse(R"(baton-schedule 1
 collective all_reduce
 size 2
 input 2
@@ -216,23 +221,38 @@ output 2
 dependencies listed
 rank 0
   send 1 input[0:1]
-  recv 1 slot[0:2]
+  recv 1 slot[0:2] after 0
   fold output[0:2] = input[0:2] + slot[0:2] after 1
 rank 1
-  copy slot[0:1] = input[0:1]
-  copy slot[1:1] = input[1:1]
   recv 0 output[0:1]
-  send 0 slot[0:2] after 0 1 2
-)";
-  const std::vector<Schedule> groups = grouped(parse(text));
+  send 0 input[0:2] after 0
+)"));
   CHECK(groups_of(groups) == 2);
-  CHECK(support::steps(groups[1]) ==
-        "copy slot[0:1] = input[0:1]\ncopy slot[1:1] = input[1:1]\nrecv output[0:1] from 0\n"
-        "send slot[0:2] to 0");
-  CHECK(std::ranges::equal(groups[1].dependencies(3), std::vector<std::uint32_t>{0, 1, 2}));
-  CHECK(groups[1].header().slots == 2);
-  CHECK(groups[0].steps()[1].round == 1);
+  CHECK(std::ranges::equal(groups[0].dependencies(1), std::vector<std::uint32_t>{0}));
   CHECK(std::ranges::equal(groups[0].dependencies(2), std::vector<std::uint32_t>{1}));
+  CHECK(std::ranges::equal(groups[1].dependencies(1), std::vector<std::uint32_t>{0}));
+}
+
+TEST_CASE("slots that are used in another way are kept") {
+  const std::vector<Schedule> groups = grouped(parse(R"(baton-schedule 1
+collective all_reduce
+size 2
+input 2
+output 2
+rank 0
+  recv 1 output[0:2]
+  send 1 output[0:2]
+rank 1
+  copy slot[1:1] = input[1:1]
+  copy slot[0:1] = input[0:1]
+  recv 0 output[0:2]
+  send 0 slot[0:2]
+)"));
+  CHECK(support::steps(groups[1]) ==
+        "copy slot[1:1] = input[1:1]\ncopy slot[0:1] = input[0:1]\nsend slot[0:2] to 0\n"
+        "recv output[0:2] from 0");
+  CHECK(std::ranges::equal(groups[1].dependencies(2), std::vector<std::uint32_t>{0, 1}));
+  CHECK(groups[1].header().slots == 2);
 }
 
 TEST_CASE("messages that overtake others of their lane do so at both ends") {
