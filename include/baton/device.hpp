@@ -77,8 +77,9 @@ class Device {
   virtual std::unique_ptr<Marker> make_marker() = 0;
   virtual std::unique_ptr<Gate> make_gate() = 0;
 
-  /// Gives work to a stream; the lists may go when the call returns. Copies also between this
-  /// device, the host's memory and other devices.
+  /// Gives work to a stream; the lists may go when the call returns. Rows of one list are done in
+  /// any order: none writes what another touches. Copies also between this device, the host's
+  /// memory and other devices.
   virtual void copy(std::span<const Rows> rows, std::size_t element_bytes, Stream stream) = 0;
   /// at[0] = at[1] (+) at[2], by the numerics contract of the host's folds, to the bit.
   virtual void fold(OpKind op, Datatype type, std::span<const Rows> rows, Stream stream) = 0;

@@ -146,7 +146,8 @@ class Run {
   void drain_local();
   /// Gives what is ready to the device's stream, and whatever only waits for that.
   void launch_local();
-  void launch(std::uint32_t step);
+  /// Those of the steps that are of this kind.
+  void launch(StepKind kind, std::span<const std::uint32_t> steps);
   /// Completes what the device has done.
   void collect_launched();
   void forget_launched();

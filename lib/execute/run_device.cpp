@@ -9,10 +9,15 @@ void Run::launch_local() {
   if (local_head_ == local_tail_) return;
   const std::uint32_t first = local_head_;
   while (local_head_ < local_tail_) {
-    const std::uint32_t step = local_[local_head_++];
-    launch(step);
-    for (const std::uint32_t next : plan_->dependents_of(step)) {
-      if (plan_->items()[next].local() && --waits_[next] == 0) local_[local_tail_++] = next;
+    // Steps that are ready at once are independent of one another: one launch for all of a kind.
+    const auto ready = std::span(local_).subspan(local_head_, local_tail_ - local_head_);
+    for (const StepKind kind : {StepKind::copy, StepKind::fold, StepKind::finish})
+      launch(kind, ready);
+    local_head_ = local_tail_;
+    for (const std::uint32_t step : ready) {
+      for (const std::uint32_t next : plan_->dependents_of(step)) {
+        if (plan_->items()[next].local() && --waits_[next] == 0) local_[local_tail_++] = next;
+      }
     }
   }
   std::unique_ptr<Marker> marker;
@@ -26,25 +31,29 @@ void Run::launch_local() {
   launched_.push_back({std::move(marker), first, local_head_});
 }
 
-void Run::launch(std::uint32_t step) {
-  const Plan::Item& item = plan_->items()[step];
-  if (recorded_) [[unlikely]]
-    moments_[step].posted = moments_[step].start = tracing::now();
-  const int operands = item.kind == StepKind::fold ? 3 : item.kind == StepKind::copy ? 2 : 1;
+void Run::launch(StepKind kind, std::span<const std::uint32_t> steps) {
+  const int operands = kind == StepKind::fold ? 3 : kind == StepKind::copy ? 2 : 1;
   rows_.clear();
-  for (const Piece& piece : plan_->pieces_of(item)) {
-    Rows& rows = rows_.emplace_back();
-    for (int k = 0; k < operands; ++k) {
-      rows.at[k] = address(piece.at[k]);
-      rows.stride[k] = piece.stride[k];
+  for (const std::uint32_t step : steps) {
+    const Plan::Item& item = plan_->items()[step];
+    if (item.kind != kind) continue;
+    if (recorded_) [[unlikely]]
+      moments_[step].posted = moments_[step].start = tracing::now();
+    for (const Piece& piece : plan_->pieces_of(item)) {
+      Rows& rows = rows_.emplace_back();
+      for (int k = 0; k < operands; ++k) {
+        rows.at[k] = address(piece.at[k]);
+        rows.stride[k] = piece.stride[k];
+      }
+      rows.block = piece.block;
+      rows.rows = piece.rows;
     }
-    rows.block = piece.block;
-    rows.rows = piece.rows;
   }
+  if (rows_.empty()) return;
   Device& device = *queue_->device;
-  if (item.kind == StepKind::copy) {
+  if (kind == StepKind::copy) {
     device.copy(rows_, plan_->element_bytes(), queue_->stream);
-  } else if (item.kind == StepKind::fold) {
+  } else if (kind == StepKind::fold) {
     device.fold(kernels_.op, kernels_.type, rows_, queue_->stream);
   } else {
     device.finish(kernels_.type, plan_->header().size, rows_, queue_->stream);
