@@ -1,0 +1,104 @@
+"""What `gpu-check` must know of a machine: its GPUs, CUDA and NCCL."""
+
+import contextlib
+import ctypes
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+
+MAJOR, MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_…
+
+
+def cards():
+    """The GPUs that CUDA's driver sees, and, if there are none, why."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return [], "no driver (libcuda.so.1)"
+    if code := driver.cuInit(0):
+        return [], f"error {code} of cuInit"
+
+    def integer(function, *arguments):
+        value = ctypes.c_int()
+        function(ctypes.byref(value), *arguments)
+        return value.value
+
+    version = integer(driver.cuDriverGetVersion)
+    found = []
+    for ordinal in range(integer(driver.cuDeviceGetCount)):
+        device = integer(driver.cuDeviceGet, ordinal)
+        name, memory = ctypes.create_string_buffer(100), ctypes.c_size_t()
+        driver.cuDeviceGetName(name, len(name), device)
+        driver.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
+        found.append({
+            "name": name.value.decode(),
+            "capability": [integer(driver.cuDeviceGetAttribute, a, device) for a in (MAJOR, MINOR)],
+            "memory_bytes": memory.value,
+            "driver_supports_cuda": f"{version // 1000}.{version % 1000 // 10}",
+        })
+    return found, "a driver that sees none"
+
+
+def text_of(found):
+    """The first card, and how many more there are."""
+    card, more = found[0], len(found) - 1
+    return (f"{card['name']}{f' and {more} more' if more else ''}, "
+            f"{card['memory_bytes'] / 2**30:.0f} GiB, "
+            f"compute capability {'.'.join(map(str, card['capability']))}")
+
+
+def architectures(found, known):
+    """What to compile for, oldest first: the cards' own, or the newest before that is `known`."""
+    chosen = set()
+    for major, minor in (card["capability"] for card in found):
+        fit = [number for number in known if number <= 10 * major + minor]
+        if not fit:
+            raise ValueError(f"expected a CUDA compiler for compute capability {major}.{minor}, "
+                             f"found one for {min(known, default='none')} and newer")
+        chosen.add(max(fit))
+    return sorted(chosen)
+
+
+def known_architectures(nvcc):
+    listed = said_by([nvcc, "--list-gpu-arch"])
+    return [int(number) for number in re.findall(r"compute_(\d+)\b", listed)]
+
+
+def said_by(command, **options):
+    """Standard output of a command; empty where it cannot be run."""
+    with contextlib.suppress(OSError):
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              **options).stdout
+    return ""
+
+
+def versions(nvcc, environment):
+    """Of driver, CUDA and NCCL, "unknown" or "none" where they do not say."""
+    driver = said_by(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+    cuda = re.search(r"release ([\d.]+)", said_by([nvcc, "--version"]))
+    include = Path(nvcc).resolve().parents[1] / "include"
+    nccl = said_by(["c++", "-E", "-P", "-x", "c++", f"-I{include}", "-"], env=environment,
+                   input="#include <nccl.h>\nversion NCCL_MAJOR NCCL_MINOR NCCL_PATCH\n")
+    nccl = re.search(r"^version (\d+) (\d+) (\d+)", nccl, re.MULTILINE)
+    return {"driver": driver.split("\n")[0] or "unknown", "cuda": cuda[1] if cuda else "unknown",
+            "nccl": ".".join(nccl.groups()) if nccl else "none"}
+
+
+def nccl_of_python(links):
+    """What the environment needs for the NCCL of the Python package nvidia-nccl, by variable; its
+    libraries get the names that linkers look for in the folder `links`. Empty without one."""
+    try:
+        spec = importlib.util.find_spec("nvidia.nccl")
+    except ImportError:
+        spec = None
+    for folder in spec.submodule_search_locations if spec else []:
+        library = Path(folder, "lib", "libnccl.so.2")
+        if library.exists():
+            links.mkdir(parents=True, exist_ok=True)
+            for name in ["libnccl.so", "libnccl.so.2"]:
+                (links / name).unlink(missing_ok=True)
+                (links / name).symlink_to(library)
+            return {"CPLUS_INCLUDE_PATH": str(Path(folder, "include")), "LIBRARY_PATH": str(links),
+                    "LD_LIBRARY_PATH": str(links)}
+    return {}
