@@ -42,6 +42,9 @@ class StreamCommunicator {
   /// As Communicator::split(). Waits for what is under way.
   StreamCommunicator split(int color, int key = 0);
 
+  /// The choice that a call would make.
+  Choice chosen(const Call& call);
+
   /// Gives a call to a stream. Lists that it refers to may go when this returns.
   void enqueue(const Call& call, Stream stream);
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "bench_report.hpp"
+#include "bench.hpp"
 #include "commands.hpp"
 #include "jobs.hpp"
 #include "machine.hpp"
@@ -16,38 +16,8 @@
 namespace baton::cli {
 namespace {
 
-/// The command line of `baton bench`.
-struct BenchOptions {
-  std::vector<std::string> collectives;
-  std::string bytes = "8:64M", type = "f32", op = "sum", segment, through = "api";
-  std::string json, judge, trace;  // files
-  ContestOptions contest;
-  int factor = 2, root = 0, sample_ms = 5;
-  bool strict = false, progress = false;
-};
-
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(ErrorCode::invalid_argument, sentence);
-}
-
-std::vector<Exercise> exercises_for(const BenchOptions& options, int ranks) {
-  std::vector<std::string> names = options.collectives;
-  if (names.empty()) {
-    names = {"broadcast", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
-  }
-  std::vector<Exercise> exercises;
-  for (const std::string& name : names) {
-    for (const Collective collective : collectives_named(name)) {
-      const bool barrier = collective == Collective::barrier;
-      for (Exercise& exercise : sized_exercises(
-               collective, ranks,
-               barrier ? std::vector<std::int64_t>{0} : sizes_named(options.bytes, options.factor),
-               datatype_named(options.type), op_named(options.op), options.root)) {
-        exercises.push_back(std::move(exercise));
-      }
-    }
-  }
-  return exercises;
 }
 
 Through through_of(const std::string& text) {
@@ -82,10 +52,7 @@ Task task_of(const BenchOptions& options, World& world) {
     const std::string why = mismatch(*task.targets, world.size(), hosts);
     if (!why.empty()) refuse(fmt::format("{}: {}", options.judge, why));
   }
-  if (!options.json.empty()) {
-    task.json.open(options.json);
-    if (!task.json) refuse(fmt::format("--json: expected a file to write, found {}", options.json));
-  }
+  if (!options.json.empty()) task.json = json_file(options.json);
   return task;
 }
 
@@ -168,29 +135,26 @@ class Benchmark {
     for (const std::string& variable : own_environment()) own.emplace_back(variable);
     for (const std::string& variable : mpi_environment()) mpi.emplace_back(variable);
     const std::string library = drop_in();
-    task_.json << Json::object({{"baton", BATON_VERSION},
-                                {"mpi", session.library()},
-                                {"compiler", compiler()},
-                                {"processor", processor()},
-                                {"ranks", world_.size()},
-                                {"hosts", Json::array(hosts)},
-                                {"environment", Json::object({{"ours", Json::array(own)},
-                                                              {"built_in", Json::array(mpi)}})},
-                                {"drop_in", library.empty() ? Json::null() : Json(library)},
-                                {"pairs", options_.contest.pairs},
-                                {"large_pairs", options_.contest.large_pairs},
-                                {"large_bytes", options_.contest.large},
-                                {"sample_ms", options_.sample_ms},
-                                {"interval", "95 % interval of the median, by order statistics"},
-                                {"messages", network_.json()},
-                                {"checked", checks},
-                                {"wrong", wrong},
-                                {"rows", Json::array(rows)}})
-                      .text()
-               << '\n';
-    task_.json.close();
-    if (!task_.json)
-      refuse(fmt::format("--json: expected to write {}, found it fail", options_.json));
+    const Json result =
+        Json::object({{"baton", BATON_VERSION},
+                      {"mpi", session.library()},
+                      {"compiler", compiler()},
+                      {"processor", processor()},
+                      {"ranks", world_.size()},
+                      {"hosts", Json::array(hosts)},
+                      {"environment",
+                       Json::object({{"ours", Json::array(own)}, {"built_in", Json::array(mpi)}})},
+                      {"drop_in", library.empty() ? Json::null() : Json(library)},
+                      {"pairs", options_.contest.pairs},
+                      {"large_pairs", options_.contest.large_pairs},
+                      {"large_bytes", options_.contest.large},
+                      {"sample_ms", options_.sample_ms},
+                      {"interval", "95 % interval of the median, by order statistics"},
+                      {"messages", network_.json()},
+                      {"checked", checks},
+                      {"wrong", wrong},
+                      {"rows", Json::array(rows)}});
+    cli::write_json(task_.json, options_.json, result);
   }
 
   void print(const std::string& text) {
@@ -216,17 +180,18 @@ class Benchmark {
 };
 
 int bench(BenchOptions options, Session& session) {
+  options.contest.seconds = options.sample_ms * 1e-3;
+  options.contest.choice.segment = segment_of(options.segment);
+  if (!options.device.empty()) return bench_device(options, session);
   if (session.ranks() == 0) {
     throw Error(ErrorCode::unsupported,
                 "bench: expected processes of MPI, whose built-ins to compare with (mpirun -n 2 "
                 "baton bench), found none");
   }
-  options.contest.seconds = options.sample_ms * 1e-3;
   int code = 0;
   session.run(0, {}, [&](World& world) {
     Task task;
     world.together([&] {
-      options.contest.choice.segment = segment_of(options.segment);
       options.contest.through = through_of(options.through);
       task = task_of(options, world);
     });
@@ -281,23 +246,68 @@ void add_options(CLI::App& sub, BenchOptions& options) {
   sub.add_option("--json", options.json,
                  "write everything there: all samples, flags, versions, point-to-point times")
       ->type_name("FILE");
+  auto* device =
+      sub.add_option("--device", options.device,
+                     "cuda: on GPUs, in their streams, by threads of this process; a GPU may have\n"
+                     "several ranks; no built-ins beside them")
+          ->type_name("NAME")
+          ->excludes(sub.get_option("--through"))
+          ->excludes(sub.get_option("--trace"));
+  sub.add_option("--ranks", options.ranks, "on GPUs (default: one on each, but two at least)")
+      ->type_name("N")
+      ->needs(device)
+      ->check(whole_number(1, 4096));
   auto* judge = sub.add_option("--judge", options.judge,
                                "say which of the numbers that FILE requires were reached (format:\n"
                                "tests/bench/README.md)")
-                    ->type_name("FILE");
+                    ->type_name("FILE")
+                    ->excludes(device);
   sub.add_flag("--strict", options.strict, "exit code 1 unless all were")->needs(judge);
   sub.add_flag("--progress", options.progress, "show progress even where stderr is no terminal");
 }
 
 }  // namespace
 
+std::vector<Exercise> exercises_for(const BenchOptions& options, int ranks) {
+  std::vector<std::string> names = options.collectives;
+  if (names.empty()) {
+    names = {"broadcast", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"};
+  }
+  std::vector<Exercise> exercises;
+  for (const std::string& name : names) {
+    for (const Collective collective : collectives_named(name)) {
+      const bool barrier = collective == Collective::barrier;
+      for (Exercise& exercise : sized_exercises(
+               collective, ranks,
+               barrier ? std::vector<std::int64_t>{0} : sizes_named(options.bytes, options.factor),
+               datatype_named(options.type), op_named(options.op), options.root)) {
+        exercises.push_back(std::move(exercise));
+      }
+    }
+  }
+  return exercises;
+}
+
+std::ofstream json_file(const std::string& path) {
+  std::ofstream file(path);
+  if (!file) refuse(fmt::format("--json: expected a file to write, found {}", path));
+  return file;
+}
+
+void write_json(std::ofstream& file, const std::string& path, const Json& json) {
+  file << json.text() << '\n';
+  file.close();
+  if (!file) refuse(fmt::format("--json: expected to write {}, found it fail", path));
+}
+
 void add_bench(CLI::App& app, Command& command) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* sub =
-      app.add_subcommand("bench",
-                         "Time collectives against the MPI library's own, in turn (ours, built-in, "
-                         "built-in, ours, ...)\n"
-                         "in one run, and against the limit that plain messages set. Needs mpirun");
+  CLI::App* sub = app.add_subcommand(
+      "bench",
+      "Time collectives against the MPI library's own, in turn (ours, built-in, "
+      "built-in, ours, ...)\n"
+      "in one run, and against the limit that plain messages set. Needs mpirun, but for\n"
+      "GPUs");
   add_options(*sub, *options);
   sub->footer(
       "Results are checked once per size. All sides repeat their call equally often in a sample,\n"
@@ -310,6 +320,7 @@ void add_bench(CLI::App& app, Command& command) {
       "  mpirun -n 2 baton bench\n"
       "  mpirun -n 4 baton bench all_reduce --bytes 1K:16M --factor 4 --json all_reduce.json\n"
       "  mpirun -n 2 baton bench --judge tests/bench/targets-shared-memory.txt\n"
+      "  baton bench --device cuda --ranks 4 --bytes 1M:64M\n"
       "  mpirun -n 2 -x LD_PRELOAD=libbaton-pmpi-openmpi.so baton bench --through both\n"
       "\n" +
       environment_help());

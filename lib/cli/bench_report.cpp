@@ -148,23 +148,35 @@ std::string bench_lines(const BenchRow& row) {
   std::string text;
   const Exercise& e = row.exercise;
   const std::int64_t bytes = e.bytes();
-  for (const Comparison& comparison : row.contest.comparisons) {
-    const Contestant& ours = row.contest.sides[comparison.ours];
-    const Contestant& theirs = row.contest.sides[comparison.theirs];
+  const auto add = [&](const Contestant& ours, const std::vector<std::string>& rival) {
     const double seconds = median(ours.seconds);
     const double bandwidth = gigabytes_per_second(bytes, seconds);
     const bool known = !ours.algorithm.empty();
-    text += line(
-        "  ",
-        {std::string(name(e.collective())), fmt::format("{}", bytes),
-         fmt::format("{}", bytes == 0 ? 0 : e.problem.count), through(ours),
-         known ? ours.algorithm : "-", known ? segment_text(ours.segment) : "-",
-         microseconds(seconds), relative_spread(ours), theirs.name,
-         microseconds(median(theirs.seconds)), relative_spread(theirs),
+    std::vector<std::string> cells = {std::string(name(e.collective())),
+                                      fmt::format("{}", bytes),
+                                      fmt::format("{}", bytes == 0 ? 0 : e.problem.count),
+                                      through(ours),
+                                      known ? ours.algorithm : "-",
+                                      known ? segment_text(ours.segment) : "-",
+                                      microseconds(seconds),
+                                      relative_spread(ours)};
+    cells.insert(cells.end(), rival.begin(), rival.end());
+    cells.push_back(fmt::format("{:.2f}", bandwidth));
+    cells.push_back(fmt::format("{:.2f}", bandwidth * e.bus_factor()));
+    cells.push_back(row.lower_bound > 0 ? fmt::format("{:.0f}", 100 * row.share(ours).median)
+                                        : "-");
+    text += line("  ", cells);
+  };
+  for (const Comparison& comparison : row.contest.comparisons) {
+    const Contestant& theirs = row.contest.sides[comparison.theirs];
+    add(row.contest.sides[comparison.ours],
+        {theirs.name, microseconds(median(theirs.seconds)), relative_spread(theirs),
          fmt::format("{:.2f}", comparison.ratio.median),
-         fmt::format("{:.2f}", comparison.ratio.low), fmt::format("{:.2f}", comparison.ratio.high),
-         fmt::format("{:.2f}", bandwidth), fmt::format("{:.2f}", bandwidth * e.bus_factor()),
-         row.lower_bound > 0 ? fmt::format("{:.0f}", 100 * row.share(ours).median) : "-"});
+         fmt::format("{:.2f}", comparison.ratio.low),
+         fmt::format("{:.2f}", comparison.ratio.high)});
+  }
+  if (row.contest.comparisons.empty()) {
+    for (const Contestant& side : row.contest.sides) add(side, {"-", "-", "-", "-", "-", "-"});
   }
   return text;
 }

@@ -23,7 +23,7 @@ struct BenchRow {
   Json json() const;
 };
 
-/// A line for each comparison, under a head.
+/// A line for each comparison, or one for each side where there are none, under a head.
 std::string bench_head();
 std::string bench_lines(const BenchRow& row);
 

@@ -48,7 +48,7 @@ Reference Checker::reference(Fill fill) {
   std::vector<std::byte> expected;
   world_.together([&] {
     trial_.fill(values);
-    expected.assign(trial_.result_bytes(), Trial::stale);
+    expected.assign(trial_.result_bytes(), TrialBuffers::stale);
     if (exercise_.collective() == Collective::broadcast &&
         world_.rank() == exercise_.problem.root) {
       std::copy_n(trial_.input(), expected.size(), expected.data());

@@ -20,7 +20,7 @@ struct Verdict {
 /// Checks runs on a trial's buffers, whoever makes them. All functions but fills() are collective.
 class Checker {
  public:
-  Checker(World& world, const Exercise& exercise, Trial& trial)
+  Checker(World& world, const Exercise& exercise, TrialBuffers& trial)
       : world_(world), exercise_(exercise), trial_(trial) {}
 
   /// The inputs to check with: exact ones first, then, where the reduction rounds, random ones.
@@ -39,7 +39,7 @@ class Checker {
 
   World& world_;
   const Exercise& exercise_;
-  Trial& trial_;
+  TrialBuffers& trial_;
 };
 
 }  // namespace baton::cli

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "baton/stream.hpp"
+#include "card.hpp"
 #include "checker.hpp"
 #include "exercise.hpp"
 #include "network.hpp"
@@ -58,11 +60,29 @@ struct Contest {
   std::vector<Exchange> exchanges;
 };
 
-/// Checks this library's result on an exercise, then times all sides, and the probes, in turn.
-/// Collective. `before()` is called before each round.
+/// One who takes part in a contest, and how.
+struct Side {
+  Contestant contestant;
+  std::function<void(int)> calls;  ///< so many, back to back; returns when they are complete
+};
+
+/// Times all sides, and the probes, in turn, `rounds` times, each sample of options.seconds at
+/// least. Collective. `before()` is called before each round.
+Contest in_turn(World& world, std::vector<Side> sides, const std::vector<Rings::Probe>& probes,
+                const Exercise& exercise, const ContestOptions& options,
+                const std::function<void()>& before);
+
+/// Checks this library's result on an exercise, then times all sides, and the probes, in
+/// turn.
 Contest contest(World& world, Communicator& communicator, const Exercise& exercise,
                 const std::vector<Rings::Probe>& probes, const ContestOptions& options,
                 const std::function<void()>& before);
+
+/// The same of the library's collectives in a device's streams, which have no rival here: a sample
+/// is of calls back to back in one stream, until they are complete.
+Contest device_contest(World& world, StreamCommunicator& communicator, const Card& card,
+                       const Exercise& exercise, const ContestOptions& options,
+                       const std::function<void()>& before);
 
 /// The API is compared with every built-in, a drop-in with the one whose name it takes.
 std::vector<Comparison> comparisons_of(const std::vector<Contestant>& sides);

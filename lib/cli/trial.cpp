@@ -4,20 +4,17 @@
 
 namespace baton::cli {
 
-Trial::Trial(Communicator& communicator, const Exercise& exercise, bool in_place)
-    : communicator_(communicator),
-      exercise_(exercise),
-      rank_(communicator.rank()),
+TrialBuffers::TrialBuffers(int rank, const Exercise& exercise, bool in_place)
+    : exercise_(exercise),
+      rank_(rank),
       bytes_(size_of(exercise.type)),
       aliased_(is_aliased(in_place)),
       input_(bytes_of(exercise.input_count(rank_)), stale),
       output_(bytes_of(output_room()), stale) {
   place();
-  in_ = ConstData(source_, exercise.input_count(rank_), exercise.type);
-  out_ = Data(result_, exercise.output_count(rank_), exercise.type);
 }
 
-void Trial::fill(const Values& values) {
+void TrialBuffers::fill(const Values& values) {
   const bool root = rank_ == exercise_.problem.root;
   if (exercise_.collective() == Collective::broadcast) {
     // Its data is output everywhere: root's is laid there before each run.
@@ -28,12 +25,47 @@ void Trial::fill(const Values& values) {
   }
 }
 
-void Trial::reset() {
+void TrialBuffers::reset() {
   std::fill(output_.begin(), output_.end(), stale);
   if (exercise_.collective() == Collective::broadcast || aliased_) {
     std::copy(input_.begin(), input_.end(), source_);
   }
 }
+
+bool TrialBuffers::is_aliased(bool in_place) const {
+  Problem p = exercise_.problem.at(rank_);
+  p.in_place = exercise_.schedules
+                   ? (*exercise_.schedules)[static_cast<std::size_t>(rank_)].header().in_place
+                   : in_place && !exercise_.tensor;
+  return p.collective != Collective::broadcast && p.aliased();
+}
+
+bool TrialBuffers::output_within_input() const {
+  return exercise_.collective() == Collective::scatter ||
+         exercise_.collective() == Collective::reduce_scatter;
+}
+
+std::int64_t TrialBuffers::output_room() const {
+  const std::int64_t in = exercise_.input_count(rank_), out = exercise_.output_count(rank_);
+  return aliased_ ? std::max(in, out) : out;
+}
+
+void TrialBuffers::place() {
+  source_ = aliased_ ? output_.data() : input_.data();
+  result_ = output_.data();
+  const Collective c = exercise_.collective();
+  if (c == Collective::broadcast) source_ = output_.data();
+  if (!aliased_) return;
+  const std::size_t own = bytes_of(exercise_.block_offset(rank_));
+  if (output_within_input()) result_ += own;
+  if (c == Collective::gather || c == Collective::all_gather) source_ += own;
+}
+
+Trial::Trial(Communicator& communicator, const Exercise& exercise, bool in_place)
+    : TrialBuffers(communicator.rank(), exercise, in_place),
+      communicator_(communicator),
+      in_(source_, exercise.input_count(rank_), exercise.type),
+      out_(result_, exercise.output_count(rank_), exercise.type) {}
 
 void Trial::run(const Choice& choice) {
   if (exercise_.schedules) return run_schedule();
@@ -45,35 +77,6 @@ Choice Trial::chosen(const Choice& choice) {
   Call call = exercise_.call(in_, out_);
   call.choice = choice;
   return communicator_.chosen(call);
-}
-
-bool Trial::is_aliased(bool in_place) const {
-  Problem p = exercise_.problem.at(rank_);
-  p.in_place = exercise_.schedules
-                   ? (*exercise_.schedules)[static_cast<std::size_t>(rank_)].header().in_place
-                   : in_place && !exercise_.tensor;
-  return p.collective != Collective::broadcast && p.aliased();
-}
-
-bool Trial::output_within_input() const {
-  return exercise_.collective() == Collective::scatter ||
-         exercise_.collective() == Collective::reduce_scatter;
-}
-
-std::int64_t Trial::output_room() const {
-  const std::int64_t in = exercise_.input_count(rank_), out = exercise_.output_count(rank_);
-  return aliased_ ? std::max(in, out) : out;
-}
-
-void Trial::place() {
-  source_ = aliased_ ? output_.data() : input_.data();
-  result_ = output_.data();
-  const Collective c = exercise_.collective();
-  if (c == Collective::broadcast) source_ = output_.data();
-  if (!aliased_) return;
-  const std::size_t own = bytes_of(exercise_.block_offset(rank_));
-  if (output_within_input()) result_ += own;
-  if (c == Collective::gather || c == Collective::all_gather) source_ += own;
 }
 
 void Trial::run_schedule() {

@@ -9,12 +9,11 @@
 
 namespace baton::cli {
 
-/// One rank's buffers of an exercise, and the library's runs on them. The communicator and the
-/// exercise must outlive it.
-class Trial {
+/// One rank's buffers of an exercise, which must outlive it.
+class TrialBuffers {
  public:
   /// `in_place`: input and output are one buffer, where the exercise is of flat data.
-  Trial(Communicator& communicator, const Exercise& exercise, bool in_place);
+  TrialBuffers(int rank, const Exercise& exercise, bool in_place);
 
   std::byte* input() { return input_.data(); }
   std::byte* output() { return output_.data(); }  ///< room for a result out of place
@@ -25,12 +24,10 @@ class Trial {
   void fill(const Values& values);
   /// Buffers as before a first run: inputs in place, outputs stale.
   void reset();
-  void run(const Choice& choice);
-  Choice chosen(const Choice& choice);
 
   static constexpr std::byte stale{0xa5};  ///< what no run has written
 
- private:
+ protected:
   std::size_t bytes_of(std::int64_t elements) const {
     return static_cast<std::size_t>(elements) * bytes_;
   }
@@ -38,9 +35,7 @@ class Trial {
   bool output_within_input() const;
   std::int64_t output_room() const;
   void place();
-  void run_schedule();
 
-  Communicator& communicator_;
   const Exercise& exercise_;
   int rank_;
   std::size_t bytes_;  // of an element
@@ -48,7 +43,21 @@ class Trial {
   std::vector<std::byte> input_, output_;
   std::byte* source_ = nullptr;  // where the call's input is, and its result
   std::byte* result_ = nullptr;
-  ConstData in_;  // the same, as the call takes them
+};
+
+/// The library's runs on them. The communicator, too, must outlive it.
+class Trial : public TrialBuffers {
+ public:
+  Trial(Communicator& communicator, const Exercise& exercise, bool in_place);
+
+  void run(const Choice& choice);
+  Choice chosen(const Choice& choice);
+
+ private:
+  void run_schedule();
+
+  Communicator& communicator_;
+  ConstData in_;  // as the call takes them
   Data out_;
   std::uint8_t token_ = 0;
 };

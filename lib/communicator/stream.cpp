@@ -147,6 +147,13 @@ void StreamCommunicator::reap() {
   std::erase_if(under_way_, [](const Request& request) { return request.done(); });
 }
 
+Choice StreamCommunicator::chosen(const Call& call) {
+  const InUse in_use(*state_->busy);
+  state_->arguments.bind(call, state_->rank, state_->size);
+  const CachedPlan& plan = state_->cached_plan(call.choice);
+  return {plan.algorithm, plan.segment};
+}
+
 void StreamCommunicator::enqueue(const Call& call, Stream stream) {
   reap();
   under_way_.push_back(state_->enqueue(call, call.choice, stream));
@@ -170,7 +177,7 @@ void StreamCommunicator::synchronize() {
 
 namespace {
 
-Call chosen(Call call, const Choice& choice) {
+Call with_choice(Call call, const Choice& choice) {
   call.choice = choice;
   return call;
 }
@@ -178,54 +185,54 @@ Call chosen(Call call, const Choice& choice) {
 }  // namespace
 
 void StreamCommunicator::broadcast(Data data, int root, Stream stream, const Choice& choice) {
-  enqueue(chosen(calls::broadcast(data, root), choice), stream);
+  enqueue(with_choice(calls::broadcast(data, root), choice), stream);
 }
 void StreamCommunicator::reduce(ConstData input, Data output, Op op, int root, Stream stream,
                                 const Choice& choice) {
-  enqueue(chosen(calls::reduce(input, output, op, root), choice), stream);
+  enqueue(with_choice(calls::reduce(input, output, op, root), choice), stream);
 }
 void StreamCommunicator::all_reduce(ConstData input, Data output, Op op, Stream stream,
                                     const Choice& choice) {
-  enqueue(chosen(calls::all_reduce(input, output, op), choice), stream);
+  enqueue(with_choice(calls::all_reduce(input, output, op), choice), stream);
 }
 void StreamCommunicator::gather(ConstData input, Data output, int root, Stream stream,
                                 const Choice& choice) {
-  enqueue(chosen(calls::gather(input, output, root), choice), stream);
+  enqueue(with_choice(calls::gather(input, output, root), choice), stream);
 }
 void StreamCommunicator::scatter(ConstData input, Data output, int root, Stream stream,
                                  const Choice& choice) {
-  enqueue(chosen(calls::scatter(input, output, root), choice), stream);
+  enqueue(with_choice(calls::scatter(input, output, root), choice), stream);
 }
 void StreamCommunicator::all_gather(ConstData input, Data output, Stream stream,
                                     const Choice& choice) {
-  enqueue(chosen(calls::all_gather(input, output), choice), stream);
+  enqueue(with_choice(calls::all_gather(input, output), choice), stream);
 }
 void StreamCommunicator::all_gather(const ConstTensor& input, const Tensor& output, int dim,
                                     Stream stream, const Choice& choice) {
-  enqueue(chosen(calls::all_gather(input, output, dim), choice), stream);
+  enqueue(with_choice(calls::all_gather(input, output, dim), choice), stream);
 }
 void StreamCommunicator::reduce_scatter(ConstData input, Data output, Op op, Stream stream,
                                         const Choice& choice) {
-  enqueue(chosen(calls::reduce_scatter(input, output, op), choice), stream);
+  enqueue(with_choice(calls::reduce_scatter(input, output, op), choice), stream);
 }
 void StreamCommunicator::all_to_all(ConstData input, Data output, Stream stream,
                                     const Choice& choice) {
-  enqueue(chosen(calls::all_to_all(input, output), choice), stream);
+  enqueue(with_choice(calls::all_to_all(input, output), choice), stream);
 }
 void StreamCommunicator::all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim,
                                     int gather_dim, Stream stream, const Choice& choice) {
-  enqueue(chosen(calls::all_to_all(input, output, scatter_dim, gather_dim), choice), stream);
+  enqueue(with_choice(calls::all_to_all(input, output, scatter_dim, gather_dim), choice), stream);
 }
 void StreamCommunicator::scan(ConstData input, Data output, Op op, Stream stream,
                               const Choice& choice) {
-  enqueue(chosen(calls::scan(input, output, op), choice), stream);
+  enqueue(with_choice(calls::scan(input, output, op), choice), stream);
 }
 void StreamCommunicator::exscan(ConstData input, Data output, Op op, Stream stream,
                                 const Choice& choice) {
-  enqueue(chosen(calls::exscan(input, output, op), choice), stream);
+  enqueue(with_choice(calls::exscan(input, output, op), choice), stream);
 }
 void StreamCommunicator::barrier(Stream stream, const Choice& choice) {
-  enqueue(chosen(calls::barrier(), choice), stream);
+  enqueue(with_choice(calls::barrier(), choice), stream);
 }
 
 }  // namespace baton

@@ -1,0 +1,65 @@
+#include "device_trial.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace baton::cli {
+
+DeviceTrial::DeviceTrial(StreamCommunicator& communicator, const Card& card,
+                         const Exercise& exercise)
+    : TrialBuffers(communicator.rank(), exercise, false),
+      communicator_(communicator),
+      device_(*card.device),
+      stream_(card.make_stream(), card.end_stream),
+      end_(device_.make_marker()),
+      device_input_(allocate(input_.size())),
+      device_output_(allocate(output_.size())),
+      call_(
+          exercise.call(ConstData(device_input_.get(), exercise.input_count(rank_), exercise.type),
+                        Data(device_output_.get(), exercise.output_count(rank_), exercise.type))) {}
+
+DeviceTrial::Memory DeviceTrial::allocate(std::size_t bytes) {
+  return {device_.allocate(std::max<std::size_t>(bytes, 1)),
+          [this](std::byte* memory) { device_.free(memory); }};
+}
+
+Choice DeviceTrial::chosen(const Choice& choice) {
+  call_.choice = choice;
+  return communicator_.chosen(call_);
+}
+
+void DeviceTrial::upload() {
+  // A broadcast has an input on the host only: reset() has laid it into the output.
+  if (exercise_.collective() != Collective::broadcast) {
+    copy(device_input_.get(), input_.data(), input_.size());
+  }
+  copy(device_output_.get(), output_.data(), output_.size());
+  wait();
+}
+
+void DeviceTrial::download() {
+  copy(output_.data(), device_output_.get(), output_.size());
+  wait();
+}
+
+void DeviceTrial::run(const Choice& choice, int calls) {
+  call_.choice = choice;
+  for (int i = 0; i < calls; ++i) communicator_.enqueue(call_, stream_.get());
+  wait();
+  communicator_.synchronize();
+}
+
+void DeviceTrial::copy(std::byte* to, std::byte* from, std::size_t bytes) {
+  Rows rows;
+  rows.at[0] = to;
+  rows.at[1] = from;
+  rows.block = static_cast<std::int64_t>(bytes);
+  device_.copy({&rows, 1}, 1, stream_.get());
+}
+
+void DeviceTrial::wait() {
+  end_->set(stream_.get());
+  while (!end_->passed()) std::this_thread::yield();
+}
+
+}  // namespace baton::cli

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "baton/stream.hpp"
+#include "card.hpp"
+#include "trial.hpp"
+
+namespace baton::cli {
+
+/// One rank's buffers of an exercise, in a device's memory too, and the library's calls on these,
+/// in a stream of its own. The communicator, the card and the exercise must outlive it.
+class DeviceTrial : public TrialBuffers {
+ public:
+  DeviceTrial(StreamCommunicator& communicator, const Card& card, const Exercise& exercise);
+
+  Choice chosen(const Choice& choice);
+  /// Copies the host's buffers to the device, and the device's output to the host's.
+  void upload();
+  void download();
+  /// Calls in the stream, back to back; returns when they are complete.
+  void run(const Choice& choice, int calls);
+
+ private:
+  using Memory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
+  Memory allocate(std::size_t bytes);
+  void copy(std::byte* to, std::byte* from, std::size_t bytes);
+  /// Returns when the stream has done all it was given.
+  void wait();
+
+  StreamCommunicator& communicator_;
+  Device& device_;
+  std::unique_ptr<void, std::function<void(Stream)>> stream_;
+  std::unique_ptr<Marker> end_;
+  Memory device_input_, device_output_;
+  Call call_;
+};
+
+}  // namespace baton::cli
