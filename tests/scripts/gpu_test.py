@@ -146,6 +146,7 @@ class GpuCheck(unittest.TestCase):
         self.plan([("device:streams", skipped)], [])
         self.check(code=1)
         self.assertEqual(self.results()["tests"], "failed")
+        self.assertEqual(self.results()["memcheck"], "failed")  # nor is there what it watches
 
     @unittest.skipIf(Path("/usr/local/cuda/bin/compute-sanitizer").exists(), "there is one")
     def test_a_missing_sanitizer_is_said(self):
