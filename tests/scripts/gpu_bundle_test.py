@@ -104,7 +104,10 @@ class GpuBundle(unittest.TestCase):
         self.assertIn("expected a bundle of less than 60 MB, found 70 MB\n", said)
         self.assertFalse((self.folder / "out").exists())
         self.bundle(50_000_000)
+        old = self.folder / "out/usr/old"
+        old.touch()
         self.bundle(1000)  # anew
+        self.assertFalse(old.exists())
         self.assertEqual((self.folder / "out/usr/lib/x86_64-linux-gnu/large").stat().st_size, 1000)
 
     def refused(self, *arguments):
