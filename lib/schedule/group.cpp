@@ -1,9 +1,15 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <deque>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
 #include "levels.hpp"
 #include "slots.hpp"
@@ -78,12 +84,57 @@ class SlotNumbers {
   std::vector<std::size_t> released_;
 };
 
+/// The level of each step of a rank's schedule.
+using OwnLevels = std::vector<std::int32_t>;
+
+OwnLevels own_levels(const Schedule& schedule, const Levels& levels) {
+  OwnLevels own;
+  for (std::size_t i = 0; i < schedule.steps().size(); ++i)
+    own.push_back(levels.of(schedule.rank(), i));
+  return own;
+}
+
+/// The same for a schedule of the messages of `known`, which is the one that `levels` counts.
+OwnLevels own_levels(const Schedule& schedule, const Schedule& known, const Levels& levels) {
+  std::map<std::tuple<StepKind, int, int>, std::deque<std::int32_t>> streams;
+  const auto stream = [&](const Step& step) -> auto& {
+    return streams[{step.kind, step.peer, step.lane}];
+  };
+  for (std::size_t i = 0; i < known.steps().size(); ++i) {
+    const Step& step = known.steps()[i];
+    if (step.message()) stream(step).push_back(levels.of(known.rank(), i));
+  }
+  const auto refuse = [&](std::size_t i, const char* expected, const char* found) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("step {} of rank {}: expected {}, found {}", i, schedule.rank(),
+                            expected, found));
+  };
+  OwnLevels own;
+  for (std::size_t i = 0; i < schedule.steps().size(); ++i) {
+    const Step& step = schedule.steps()[i];
+    std::int32_t level = 0;
+    for (const std::uint32_t d : schedule.dependencies(i)) level = std::max(level, own[d]);
+    if (step.message()) {
+      auto& levels_left = stream(step);
+      if (levels_left.empty()) refuse(i, "a message that the others know of", "one more");
+      if (levels_left.front() <= level)
+        refuse(i, "a message that waits for earlier groups only", "one that waits for its own");
+      level = levels_left.front();
+      levels_left.pop_front();
+    }
+    own.push_back(level);
+  }
+  for (const auto& [its, left] : streams)
+    if (!left.empty()) refuse(own.size(), "a message that the others know of", "none");
+  return own;
+}
+
 /// The steps in the order in which groups run, and what runs between them.
-std::vector<std::uint32_t> order_of(const Schedule& schedule, const Levels& levels) {
+std::vector<std::uint32_t> order_of(const Schedule& schedule, const OwnLevels& levels) {
   const auto steps = schedule.steps();
   const auto place = [&](std::uint32_t i) {
     const bool message = steps[i].message();
-    return std::tuple(levels.of(schedule.rank(), i), !message, message ? steps[i].lane : 0, i);
+    return std::tuple(levels[i], !message, message ? steps[i].lane : 0, i);
   };
   std::vector<std::uint32_t> order(steps.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -104,7 +155,7 @@ Dependencies reordered(const Dependencies& dependencies, std::span<const std::ui
   return out;
 }
 
-Schedule in_groups(const Ungrouped& ungrouped, const Levels& levels) {
+Schedule in_groups(const Ungrouped& ungrouped, const OwnLevels& levels) {
   const Schedule& schedule = ungrouped.schedule;
   const bool own_slots = !ungrouped.fills.empty();
   const auto order = order_of(schedule, levels);
@@ -115,7 +166,7 @@ Schedule in_groups(const Ungrouped& ungrouped, const Levels& levels) {
   std::pair<std::int32_t, bool> stretch;
   for (const std::uint32_t i : order) {
     const Step& from = schedule.steps()[i];
-    const std::pair here(levels.of(schedule.rank(), i), from.message());
+    const std::pair here(levels[i], from.message());
     // Messages of a group are under way together: what one empties, no other may fill.
     if (std::exchange(stretch, here) != here) slots.settle();
     const bool fills = own_slots && ungrouped.fills[i];
@@ -158,7 +209,20 @@ Schedule grouped(const std::function<Schedule(int)>& schedule_of, int rank, int 
     levels.add(r == rank ? own.schedule : with_own_slots(schedule_of(r)).schedule);
   }
   levels.count(window);
-  return in_groups(own, levels);
+  return in_groups(own, own_levels(own.schedule, levels));
+}
+
+Schedule grouped(const std::function<Schedule(int)>& schedule_of, const Schedule& own, int window) {
+  Levels levels;
+  std::optional<Schedule> known;
+  for (int r = 0; r < own.size(); ++r) {
+    Schedule schedule = with_own_slots(schedule_of(r)).schedule;
+    levels.add(schedule);
+    if (r == own.rank()) known = std::move(schedule);
+  }
+  levels.count(window);
+  const Ungrouped mine = with_own_slots(own);
+  return in_groups(mine, own_levels(mine.schedule, *known, levels));
 }
 
 std::vector<Schedule> grouped(std::span<const Schedule> schedules, int window) {
@@ -170,7 +234,8 @@ std::vector<Schedule> grouped(std::span<const Schedule> schedules, int window) {
   }
   levels.count(window);
   std::vector<Schedule> out;
-  for (const Ungrouped& one : ungrouped) out.push_back(in_groups(one, levels));
+  for (const Ungrouped& one : ungrouped)
+    out.push_back(in_groups(one, own_levels(one.schedule, levels)));
   return out;
 }
 

@@ -298,3 +298,55 @@ TEST_CASE("schedules that have no groups are refused") {
   says("rank 0\n", {"the schedules of 2 ranks, found 1"});
   says("rank 1\nrank 0\n", {"the schedule of rank 0 of 2", "found that of rank 1"});
 }
+
+TEST_CASE("ranks that call in place and ranks that do not come to the same groups") {
+  const Registry registry = Registry::builtin();
+  for (const Algorithm& algorithm : registry.all()) {
+    for (const int size : {2, 3, 5, 8}) {
+      for (const auto& [segment, window] : {std::pair(0, 0), {3, 1}}) {
+        Problem p = problem(algorithm.collective, size, 0, 2 * size + 3, true);
+        if (algorithm.collective == Collective::barrier) p.count = 1;
+        if (algorithm.pipelined && segment > 0) p.blocks = 3;
+        p.hosts = support::hosts_for(algorithm, size);
+        if (!refusal(algorithm, p).empty()) continue;
+        const auto generated = [&](const Problem& problem) {
+          return packed(segmented(algorithm.generate(problem), segment));
+        };
+        const auto known = [&](int rank) { return generated(p.at(rank)); };
+        std::vector<Problem> mixed = support::problems(p);
+        std::vector<Schedule> groups;
+        for (Problem& own : mixed) {
+          own.in_place = own.rank % 2 == 0;
+          groups.push_back(grouped(known, generated(own), window));
+        }
+        CAPTURE(std::string(name(algorithm.collective)));
+        CAPTURE(algorithm.name);
+        CAPTURE(size);
+        CAPTURE(segment);
+        CHECK(flaws(groups, mixed) == "");
+        CHECK(grouped(known, known(size - 1), window) == grouped(known, size - 1, window));
+      }
+    }
+  }
+}
+
+TEST_CASE("a rank's own schedule has the messages that others know of, and none that waits") {
+  const auto pair = [](const std::string& steps) {
+    return parse("baton-schedule 1\ncollective all_reduce\nsize 2\ninput 2\noutput 2\nrank 0\n" +
+                 steps + "rank 1\nrecv 0 output[0:1]\nsend 0 output[1:1]\n");
+  };
+  const auto schedules = pair("send 1 input[0:1]\nrecv 1 output[0:1]\n");
+  const auto known = [&](int rank) { return schedules[static_cast<std::size_t>(rank)]; };
+  const auto says = [&](const std::string& steps, const std::string& found) {
+    const Error error = support::error_of([&] { grouped(known, pair(steps)[0]); });
+    CHECK(error.code == ErrorCode::invalid_argument);
+    CHECK_MESSAGE(support::holds(error.what(), {"of rank 0", found}), std::string(error.what()));
+  };
+  CHECK(grouped(known, pair("recv 1 output[1:1]\ncopy output[0:1] = output[1:1]\nsend 1 "
+                            "input[0:1]\n")[0])
+            .steps()
+            .size() == 3);
+  says("send 1 input[0:1]\nrecv 1 output[0:1]\nsend 1 input[1:1]\n", "one more");
+  says("send 1 input[0:1]\n", "found none");
+  says("recv 1 output[0:1]\nsend 1 output[0:1]\n", "waits for its own");
+}

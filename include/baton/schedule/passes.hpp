@@ -52,6 +52,12 @@ Schedule split_at(const Schedule& schedule, std::span<const std::int64_t> input_
 /// step. Throws Error(invalid_argument) where a message has no partner, or steps wait for one
 /// another in a circle.
 Schedule grouped(const std::function<Schedule(int rank)>& schedule_of, int rank, int window = 0);
+/// The same for a rank that runs `own` where all count on schedule_of(own.rank()): the same
+/// messages, but with other steps between, other regions or dependencies, as where only its input
+/// and output are one buffer. Throws Error(invalid_argument) where the messages are not the same,
+/// or one waits for another of its group or a later one.
+Schedule grouped(const std::function<Schedule(int rank)>& schedule_of, const Schedule& own,
+                 int window = 0);
 /// The same for all ranks at once; schedules[r] is rank r's.
 std::vector<Schedule> grouped(std::span<const Schedule> schedules, int window = 0);
 
