@@ -21,4 +21,7 @@ int cuda_devices();
 /// priority, which the library's own work has, so that no held stream stands before it.
 std::shared_ptr<Device> cuda_device(int ordinal = 0);
 
+/// The ordinal of a device that cuda_device() gave. Throws Error(invalid_argument) for others.
+int cuda_ordinal(const Device& device);
+
 }  // namespace baton

@@ -135,6 +135,7 @@ class CudaDevice final : public Device {
     cudaStreamDestroy(memory_stream_);
   }
 
+  int ordinal() const { return ordinal_; }
   std::string name() const override { return name_; }
 
   Residence residence(const void* address) const override {
@@ -258,6 +259,14 @@ int cuda_devices() {
   if (cudaGetDeviceCount(&devices) == cudaSuccess) return devices;
   static_cast<void>(cudaGetLastError());
   return 0;
+}
+
+int cuda_ordinal(const Device& device) {
+  const auto* const cuda = dynamic_cast<const CudaDevice*>(&device);
+  if (!cuda)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected a CUDA device, found {}", device.name()));
+  return cuda->ordinal();
 }
 
 std::shared_ptr<Device> cuda_device(int ordinal) {
