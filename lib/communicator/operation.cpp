@@ -145,16 +145,20 @@ void Operation::abandon() noexcept {
   release();
 }
 
-Error Operation::named(const Error& error) const {
+Error named(const Error& error, const char* what, std::uint64_t number, int rank) {
   if (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument) return error;
-  Error named(error.code, fmt::format("{} #{}: {}", what_, number_, error.what()));
-  named.rank = communicator_.rank;
+  Error named(error.code, fmt::format("{} #{}: {}", what, number, error.what()));
+  named.rank = rank;
   named.peer = error.peer;
-  named.operation = fmt::format("{} #{}", what_, number_);
+  named.operation = fmt::format("{} #{}", what, number);
   named.step = error.step;
   named.backend_code = error.backend_code;
   named.backend_text = error.backend_text;
   return named;
+}
+
+Error Operation::named(const Error& error) const {
+  return baton::named(error, what_, number_, communicator_.rank);
 }
 
 void Operation::fail_timeout() const {

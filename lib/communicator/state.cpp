@@ -1,5 +1,5 @@
-#include "../memory/residence.hpp"
 #include "state.hpp"
+#include "../memory/residence.hpp"
 
 #include <fmt/format.h>
 
@@ -27,9 +27,11 @@ Communicator::State::State(std::unique_ptr<Transport> made, Options given,
   options.registry = registry;
 }
 
-Communicator::State::State(std::unique_ptr<Transport> made, const State& like)
+Communicator::State::State(std::unique_ptr<Transport> made, const State& like,
+                           std::unique_ptr<GroupTransport> groups)
     : State(std::move(made), like.options, like.family) {
-  if (like.on_device) on_device = std::make_unique<DevicePart>(like.on_device->device);
+  if (like.on_device)
+    on_device = std::make_unique<DevicePart>(like.on_device->device, std::move(groups));
   table = like.table;
   options.trace.clear();  // it is the one that records which writes
   if (table) section = table->find(scope_of(*transport, hosts.get()));
@@ -95,8 +97,13 @@ CachedPlan& Communicator::State::cached_plan(const Choice& choice) {
   const Problem problem = this->problem();
   const std::size_t bytes = arguments.element_bytes;
   const Selection selected = selection(problem, choice);
-  auto plan = std::make_shared<const Plan>(scheduled(selected, problem, bytes), bytes,
-                                           arguments.input_sizes, arguments.output_sizes);
+  const bool groups = on_device && on_device->groups;
+  auto plan = std::make_shared<const Plan>(
+      groups ? in_groups(selected, problem) : scheduled(selected, problem, bytes), bytes,
+      arguments.input_sizes, arguments.output_sizes);
+  if (groups)
+    return keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name,
+                                             selected.segment, groups_of(*plan)));
   const bool of_device = on_device && problem.collective != Collective::barrier;
   return keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name,
                                            selected.segment,

@@ -16,6 +16,7 @@
 #include "baton/communicator.hpp"
 #include "baton/error.hpp"
 #include "engine.hpp"
+#include "group_calls.hpp"
 #include "recording.hpp"
 
 namespace baton {
@@ -29,8 +30,12 @@ struct Family {
 
 /// What a communicator on a device's memory has there.
 struct DevicePart {
-  explicit DevicePart(std::shared_ptr<Device> of)
-      : device(std::move(of)), queue{device.get(), device->make_stream()}, scratch(device.get()) {}
+  /// `transport`: null where messages go the communicator's way.
+  explicit DevicePart(std::shared_ptr<Device> of,
+                      std::unique_ptr<GroupTransport> transport = nullptr)
+      : device(std::move(of)), queue{device.get(), device->make_stream()}, scratch(device.get()) {
+    if (transport) groups = std::make_unique<GroupCalls>(*device, scratch, std::move(transport));
+  }
   ~DevicePart() { device->end_stream(queue.stream); }
   DevicePart(const DevicePart&) = delete;
   DevicePart& operator=(const DevicePart&) = delete;
@@ -39,6 +44,7 @@ struct DevicePart {
   const DeviceQueue queue;
   ScratchPool scratch;
   std::exception_ptr error;  ///< of the first operation that failed and that nobody has been told
+  std::unique_ptr<GroupCalls> groups;  ///< null: messages go the communicator's way
 };
 
 /// Marks a communicator (or its family) as in use for the length of a call.
@@ -150,6 +156,9 @@ struct CheckExchange {
   void conclude(int rank) const;
 };
 
+/// The error with an operation's name and rank.
+Error named(const Error& error, const char* what, std::uint64_t number, int rank);
+
 /// One collective or message under way.
 class Operation final : public Advancing {
  public:
@@ -233,7 +242,8 @@ class Operation final : public Advancing {
 struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   State(std::unique_ptr<Transport> transport, Options options, std::shared_ptr<Family> family);
   /// With the options, the table, the family and the device of another.
-  State(std::unique_ptr<Transport> transport, const State& like);
+  State(std::unique_ptr<Transport> transport, const State& like,
+        std::unique_ptr<GroupTransport> groups = nullptr);
   ~State();
 
   static constexpr int user_tags = 1024;
@@ -279,10 +289,21 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::unique_ptr<Operation> take_operation();
   /// Gives a call to a stream of the device.
   Request enqueue(const Call& call, const Choice& choice, Stream stream);
+  /// The same, where messages go in groups.
+  void enqueue_in_groups(const Call& call, const Choice& choice, Stream stream);
+  /// Returns when all of these are complete.
+  void finish_groups();
+  /// Lets all streams go on, and throws.
+  [[noreturn]] void give_up_groups(const Error& error);
+  /// This rank's schedule, in groups that all ranks agree on.
+  Schedule in_groups(const Selection& selected, const Problem& problem) const;
+  /// Compares the call being made among all ranks, which is `wrong` on this one; throws the
+  /// verdict.
+  void compare(const Choice& choice, const Error* wrong, int tag);
   /// Returns when all ranks have come here.
   void meet();
-  /// Throws if data of the call being made is out of the host's reach. Costs a microsecond, so it is
-  /// for calls that are planned anew.
+  /// Throws if data of the call being made is out of the host's reach. Costs a microsecond, so it
+  /// is for calls that are planned anew.
   void check_reach() const;
   /// Throws unless the data of the call being made is the device's.
   void check_residence() const;

@@ -112,6 +112,25 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
   state_->family->engine = std::make_unique<Engine>(state_->family->operations);
 }
 
+StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> host,
+                                       std::shared_ptr<Device> device,
+                                       std::unique_ptr<GroupTransport> groups, Options options) {
+  if (!host || !device || !groups)
+    throw Error(
+        ErrorCode::invalid_argument,
+        "expected a transport of the host's, a device and a transport of groups, found null");
+  if (host->rank() != groups->rank() || host->size() != groups->size())
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("expected two transports of the same ranks, found rank {} of {} and, in "
+                    "groups, rank {} of {}",
+                    host->rank(), host->size(), groups->rank(), groups->size()));
+  state_ = std::make_shared<Communicator::State>(std::move(host), std::move(options),
+                                                 std::make_shared<Family>());
+  state_->agree_options();
+  state_->on_device = std::make_unique<DevicePart>(std::move(device), std::move(groups));
+}
+
 StreamCommunicator::StreamCommunicator(std::shared_ptr<Communicator::State> state)
     : state_(std::move(state)) {}
 StreamCommunicator::StreamCommunicator(StreamCommunicator&&) noexcept = default;
@@ -138,8 +157,11 @@ StreamCommunicator StreamCommunicator::split(int color, int key) {
   const InUse in_use(*state_->busy);
   state_->require_usable();
   std::unique_ptr<Transport> transport = state_->transport->split(color, key);
+  std::unique_ptr<GroupTransport> groups;
+  if (const auto& own = state_->on_device->groups) groups = own->transport().split(color, key);
   if (!transport) return StreamCommunicator(std::shared_ptr<Communicator::State>());
-  return StreamCommunicator(std::make_shared<Communicator::State>(std::move(transport), *state_));
+  return StreamCommunicator(
+      std::make_shared<Communicator::State>(std::move(transport), *state_, std::move(groups)));
 }
 
 void StreamCommunicator::reap() {
@@ -155,24 +177,27 @@ Choice StreamCommunicator::chosen(const Call& call) {
 }
 
 void StreamCommunicator::enqueue(const Call& call, Stream stream) {
+  if (state_->on_device->groups) return state_->enqueue_in_groups(call, call.choice, stream);
   reap();
   under_way_.push_back(state_->enqueue(call, call.choice, stream));
 }
 
 void StreamCommunicator::synchronize() {
-  {
-    const InUse in_use(*state_->busy);
-    for (const Request& request : under_way_) {
-      if (request.done()) continue;
-      try {
-        state_->wait(*request.operation_);
-      } catch (...) {
-        if (!state_->on_device->error) state_->on_device->error = std::current_exception();
-      }
-    }
-    under_way_.clear();
-    state_->tell_error();
+  const InUse in_use(*state_->busy);
+  if (state_->on_device->groups) {
+    if (state_->broken.empty()) state_->finish_groups();
+    return;
   }
+  for (const Request& request : under_way_) {
+    if (request.done()) continue;
+    try {
+      state_->wait(*request.operation_);
+    } catch (...) {
+      if (!state_->on_device->error) state_->on_device->error = std::current_exception();
+    }
+  }
+  under_way_.clear();
+  state_->tell_error();
 }
 
 namespace {

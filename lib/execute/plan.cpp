@@ -88,14 +88,19 @@ class Cursor {
 
 }  // namespace
 
+Schedule bound(const Schedule& schedule, std::span<const std::int64_t> inputs,
+               std::span<const std::int64_t> outputs) {
+  const bool lists = inputs.size() > 1 || outputs.size() > 1;
+  return packed(lists ? split_at(schedule, inner_boundaries(inputs), inner_boundaries(outputs))
+                      : schedule);
+}
+
 Plan::Plan(const Schedule& original, std::size_t element_bytes,
            std::span<const std::int64_t> inputs, std::span<const std::int64_t> outputs)
     : header_(original.header()), element_bytes_(element_bytes) {
   check_extent("input", header_.input, inputs);
   check_extent("output", header_.output, outputs);
-  const bool lists = inputs.size() > 1 || outputs.size() > 1;
-  const Schedule schedule = packed(
-      lists ? split_at(original, inner_boundaries(inputs), inner_boundaries(outputs)) : original);
+  const Schedule schedule = bound(original, inputs, outputs);
   header_ = schedule.header();
   check_bounds(schedule);
 

@@ -29,6 +29,11 @@ struct Piece {
   std::int64_t rows = 1;
 };
 
+/// The schedule as it is run on tensors of these sizes (elements, laid end to end): messages
+/// contiguous, regions cut where tensors begin.
+Schedule bound(const Schedule& schedule, std::span<const std::int64_t> inputs,
+               std::span<const std::int64_t> outputs);
+
 /// A schedule bound to element size and buffers' shapes, in the form that a run needs: addresses as
 /// base and offset, dependents instead of dependencies, messages by stream. Immutable.
 ///
@@ -74,6 +79,8 @@ class Plan {
   std::uint32_t lanes() const { return lanes_; }
 
   std::span<const Item> items() const { return items_; }
+  /// The step's label.
+  std::int32_t round(std::uint32_t step) const { return rounds_[step]; }
   std::span<const Piece> pieces() const { return pieces_; }
   std::span<const Piece> pieces_of(const Item& item) const {
     return pieces().subspan(item.first_piece, item.piece_count);
@@ -109,7 +116,7 @@ class Plan {
   std::vector<std::uint32_t> messages_;
   std::vector<std::uint32_t> initial_;
   std::vector<ScriptLine> script_;
-  std::vector<std::int32_t> rounds_;  // of each step, for schedule()
+  std::vector<std::int32_t> rounds_;  // of each step
 };
 
 }  // namespace baton

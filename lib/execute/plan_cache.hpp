@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "run.hpp"
+#include "run_groups.hpp"
 
 namespace baton {
 
@@ -44,6 +45,14 @@ class CachedPlan {
       : plan(std::move(plan)), algorithm(std::move(algorithm)), segment(segment), queue_(queue) {
     idle_.reserve(4);
   }
+  /// Of messages that go in groups; has no runs.
+  CachedPlan(std::shared_ptr<const Plan> plan, std::string algorithm, std::int64_t segment,
+             std::vector<MessageGroup> groups)
+      : plan(std::move(plan)),
+        algorithm(std::move(algorithm)),
+        segment(segment),
+        groups(std::move(groups)),
+        queue_(nullptr) {}
   std::unique_ptr<Run> take(int window) {
     ++taken_;
     if (idle_.empty()) return std::make_unique<Run>(plan, window, queue_);
@@ -69,6 +78,7 @@ class CachedPlan {
   const std::shared_ptr<const Plan> plan;
   const std::string algorithm;
   const std::int64_t segment;  ///< bytes; 0: not cut
+  const std::vector<MessageGroup> groups;
 
   /// What a recorder knows this plan by, for elements of one type and one operation.
   struct Recorded {

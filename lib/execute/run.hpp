@@ -32,6 +32,13 @@ struct DeviceQueue {
   Stream stream;
 };
 
+/// Appends what a fold, copy or finish works on, its operands being at `bases`.
+void append_rows(const Plan& plan, const Plan::Item& item, std::span<std::byte* const> bases,
+                 std::vector<Rows>& rows);
+/// Gives the work of steps of one kind to a stream.
+void give_rows(Device& device, const Plan& plan, StepKind kind, const Kernels& kernels,
+               std::span<const Rows> rows, Stream stream);
+
 /// One execution of a plan at a time: request state, nothing else. All memory is taken when it is
 /// made, so starting and driving it allocates nothing.
 ///

@@ -5,6 +5,30 @@
 
 namespace baton {
 
+void append_rows(const Plan& plan, const Plan::Item& item, std::span<std::byte* const> bases,
+                 std::vector<Rows>& rows) {
+  for (const Piece& piece : plan.pieces_of(item)) {
+    Rows& one = rows.emplace_back();
+    for (int k = 0; k < operands(item.kind); ++k) {
+      one.at[k] = bases[piece.at[k].base] + piece.at[k].offset;
+      one.stride[k] = piece.stride[k];
+    }
+    one.block = piece.block;
+    one.rows = piece.rows;
+  }
+}
+
+void give_rows(Device& device, const Plan& plan, StepKind kind, const Kernels& kernels,
+               std::span<const Rows> rows, Stream stream) {
+  if (kind == StepKind::copy) {
+    device.copy(rows, plan.element_bytes(), stream);
+  } else if (kind == StepKind::fold) {
+    device.fold(kernels.op, kernels.type, rows, stream);
+  } else {
+    device.finish(kernels.type, plan.header().size, rows, stream);
+  }
+}
+
 void Run::launch_local() {
   if (local_head_ == local_tail_) return;
   const std::uint32_t first = local_head_;
@@ -32,32 +56,15 @@ void Run::launch_local() {
 }
 
 void Run::launch(StepKind kind, std::span<const std::uint32_t> steps) {
-  const int operands = kind == StepKind::fold ? 3 : kind == StepKind::copy ? 2 : 1;
   rows_.clear();
   for (const std::uint32_t step : steps) {
     const Plan::Item& item = plan_->items()[step];
     if (item.kind != kind) continue;
     if (recorded_) [[unlikely]]
       moments_[step].posted = moments_[step].start = tracing::now();
-    for (const Piece& piece : plan_->pieces_of(item)) {
-      Rows& rows = rows_.emplace_back();
-      for (int k = 0; k < operands; ++k) {
-        rows.at[k] = address(piece.at[k]);
-        rows.stride[k] = piece.stride[k];
-      }
-      rows.block = piece.block;
-      rows.rows = piece.rows;
-    }
+    append_rows(*plan_, item, bases_, rows_);
   }
-  if (rows_.empty()) return;
-  Device& device = *queue_->device;
-  if (kind == StepKind::copy) {
-    device.copy(rows_, plan_->element_bytes(), queue_->stream);
-  } else if (kind == StepKind::fold) {
-    device.fold(kernels_.op, kernels_.type, rows_, queue_->stream);
-  } else {
-    device.finish(kernels_.type, plan_->header().size, rows_, queue_->stream);
-  }
+  if (!rows_.empty()) give_rows(*queue_->device, *plan_, kind, kernels_, rows_, queue_->stream);
 }
 
 void Run::collect_launched() {

@@ -66,23 +66,29 @@ void on_one_device(int size, const Card& card, const std::function<void(Seat&)>&
                    const Options& options, std::uint64_t seed, std::size_t segment) {
   ThreadOptions thread_options{.seed = seed};
   if (segment == 0) thread_options.devices = {card.device};
+  const Card::MakeGroups make_groups = card.groups ? card.groups(size) : nullptr;
   support::Watchdog watchdog(size, std::chrono::seconds(240));
-  run_threads(
-      size,
-      [&](std::unique_ptr<Transport> transport) {
-        const int rank = transport->rank();
-        try {
-          if (segment > 0) transport = staged_transport(std::move(transport), card.device, segment);
-          StreamCommunicator communicator(std::move(transport), card.device, options);
-          Seat seat{communicator, card, card.make_stream(), rank, size};
-          body(seat);
-          communicator.synchronize();
-        } catch (const std::exception& error) {
-          FAIL_CHECK("rank " << rank << " of " << size << ": " << std::string(error.what()));
-        }
-        watchdog.returned(rank);
-      },
-      thread_options);
+  const auto run = [&](std::unique_ptr<Transport> transport) {
+    const int rank = transport->rank();
+    try {
+      if (segment > 0) transport = staged_transport(std::move(transport), card.device, segment);
+      std::unique_ptr<GroupTransport> groups = make_groups ? make_groups(*transport) : nullptr;
+      StreamCommunicator communicator =
+          groups ? StreamCommunicator(std::move(transport), card.device, std::move(groups), options)
+                 : StreamCommunicator(std::move(transport), card.device, options);
+      Seat seat{communicator, card, card.make_stream(), rank, size};
+      body(seat);
+      communicator.synchronize();
+    } catch (const std::exception& error) {
+      FAIL_CHECK("rank " << rank << " of " << size << ": " << std::string(error.what()));
+    }
+    watchdog.returned(rank);
+  };
+  if (card.launch) {
+    card.launch(run);
+  } else {
+    run_threads(size, run, thread_options);
+  }
 }
 
 std::vector<std::int32_t> numbers(int rank, std::int64_t count, std::uint64_t seed) {

@@ -21,6 +21,13 @@ struct Card {
   std::function<void(std::byte* to, const void* from, std::size_t bytes)> write;
   std::function<void(void* to, const std::byte* from, std::size_t bytes)> read;
   std::function<void(baton::Stream)> synchronize;
+  /// If messages go in groups: for so many ranks, what makes each rank's transport. Otherwise
+  /// empty.
+  using MakeGroups = std::function<std::unique_ptr<baton::GroupTransport>(baton::Transport& host)>;
+  std::function<MakeGroups(int size)> groups = {};
+  /// Runs ranks that are not threads: those of them that are in this process. Empty: all are
+  /// threads.
+  std::function<void(const std::function<void(std::unique_ptr<baton::Transport>)>&)> launch = {};
 };
 
 /// One rank on a device: its communicator, and a stream as its user has.
@@ -55,7 +62,7 @@ struct Seat {
   }
 };
 
-/// Runs `body` on ranks as threads that share one device. `segment`: not 0 if messages are staged.
+/// Runs `body` on ranks that share one device. `segment`: not 0 if messages are staged.
 void on_one_device(int size, const Card& card, const std::function<void(Seat&)>& body,
                    const baton::Options& options = support::test_options(), std::uint64_t seed = 0,
                    std::size_t segment = 0);
