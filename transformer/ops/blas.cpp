@@ -2,7 +2,12 @@
 
 #include <cblas.h>
 #include <fmt/format.h>
+#ifdef BATON_HAS_ONEDNN
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#endif
 
+#include <atomic>
 #include <limits>
 
 #include "../shape_guard.hpp"
@@ -49,11 +54,31 @@ struct Operand {
   }
 };
 
+#ifdef BATON_HAS_ONEDNN
+std::atomic<int> onednn_threads = 1;
+
+// oneDNN takes as many threads as OpenMP's parallel regions in the calling thread would have.
+void gemm(const Operand<float>& a, const Operand<float>& b, const Operand<float>& c, blasint m,
+          blasint n, blasint k, float alpha, float beta, float* into) {
+  const auto letter = [](CBLAS_TRANSPOSE t) { return t == CblasNoTrans ? 'N' : 'T'; };
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(onednn_threads);
+  const dnnl_status_t status =
+      dnnl_sgemm(letter(a.transpose), letter(b.transpose), m, n, k, alpha, a.data, a.leading,
+                 b.data, b.leading, beta, into, c.leading);
+  omp_set_num_threads(before);
+  if (status == dnnl_success) return;
+  throw Error(ErrorCode::unsupported,
+              fmt::format("matrix product [{}, {}] · [{}, {}]: oneDNN's dnnl_sgemm gave status {}",
+                          m, k, k, n, static_cast<int>(status)));
+}
+#else
 void gemm(const Operand<float>& a, const Operand<float>& b, const Operand<float>& c, blasint m,
           blasint n, blasint k, float alpha, float beta, float* into) {
   cblas_sgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, alpha, a.data, a.leading, b.data,
               b.leading, beta, into, c.leading);
 }
+#endif
 void gemm(const Operand<double>& a, const Operand<double>& b, const Operand<double>& c, blasint m,
           blasint n, blasint k, double alpha, double beta, double* into) {
   cblas_dgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, alpha, a.data, a.leading, b.data,
@@ -69,6 +94,9 @@ void use_blas_threads(int threads) {
   }
   start_with_one_thread();
   openblas_set_num_threads(threads);
+#ifdef BATON_HAS_ONEDNN
+  onednn_threads = threads;
+#endif
 }
 
 template <class T>

@@ -1,5 +1,5 @@
 #pragma once
-/// Matrix products of views, through CBLAS.
+/// Matrix products of views: of f32 through oneDNN where there is one, else through CBLAS.
 
 #include <type_traits>
 

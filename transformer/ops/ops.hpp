@@ -11,8 +11,8 @@
 
 namespace baton::transformer {
 
-/// Threads that each rank's matrix products use, of OpenBLAS. Default 1: ranks are the parallelism.
-/// Of the whole process.
+/// Threads that each matrix product uses, in the whole process. Default 1: ranks are the
+/// parallelism.
 void use_blas_threads(int threads);
 
 /// Called between pieces of a long computation; may be empty.
