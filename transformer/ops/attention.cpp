@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "../shape_guard.hpp"
 #include "baton/error.hpp"
@@ -12,10 +13,13 @@
 namespace baton::transformer {
 namespace {
 
-/// Queries [begin, end) of one sample and head, and the keys [0, keys) that any of them sees.
+/// Queries [begin, end) of one sample and head, with some of the keys that any of them sees.
 struct Tile {
-  std::int64_t sample, head, begin, end, keys;
+  std::int64_t sample, head, begin, end, key_begin, key_end;
+  bool last;  ///< of these queries'
   std::int64_t queries() const { return end - begin; }
+  std::int64_t keys() const { return key_end - key_begin; }
+  bool first() const { return key_begin == 0; }
 };
 
 /// What forward and backward share: shapes, tiles, and which probabilities are dropped.
@@ -56,24 +60,28 @@ class Tiling {
   std::int64_t heads_each() const { return heads_ / key_heads_; }
   bool drops() const { return options_.dropout.p > 0; }
 
-  /// Queries of a tile: a MiB or so of scores, which caches keep, but products that are not small.
-  std::int64_t height() const {
-    constexpr std::int64_t elements = 1 << 18;
-    return std::min(std::clamp<std::int64_t>(elements / keys_, 32, 128), queries_);
-  }
-  Array<T> scratch() const { return Array<T>::uninitialized({height(), keys_}); }
+  /// Of a tile: so few that caches keep two of scores, but products that are not small.
+  std::int64_t height() const { return std::min<std::int64_t>(128, queries_); }
+  std::int64_t width() const { return std::min<std::int64_t>(256, keys_); }
+  Array<T> scratch() const { return Array<T>::uninitialized({height(), width()}); }
 
+  /// Of the same queries, one after the other.
   template <class Body>
   void each_tile(std::int64_t sample, std::int64_t head, Body body) const {
     for (std::int64_t begin = 0; begin < queries_; begin += height()) {
       const std::int64_t end = std::min(begin + height(), queries_);
-      body(Tile{sample, head, begin, end, options_.causal ? end : keys_});
-      if (options_.meanwhile) options_.meanwhile();
+      const std::int64_t keys = options_.causal ? end : keys_;
+      for (std::int64_t key = 0; key < keys; key += width()) {
+        const std::int64_t key_end = std::min(key + width(), keys);
+        body(Tile{sample, head, begin, end, key, key_end, key_end == keys});
+        if (options_.meanwhile) options_.meanwhile();
+      }
     }
   }
-  /// Keys that a query of a tile sees.
+  /// Keys of a tile that a query of it sees: the first so many.
   std::int64_t seen(const Tile& tile, std::int64_t query) const {
-    return options_.causal ? tile.begin + query + 1 : tile.keys;
+    if (!options_.causal) return tile.keys();
+    return std::clamp<std::int64_t>(tile.begin + query + 1 - tile.key_begin, 0, tile.keys());
   }
   /// Drops and scales what stands for probabilities of a tile.
   void drop(const Tile& tile, View<T> probabilities) const {
@@ -81,7 +89,8 @@ class Tiling {
     dropout.piece.first[0] += tile.sample;
     dropout.piece.first[1] += tile.head;
     dropout.piece.first[2] += tile.begin;
-    dropout.apply(probabilities.reshaped({1, 1, tile.queries(), tile.keys}));
+    dropout.piece.first[3] += tile.key_begin;
+    dropout.apply(probabilities.reshaped({1, 1, tile.queries(), tile.keys()}));
   }
 
  private:
@@ -108,27 +117,42 @@ void attention(View<const std::type_identity_t<T>> q, View<const std::type_ident
   const auto& kernel = kernels<SoftmaxKernels<T>>();
   const T scale = 1 / std::sqrt(static_cast<T>(q.extent(3)));
   const Array<T> scratch = tiling.scratch();
-  const Array<T> inverses = Array<T>::uninitialized({tiling.height()});
+  struct Row {
+    T largest, sum;  ///< of the scores so far, and of the exponentials of what they fall short
+  };
+  std::vector<Row> rows(static_cast<std::size_t>(tiling.height()));
 
   const auto forward = [&](const Tile& tile, View<const T> keys, View<const T> values) {
-    const View<T> scores(scratch.data(), {tile.queries(), tile.keys});
+    const View<T> scores(scratch.data(), {tile.queries(), tile.keys()});
     const View<const T> queries = matrix(q, tile.sample, tile.head);
+    const View<T> result = matrix(out, tile.sample, tile.head).slice(0, tile.begin, tile.end);
     multiply<T>(scale, queries.slice(0, tile.begin, tile.end),
-                keys.slice(0, 0, tile.keys).transposed(0, 1), 0, scores);
+                keys.slice(0, tile.key_begin, tile.key_end).transposed(0, 1), 0, scores);
     for (std::int64_t i = 0; i < tile.queries(); ++i) {
-      T* const row = &scores(i, 0);
+      T* const scored = &scores(i, 0);
+      Row& row = rows[static_cast<std::size_t>(i)];
       const std::int64_t seen = tiling.seen(tile, i);
-      const T largest = kernel.maximum(seen, row);
-      const T sum = kernel.exponentials(seen, row, largest, row);
-      std::fill(row + seen, row + tile.keys, T(0));
-      log_sums(tile.sample, tile.head, tile.begin + i) = largest + std::log(sum);
-      inverses.data()[i] = 1 / sum;
+      if (tile.first()) {
+        row.largest = kernel.maximum(seen, scored);
+        row.sum = 0;
+      } else if (const T largest = seen > 0 ? kernel.maximum(seen, scored) : row.largest;
+                 largest > row.largest) {
+        const T smaller = std::exp(row.largest - largest);
+        row = {largest, row.sum * smaller};
+        kernel.scale(result.extent(1), smaller, &result(i, 0));
+      }
+      row.sum += kernel.exponentials(seen, scored, row.largest, scored);
+      std::fill(scored + seen, scored + tile.keys(), T(0));
     }
     if (tiling.drops()) tiling.drop(tile, scores);
-    const View<T> result = matrix(out, tile.sample, tile.head).slice(0, tile.begin, tile.end);
-    multiply<T>(1, scores, values.slice(0, 0, tile.keys), 0, result);
-    for (std::int64_t i = 0; i < tile.queries(); ++i)
-      kernel.scale(result.extent(1), inverses.data()[i], &result(i, 0));
+    multiply<T>(1, scores, values.slice(0, tile.key_begin, tile.key_end), tile.first() ? 0 : 1,
+                result);
+    if (!tile.last) return;
+    for (std::int64_t i = 0; i < tile.queries(); ++i) {
+      const Row& row = rows[static_cast<std::size_t>(i)];
+      log_sums(tile.sample, tile.head, tile.begin + i) = row.largest + std::log(row.sum);
+      kernel.scale(result.extent(1), 1 / row.sum, &result(i, 0));
+    }
   };
   for (std::int64_t sample = 0; sample < tiling.samples(); ++sample) {
     for (std::int64_t head = 0; head < q.extent(2); ++head) {
@@ -164,15 +188,16 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
   const T scale = 1 / std::sqrt(static_cast<T>(q.extent(3)));
   const Array<T> scratch[] = {tiling.scratch(), tiling.scratch(),
                               tiling.drops() ? tiling.scratch() : Array<T>()};
+  const auto means = Array<T>::uninitialized({tiling.height()});  // Σ p · dp of each query
 
   const auto backward = [&](const Tile& tile, std::int64_t key_head) {
     const auto of_tile = [&](auto view) {
       return matrix(view, tile.sample, tile.head).slice(0, tile.begin, tile.end);
     };
     const auto of_keys = [&](auto view) {
-      return matrix(view, tile.sample, key_head).slice(0, 0, tile.keys);
+      return matrix(view, tile.sample, key_head).slice(0, tile.key_begin, tile.key_end);
     };
-    const Shape shape{tile.queries(), tile.keys};
+    const Shape shape{tile.queries(), tile.keys()};
     const View<T> p(scratch[0].data(), shape), ds(scratch[1].data(), shape);
     const View<const T> queries = of_tile(q), gradients = of_tile(dout), results = of_tile(out);
     multiply<T>(scale, queries, of_keys(k).transposed(0, 1), 0, p);
@@ -180,7 +205,7 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
       T* const row = &p(i, 0);
       const std::int64_t seen = tiling.seen(tile, i);
       kernel.exponentials(seen, row, log_sums(tile.sample, tile.head, tile.begin + i), row);
-      std::fill(row + seen, row + tile.keys, T(0));
+      std::fill(row + seen, row + tile.keys(), T(0));
     }
     multiply<T>(1, gradients, of_keys(v).transposed(0, 1), 0, ds);
     View<T> kept = p;
@@ -193,10 +218,11 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
     }
     multiply<T>(1, kept.transposed(0, 1), gradients, 1, of_keys(dv));
     for (std::int64_t i = 0; i < tile.queries(); ++i) {
-      const T mean = kernel.dot(q.extent(3), &gradients(i, 0), &results(i, 0));
-      kernel.backward(tile.keys, &p(i, 0), mean, scale, &ds(i, 0));
+      T& mean = means.data()[i];
+      if (tile.first()) mean = kernel.dot(q.extent(3), &gradients(i, 0), &results(i, 0));
+      kernel.backward(tile.keys(), &p(i, 0), mean, scale, &ds(i, 0));
     }
-    multiply<T>(1, ds, of_keys(k), 0, of_tile(dq));
+    multiply<T>(1, ds, of_keys(k), tile.first() ? 0 : 1, of_tile(dq));
     multiply<T>(1, ds.transposed(0, 1), queries, 1, of_keys(dk));
   };
   for (std::int64_t sample = 0; sample < tiling.samples(); ++sample) {

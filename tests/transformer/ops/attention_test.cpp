@@ -24,9 +24,9 @@ const Case small_cases[] = {{1, 1, 1, 1, 1, 1, false},     {2, 5, 5, 3, 3, 4, fa
                             {2, 5, 5, 4, 2, 3, true},      {1, 3, 8, 6, 2, 5, false},
                             {1, 7, 2, 2, 1, 16, false},    {2, 6, 6, 4, 1, 7, true, 0.3},
                             {1, 4, 9, 2, 2, 3, false, 0.5}};
-/// Of several tiles, the last of another height.
+/// Of several tiles, the last of another height and width.
 const Case large_cases[] = {
-    {1, 300, 300, 2, 1, 4, true}, {1, 301, 300, 1, 1, 3, false}, {1, 130, 130, 2, 2, 2, true, 0.2}};
+    {1, 300, 300, 2, 1, 4, true}, {1, 301, 600, 1, 1, 3, false}, {1, 290, 290, 2, 2, 2, true, 0.2}};
 
 std::string text(const Case& c) {
   return Shape{c.samples, c.queries, c.keys, c.heads, c.key_heads, c.size}.text() +
