@@ -1,7 +1,8 @@
 """Times a transformer block, forward and backward in f32, against PyTorch's: on one rank, and on two by
 tensor parallelism and by Ulysses, where PyTorch's ranks send by gloo. Each rank has one thread. Both
 sides take turns, step by step, while the other sleeps. Medians, and quartiles of the ratios of
-neighbouring steps."""
+neighbouring steps. Then what part of our steps goes into communication that computation does not hide,
+beside the time that the budget's bytes need at the bandwidth between both ranks."""
 
 import argparse
 import json
@@ -27,6 +28,9 @@ CONTESTS = [
     ("Ulysses on two", "sp", 2, 1, 2048, 1.8),
 ]
 
+ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+                            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
 
 def sizes(batch, seq, options):
     return ["--batch", str(batch), "--seq", str(seq), "--d-model", str(options.d_model),
@@ -37,11 +41,8 @@ class Side:
     """Processes that do a step for each line; `times` are those of the slowest."""
 
     def __init__(self, commands):
-        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
-                                    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         self.processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                           text=True, bufsize=1, env=environment)
+                                           text=True, bufsize=1, env=ENVIRONMENT)
                           for command in commands]
         self.times = []
 
@@ -60,13 +61,16 @@ class Side:
             process.wait()
 
 
-def contest(program, options, form, ranks, batch, seq):
-    arguments = [form, *sizes(batch, seq, options)]
+def launcher(ranks):
     mpirun = shutil.which("mpirun.openmpi") or "mpirun"
     # PyTorch's ranks are not bound to cores either.
-    launcher = [mpirun, "--bind-to", "none", "-n", str(ranks)] if ranks > 1 else []
+    return [mpirun, "--bind-to", "none", "-n", str(ranks)] if ranks > 1 else []
+
+
+def contest(program, options, form, ranks, batch, seq):
+    arguments = [form, *sizes(batch, seq, options)]
     with tempfile.TemporaryDirectory() as folder:
-        ours = Side([[*launcher, program, *arguments]])
+        ours = Side([[*launcher(ranks), program, *arguments]])
         theirs = Side([[sys.executable, str(PEER), *arguments, "--rank", str(rank), "--ranks",
                         str(ranks), "--store", f"{folder}/store"] for rank in range(ranks)])
         for side in (ours, theirs):  # the first steps load libraries and touch memory
@@ -79,6 +83,16 @@ def contest(program, options, form, ranks, batch, seq):
     return {"ours": ours.times, "PyTorch": theirs.times,
             "ratio": statistics.median(ratios),
             "quartiles": [ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]]}
+
+
+def share(program, options, form, ranks, batch, seq):
+    """What exchanges take of a step of ours, and what the budget comes to."""
+    command = [*launcher(ranks), program, form, *sizes(batch, seq, options),
+               "--share", str(options.repeats)]
+    line = subprocess.run(command, check=True, capture_output=True, text=True,
+                          env=ENVIRONMENT).stdout
+    names = ("step", "exchanges", "bytes", "messages", "bandwidth")
+    return dict(zip(names, map(float, line.split())))
 
 
 def memory(program, options, batch, seq):
@@ -110,7 +124,18 @@ def main():
         print(f"{name:24} {batch:5} {seq:5} {statistics.median(result['ours']):8.3f} "
               f"{statistics.median(result['PyTorch']):9.3f} {result['ratio']:6.2f}   "
               f"{low:.2f} to {high:.2f}   {required:.1f}", flush=True)
+    shared = [contest for contest in CONTESTS if contest[2] > 1 and options.only in (None, contest[1])]
+    if shared:
+        print(f"\n{'communication of ours':24} {'step ms':>8} {'its ms':>7} {'share':>6}"
+              f"   {'budget MiB':>10} {'messages':>8} {'at GB/s':>7} {'ms':>6}")
+    for name, form, ranks, batch, seq, _ in shared:
+        part = results[name]["share"] = share(options.program, options, form, ranks, batch, seq)
+        print(f"{name:24} {1e3 * part['step']:8.0f} {1e3 * part['exchanges']:7.1f} "
+              f"{100 * part['exchanges'] / part['step']:5.1f}%   {part['bytes'] / 2**20:10.1f} "
+              f"{part['messages']:8.0f} {part['bandwidth'] / 1e9:7.2f} "
+              f"{1e3 * part['bytes'] / part['bandwidth']:6.1f}", flush=True)
     if options.only in (None, "memory"):
+        print()
         ours, theirs = results["memory MiB"] = memory(options.program, options, 1, 2048)
         print(f"{'memory of attention, MiB':24} {1:5} {2048:5} {ours:8.1f} {theirs:9.1f} "
               f"{theirs / max(ours, 0.1):6.0f}")

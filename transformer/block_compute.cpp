@@ -63,7 +63,7 @@ Meanwhile advancing(const Context& context, const Exchange& a, const Exchange& b
   if (!communicator) return context.meanwhile;
   // Communicators of one mesh advance each other.
   return [communicator, also = context.meanwhile] {
-    communicator->progress();
+    advance(*communicator);
     if (also) also();
   };
 }

@@ -12,8 +12,23 @@ std::string_view name(Operator op) {
   return names[static_cast<std::size_t>(op)];
 }
 
+namespace {
+thread_local std::chrono::steady_clock::duration in_exchanges{};
+}
+
+double seconds_in_exchanges() { return std::chrono::duration<double>(in_exchanges).count(); }
+
+void advance(Communicator& communicator) {
+  const ExchangeTimer timer;
+  communicator.progress();
+}
+
+ExchangeTimer::~ExchangeTimer() { in_exchanges += std::chrono::steady_clock::now() - start_; }
+
 template <class T>
 Array<T> Pending<T>::wait() {
+  if (used_.empty()) return std::move(result_);  // nothing was sent
+  const ExchangeTimer timer;
   request_.wait();
   used_.clear();
   return std::move(result_);
@@ -108,6 +123,7 @@ Call Exchange::call(const Array<T>& x, const Array<T>& y) const {
 template <class T>
 Pending<T> Exchange::start_forward(Array<T> x) const {
   if (ranks() == 1 || forward_op == Operator::identity) return Pending<T>(std::move(x));
+  const ExchangeTimer timer;
   if (forward_op == Operator::split)
     return Pending<T>(part_along<T>(x, dim, communicator->rank(), ranks()));
   const Shape shape = output(x.shape());

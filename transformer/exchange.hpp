@@ -2,6 +2,7 @@
 /// Communication between layers: operators on activations, each with its derivative. Everything
 /// that tensor, sequence and data parallelism send between ranks within a model is one of these.
 
+#include <chrono>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,6 +22,25 @@ enum class Operator : std::uint8_t {
   all_to_all,      ///< cut along one dimension, joined along another
 };
 std::string_view name(Operator op);
+
+/// Seconds that this thread has spent with exchanges so far: to start, advance and await them, and
+/// to sum gradients. What goes on beside computation does not count.
+double seconds_in_exchanges();
+
+/// Adds its lifetime to seconds_in_exchanges(); not within another's.
+class ExchangeTimer {
+ public:
+  ExchangeTimer() = default;
+  ExchangeTimer(const ExchangeTimer&) = delete;
+  ExchangeTimer& operator=(const ExchangeTimer&) = delete;
+  ~ExchangeTimer();
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Communicator::progress(), timed so.
+void advance(Communicator& communicator);
 
 /// An activation that may be on its way.
 template <class T>

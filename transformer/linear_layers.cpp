@@ -101,7 +101,7 @@ template <class T>
 void weight_gradient(const Array<T>& x, const Array<T>& dy, Param<T>& weight, Param<T>& bias,
                      const Context& context, Communicator* beside = nullptr) {
   const auto meanwhile = [&] {
-    if (beside) beside->progress();
+    if (beside) advance(*beside);
     if (context.meanwhile) context.meanwhile();
   };
   linear_backward_weight<T>(x, dy, weight.grad.view(), bias.grad.view(), meanwhile);

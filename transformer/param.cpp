@@ -44,6 +44,7 @@ GradientBuckets<T>::GradientBuckets(const Params<T>& params, const Mesh& mesh,
 
 template <class T>
 void GradientBuckets<T>::start(Bucket& bucket) {
+  const ExchangeTimer timer;
   bucket.request = bucket.communicator->start_all_reduce(bucket.data, sum);
   bucket.started = true;
 }
@@ -72,7 +73,7 @@ void GradientBuckets<T>::progress() {
   // Communicators of one mesh advance each other.
   const auto started = [](const Bucket& bucket) { return bucket.started; };
   const auto found = std::find_if(buckets_.begin(), buckets_.end(), started);
-  if (found != buckets_.end()) found->communicator->progress();
+  if (found != buckets_.end()) advance(*found->communicator);
 }
 
 template <class T>
@@ -92,7 +93,10 @@ void GradientBuckets<T>::finish() {
   for (Bucket& bucket : buckets_)
     if (!bucket.started) start(bucket);
   for (Bucket& bucket : buckets_) {
-    bucket.request.wait();
+    {
+      const ExchangeTimer timer;
+      bucket.request.wait();
+    }
     bucket.started = false;
     bucket.complete.assign(bucket.params.size(), false);
   }

@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <iostream>
@@ -22,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::string form = "whole";
+  int share = 0;
   std::int64_t batch = 4, seq = 512, d_model = 1024, heads = 16, d_ff = 4096;
 };
 
@@ -42,6 +44,60 @@ bool another(Communicator& world) {
   return go != 0;
 }
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Bytes a second in each direction that two ranks exchange at once, in messages of 1 MiB.
+double bandwidth(Communicator& world) {
+  constexpr std::size_t bytes = 1 << 20, messages = 16;
+  const std::vector<std::uint8_t> from(bytes);
+  std::vector<std::uint8_t> to(bytes);
+  const int peer = world.rank() ^ 1;
+  std::vector<double> seconds;
+  for (int repeat = 0; repeat < 11; ++repeat) {
+    world.barrier();
+    const auto start = Clock::now();
+    for (std::size_t i = 0; i < messages; ++i) {
+      Request receive = world.start_recv(std::span(to), peer);
+      world.send(std::span(from), peer);
+      receive.wait();
+    }
+    seconds.push_back(seconds_since(start));
+  }
+  return messages * bytes / median(seconds);
+}
+
+/// Prints medians of some steps: seconds, seconds in exchanges, and beside these what the budget
+/// comes to: bytes, messages, and the bandwidth that there is.
+void share(Communicator& world, const Options& options, TransformerBlock<float>& block,
+           const Array<float>& x) {
+  if (world.size() != 2)
+    throw std::invalid_argument(fmt::format("--share: expected 2 ranks, found {}", world.size()));
+  Traffic budget;
+  for (const BudgetLine& line : block.budget(x.shape())) budget += line.sent;
+  std::vector<double> seconds, exchanging;
+  Context context;
+  const Array<float> dy = x.copy();
+  for (int step = -2; step < options.share; ++step) {
+    world.barrier();
+    const auto start = Clock::now();
+    const double before = seconds_in_exchanges();
+    block.parallel().zero_grads();
+    block.forward_parallel(x, context);
+    block.backward_parallel(dy, context);
+    if (step < 0) continue;
+    seconds.push_back(seconds_since(start));
+    exchanging.push_back(seconds_in_exchanges() - before);
+  }
+  const double rate = bandwidth(world);
+  if (world.rank() == 0)
+    fmt::print("{:.6f} {:.6f} {} {} {:.0f}\n", median(seconds), median(exchanging), budget.bytes,
+               budget.messages, rate);
+}
+
 void steps(Communicator& world, const Options& options) {
   BlockConfig config;
   config.d_model = options.d_model, config.heads = options.heads, config.d_ff = options.d_ff;
@@ -54,6 +110,7 @@ void steps(Communicator& world, const Options& options) {
   const std::int64_t positions = options.seq / mesh.size(Axis::sp);
   auto x = Array<float>::uninitialized({options.batch, positions, options.d_model});
   fill_normal(x.view(), {3, 4}, 1);
+  if (options.share > 0) return share(world, options, block, x);
   const Array<float> dy = x.copy();
   Context context;
   while (another(world)) {
@@ -107,6 +164,7 @@ int main(int count, char** words) {
   Options options;
   CLI::App app("Steps of a transformer block, one for each line of input");
   app.add_option("form", options.form)->check(CLI::IsMember({"whole", "tp", "sp", "memory"}));
+  app.add_option("--share", options.share, "steps of which to print the part that exchanges take");
   app.add_option("--batch", options.batch);
   app.add_option("--seq", options.seq);
   app.add_option("--d-model", options.d_model);

@@ -220,3 +220,16 @@ TEST_CASE("what does not fit is one sentence on every rank") {
                 {"fc.weight: inputs", std::to_string(odd)}));
   });
 }
+
+TEST_CASE("time spent with exchanges is counted, and no other") {
+  on_worlds([](Communicator& world) {
+    const Mesh mesh(world, {{Axis::tp, world.size()}});
+    ColumnParallelLinear<float> layer("fc", 5, 2 * world.size(), false, seed, mesh, false);
+    const double before = seconds_in_exchanges();
+    Context context;
+    const Array<float> y = layer.forward(Array<float>({3, 5}), context);
+    CHECK(seconds_in_exchanges() == before);  // nothing is sent
+    layer.backward(y, context);
+    CHECK((seconds_in_exchanges() > before) == (world.size() > 1));
+  });
+}
