@@ -184,6 +184,26 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_flag("--json", options.json, "one JSON object at the end, for scripts/plot");
 }
 
+void expect_effect(const CLI::App& app, const TrainOptions& options) {
+  const auto expect = [&](bool holds, std::initializer_list<const char*> names,
+                          std::string_view expected, std::string_view found) {
+    for (const char* name : names) {
+      if (!holds && app.count(name) > 0)
+        refuse(fmt::format("{}: expected {}, found {}", name, expected, found));
+    }
+  };
+  const std::string_view model = name(options.model);
+  expect(options.model == Model::mlp, {"--hidden", "--noise"}, "--model mlp", model);
+  expect(options.model == Model::block,
+         {"--layers", "--d-model", "--heads", "--kv-heads", "--d-ff", "--seq", "--causal",
+          "--activation", "--dropout"},
+         "--model block", model);
+  expect(options.parallel == Parallel::tp_sp, {"--tp"}, "--parallel tp-sp", name(options.parallel));
+  expect(options.optimizer == OptimizerKind::adamw, {"--weight-decay"}, "--optimizer adamw",
+         name(options.optimizer));
+  expect(options.check, {"--tolerance"}, "--check", "none");
+}
+
 void settle(TrainOptions& options, int launched) {
   const bool alone = options.parallel == Parallel::none;
   if (launched > 0 && options.ranks > 0 && options.ranks != launched) {

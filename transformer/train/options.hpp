@@ -61,6 +61,9 @@ struct TrainOptions {
 /// Options of the command line, which set `options` when they are parsed.
 void add_options(CLI::App& app, TrainOptions& options);
 
+/// Throws Error(invalid_argument) where an option was given that would have no effect.
+void expect_effect(const CLI::App& app, const TrainOptions& options);
+
 /// Fills in what was left open, with `launched` ranks of a launcher, or 0. Throws
 /// Error(invalid_argument) where options do not fit each other.
 void settle(TrainOptions& options, int launched);

@@ -164,6 +164,11 @@ class Train(CommandTest):
                 ("block: d_model: expected a multiple of 7 (heads), found 64", "--model", "block",
                  "--heads", "7"),
                 ("--budget: expected --model block, found mlp", "--budget"),
+                ("--noise: expected --model mlp, found block", "--model", "block", "--noise", "0.1"),
+                ("--causal: expected --model block, found mlp", "--causal"),
+                ("--tp: expected --parallel tp-sp, found tp", "--parallel", "tp", "--tp", "2"),
+                ("--weight-decay: expected --optimizer adamw, found sgd", "--weight-decay", "0.1"),
+                ("--tolerance: expected --check, found none", "--tolerance", "0.1"),
                 ("--epoch", "--epoch", "3")]:
             with self.subTest(arguments=arguments):
                 self.refused(sentence, *arguments)
