@@ -75,7 +75,6 @@ class StandInDevice::Channel {
 
 struct StandInDevice::StreamState {
   std::shared_ptr<Channel> channel;
-  bool of_user;
 };
 
 /// Counts the times it was set and the times it was come to.
@@ -221,22 +220,20 @@ StandInDevice::StreamState& StandInDevice::state_of(Stream stream) {
   return *static_cast<StreamState*>(stream);
 }
 
-Stream StandInDevice::new_stream(std::shared_ptr<Channel> channel, bool of_user) {
+Stream StandInDevice::new_stream(std::shared_ptr<Channel> channel) {
   const std::lock_guard lock(mutex_);
-  streams_.push_back(std::make_unique<StreamState>(StreamState{std::move(channel), of_user}));
+  streams_.push_back(std::make_unique<StreamState>(StreamState{std::move(channel)}));
   return streams_.back().get();
 }
-Stream StandInDevice::make_stream() {
-  return new_stream(std::make_shared<Channel>(options_.seed), false);
-}
+Stream StandInDevice::make_stream() { return new_stream(std::make_shared<Channel>(options_.seed)); }
 Stream StandInDevice::make_user_stream() {
-  if (channels_.empty()) return new_stream(std::make_shared<Channel>(options_.seed), true);
+  if (channels_.empty()) return make_stream();
   std::size_t channel = 0;
   {
     const std::lock_guard lock(mutex_);
     channel = next_channel_++ % channels_.size();
   }
-  return new_stream(channels_[channel], true);
+  return new_stream(channels_[channel]);
 }
 
 void StandInDevice::end_stream(Stream stream) noexcept {

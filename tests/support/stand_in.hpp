@@ -71,7 +71,7 @@ class StandInDevice final : public baton::Device {
   friend class StandInGate;
 
   static StreamState& state_of(baton::Stream stream);
-  baton::Stream new_stream(std::shared_ptr<Channel> channel, bool of_user);
+  baton::Stream new_stream(std::shared_ptr<Channel> channel);
   /// Gives the stream work on these rows, whose first operand is filled with rubbish before.
   void give(std::span<const baton::Rows> rows, int operands, std::size_t element_bytes,
             baton::Stream stream, std::function<void(const baton::Rows&)> work);
