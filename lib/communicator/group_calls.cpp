@@ -37,17 +37,6 @@ std::byte* GroupCalls::take_block(Stream stream, std::size_t bytes) {
   return same != calls_.rend() ? std::exchange(same->block, nullptr) : pool_.take(bytes);
 }
 
-void GroupCalls::take_markers(Given& call, std::size_t count) {
-  while (call.markers.size() < count) {
-    if (idle_markers_.empty()) {
-      call.markers.push_back(device_.make_marker());
-    } else {
-      call.markers.push_back(std::move(idle_markers_.back()));
-      idle_markers_.pop_back();
-    }
-  }
-}
-
 void GroupCalls::give(const CachedPlan& cached, const Kernels& kernels,
                       std::span<std::byte* const> tensors, Stream stream, const char* what,
                       std::uint64_t number, bool watched) {
@@ -67,7 +56,8 @@ void GroupCalls::give(const CachedPlan& cached, const Kernels& kernels,
   // From here on it counts as under way, whatever fails.
   calls_.push_back(std::move(call));
   Given& given = calls_.back();
-  take_markers(given, watched ? cached.groups.size() + 2 : 1);
+  const std::size_t markers = watched ? cached.groups.size() + 2 : 1;
+  while (given.markers.size() < markers) given.markers.push_back(markers_.take(device_));
   queue_.give(plan, cached.groups, bases, kernels, stream,
               std::span(given.markers).first(given.markers.size() - 1));
   given.markers.back()->set(stream);
@@ -83,7 +73,7 @@ void GroupCalls::reap() {
         ++call.passed;
       if (call.passed < call.markers.size()) return;
       pool_.give(call.block, call.bytes);
-      std::move(call.markers.begin(), call.markers.end(), std::back_inserter(idle_markers_));
+      for (std::unique_ptr<Marker>& marker : call.markers) markers_.give(std::move(marker));
       calls_.pop_front();
     }
   } catch (const Error& error) {

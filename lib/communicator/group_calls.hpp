@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "../execute/marker_pool.hpp"
 #include "../execute/plan_cache.hpp"
 #include "../execute/run_groups.hpp"
 #include "../execute/scratch_pool.hpp"
@@ -59,7 +60,6 @@ class GroupCalls {
   };
 
   std::byte* take_block(Stream stream, std::size_t bytes);
-  void take_markers(Given& call, std::size_t count);
   /// Throws `error` in the name of the oldest call.
   [[noreturn]] void fail(const Error& error) const;
   [[noreturn]] void fail_timeout(std::chrono::milliseconds timeout) const;
@@ -69,7 +69,7 @@ class GroupCalls {
   std::unique_ptr<GroupTransport> transport_;
   GroupQueue queue_;
   std::deque<Given> calls_;
-  std::vector<std::unique_ptr<Marker>> idle_markers_;
+  MarkerPool markers_;
 };
 
 }  // namespace baton

@@ -37,7 +37,7 @@ Run::Run(std::shared_ptr<const Plan> plan, int window, const DeviceQueue* queue)
   local_.resize(plan_->items().size() - plan_->messages().size());
   if (queue_) {
     launched_.reserve(local_.size());
-    idle_markers_.reserve(local_.size());
+    markers_.reserve(local_.size());
     return;
   }
   // Slots behind scratch, both aligned well enough for any element.

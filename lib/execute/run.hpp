@@ -12,6 +12,7 @@
 #include "baton/memory.hpp"
 #include "baton/transport.hpp"
 #include "baton/types.hpp"
+#include "marker_pool.hpp"
 #include "plan.hpp"
 
 namespace baton {
@@ -187,7 +188,7 @@ class Run {
   const DeviceQueue* queue_;  // null: the data is the host's; else:
   std::vector<Launched> launched_;
   std::size_t collected_ = 0;  // of launched_
-  std::vector<std::unique_ptr<Marker>> idle_markers_;
+  MarkerPool markers_;
   std::vector<Rows> rows_;  // of the step being given to the device
   bool recorded_ = false;   // whether this execution is; if so:
   std::uint32_t recorded_plan_ = 0, recorded_sequence_ = 0;

@@ -44,13 +44,7 @@ void Run::launch_local() {
       }
     }
   }
-  std::unique_ptr<Marker> marker;
-  if (idle_markers_.empty()) {
-    marker = queue_->device->make_marker();
-  } else {
-    marker = std::move(idle_markers_.back());
-    idle_markers_.pop_back();
-  }
+  std::unique_ptr<Marker> marker = markers_.take(*queue_->device);
   marker->set(queue_->stream);
   launched_.push_back({std::move(marker), first, local_head_});
 }
@@ -84,7 +78,7 @@ void Run::collect_launched() {
 }
 
 void Run::forget_launched() {
-  for (Launched& launched : launched_) idle_markers_.push_back(std::move(launched.marker));
+  for (Launched& launched : launched_) markers_.give(std::move(launched.marker));
   launched_.clear();
   collected_ = 0;
 }
