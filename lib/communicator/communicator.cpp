@@ -144,12 +144,7 @@ Schedule Communicator::schedule(const Call& call) {
   return scheduled(selected, problem, state_->arguments.element_bytes);
 }
 
-Choice Communicator::chosen(const Call& call) {
-  const InUse in_use(*state_->busy);
-  state_->arguments.bind(call, state_->rank, state_->size);
-  const CachedPlan& plan = state_->cached_plan(call.choice);
-  return {plan.algorithm, plan.segment};
-}
+Choice Communicator::chosen(const Call& call) { return state_->chosen(call); }
 
 Traffic Communicator::traffic(const Call& call) {
   const InUse in_use(*state_->busy);

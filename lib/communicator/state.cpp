@@ -110,6 +110,13 @@ CachedPlan& Communicator::State::cached_plan(const Choice& choice) {
                                            of_device ? &on_device->queue : nullptr));
 }
 
+Choice Communicator::State::chosen(const Call& call) {
+  const InUse in_use(*busy);
+  arguments.bind(call, rank, size);
+  const CachedPlan& plan = cached_plan(call.choice);
+  return {plan.algorithm, plan.segment};
+}
+
 Execution Communicator::State::execute(CachedPlan& plan, const Kernels& kernels,
                                        std::span<std::byte* const> bases) {
   Execution execution{&plan, plan.take(options.window), kernels};

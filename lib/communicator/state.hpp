@@ -339,6 +339,8 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   Problem problem() const;
   Selection selection(const Problem& problem, const Choice& choice) const;
   CachedPlan& cached_plan(const Choice& choice);
+  /// What a call would run by.
+  Choice chosen(const Call& call);
   CachedPlan& keep(std::unique_ptr<CachedPlan> plan);
   Execution execute(CachedPlan& plan, const Kernels& kernels, std::span<std::byte* const> bases);
   Kernels kernels(Collective collective, const Op& op, Datatype type) const;

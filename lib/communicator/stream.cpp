@@ -169,12 +169,7 @@ void StreamCommunicator::reap() {
   std::erase_if(under_way_, [](const Request& request) { return request.done(); });
 }
 
-Choice StreamCommunicator::chosen(const Call& call) {
-  const InUse in_use(*state_->busy);
-  state_->arguments.bind(call, state_->rank, state_->size);
-  const CachedPlan& plan = state_->cached_plan(call.choice);
-  return {plan.algorithm, plan.segment};
-}
+Choice StreamCommunicator::chosen(const Call& call) { return state_->chosen(call); }
 
 void StreamCommunicator::enqueue(const Call& call, Stream stream) {
   if (state_->on_device->groups) return state_->enqueue_in_groups(call, call.choice, stream);
