@@ -2,7 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstring>
+#include <thread>
 
 #include "baton/communicator.hpp"
 #include "baton/staged.hpp"
@@ -91,6 +95,35 @@ void on_one_device(int size, const Card& card, const std::function<void(Seat&)>&
   }
 }
 
+Card stand_in(const support::StandInOptions& options) {
+  const auto device = std::make_shared<support::StandInDevice>(options);
+  return {device, [device] { return device->make_user_stream(); },
+          [device](std::byte* to, const void* from, std::size_t bytes) {
+            if (bytes > 0) std::memcpy(device->host_view(to), from, bytes);
+          },
+          [device](void* to, const std::byte* from, std::size_t bytes) {
+            if (bytes > 0) std::memcpy(to, device->host_view(from), bytes);
+          },
+          [device](Stream stream) { device->synchronize(stream); }};
+}
+
+Card in_groups(const support::StandInOptions& options,
+               const support::StandInGroupsOptions& groups) {
+  Card card = stand_in(options);
+  const auto device = std::static_pointer_cast<support::StandInDevice>(card.device);
+  card.groups = [device, groups](int size) {
+    const auto all = std::make_shared<std::vector<std::unique_ptr<GroupTransport>>>(
+        support::stand_in_groups(size, device, groups));
+    return
+        [all](Transport& host) { return std::move((*all)[static_cast<std::size_t>(host.rank())]); };
+  };
+  return card;
+}
+
+support::StandInDevice& stand_in_of(const Seat& seat) {
+  return static_cast<support::StandInDevice&>(*seat.card.device);
+}
+
 std::vector<std::int32_t> numbers(int rank, std::int64_t count, std::uint64_t seed) {
   std::vector<std::int32_t> all;
   for (std::int64_t i = 0; i < count; ++i) all.push_back(support::value(seed, rank, i));
@@ -153,6 +186,30 @@ void every_collective(int size, const Card& card, std::uint64_t seed, std::size_
       support::test_options(), seed, segment);
 }
 
+void in_order(int size, const Card& card) {
+  on_one_device(size, card, [](Seat& seat) {
+    support::StandInDevice& device = stand_in_of(seat);
+    constexpr std::size_t count = 1000;
+    auto* const data = seat.put(std::vector<std::int32_t>(count, -1));
+    auto* const host = reinterpret_cast<std::int32_t*>(device.host_view(data));
+    std::atomic<int> wrong = 0;
+    for (int round = 0; round < 20; ++round) {
+      device.run(seat.stream, [=] {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        std::fill(host, host + count, round + seat.rank);
+      });
+      seat.communicator.all_reduce({data, count, Datatype::i32}, {data, count, Datatype::i32}, sum,
+                                   seat.stream);
+      device.run(seat.stream, [=, &wrong] {
+        const int expected = seat.size * round + seat.size * (seat.size - 1) / 2;
+        for (std::size_t i = 0; i < count; ++i) wrong += host[i] != expected;
+      });
+    }
+    seat.synchronize();
+    CHECK(wrong == 0);
+  });
+}
+
 void many_ranks(int size, const Card& card) {
   on_one_device(size, card, [](Seat& seat) {
     constexpr std::int64_t count = 129;
@@ -206,6 +263,13 @@ void tensors(const Card& card) {
             CHECK(found[static_cast<std::size_t>(i)] == static_cast<float>(100 * from + at));
           }
   });
+}
+
+void refused(const Seat& seat, Data data, Stream stream, const std::vector<std::string>& parts) {
+  const Error error =
+      support::error_of([&] { seat.communicator.all_reduce(data, data, sum, stream); });
+  CHECK_MESSAGE(support::holds(error.what(), parts), error.what());
+  CHECK(error.code == ErrorCode::invalid_argument);
 }
 
 }  // namespace stream_cases

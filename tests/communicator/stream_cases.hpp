@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "baton/stream.hpp"
 #include "support/ranks.hpp"
+#include "support/stand_in_groups.hpp"
 #include "support/values.hpp"
 
 namespace stream_cases {
@@ -67,13 +69,24 @@ void on_one_device(int size, const Card& card, const std::function<void(Seat&)>&
                    const baton::Options& options = support::test_options(), std::uint64_t seed = 0,
                    std::size_t segment = 0);
 
+/// A stand-in for a device, and one whose messages go in groups; and which it is.
+Card stand_in(const support::StandInOptions& options = {});
+Card in_groups(const support::StandInOptions& options = {},
+               const support::StandInGroupsOptions& groups = {});
+support::StandInDevice& stand_in_of(const Seat& seat);
+
 std::vector<std::int32_t> numbers(int rank, std::int64_t count, std::uint64_t seed = 1);
 
 /// Every collective by every algorithm gives the host's bits.
 void every_collective(int size, const Card& card, std::uint64_t seed = 0, std::size_t segment = 0);
+/// On stand-ins: a call comes after the work that its stream was given before, and before the rest.
+void in_order(int size, const Card& card);
 /// Many ranks sum what their streams were given work on just before, three times.
 void many_ranks(int size, const Card& card);
 /// all_to_all of dimensions inside, on communicators that were split.
 void tensors(const Card& card);
+/// An all_reduce of this is refused, in a sentence that has these parts.
+void refused(const Seat& seat, baton::Data data, baton::Stream stream,
+             const std::vector<std::string>& parts);
 
 }  // namespace stream_cases

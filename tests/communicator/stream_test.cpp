@@ -2,9 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -20,26 +18,6 @@ using support::error_of;
 using support::holds;
 using support::StandInDevice;
 
-namespace {
-
-Card stand_in(const support::StandInOptions& options = {}) {
-  const auto device = std::make_shared<StandInDevice>(options);
-  return {device, [device] { return device->make_user_stream(); },
-          [device](std::byte* to, const void* from, std::size_t bytes) {
-            if (bytes > 0) std::memcpy(device->host_view(to), from, bytes);
-          },
-          [device](void* to, const std::byte* from, std::size_t bytes) {
-            if (bytes > 0) std::memcpy(to, device->host_view(from), bytes);
-          },
-          [device](Stream stream) { device->synchronize(stream); }};
-}
-
-StandInDevice& device_of(const Seat& seat) {
-  return static_cast<StandInDevice&>(*seat.card.device);
-}
-
-}  // namespace
-
 TEST_CASE("streams: every collective by every algorithm gives the host's bits") {
   for (const int size : {1, 2, 3, 5, 8})
     for (const std::size_t segment : {0, 50}) {
@@ -51,35 +29,12 @@ TEST_CASE("streams: every collective by every algorithm gives the host's bits") 
 
 TEST_CASE(
     "streams: a call comes after what the stream was given before, and before what comes after") {
-  for (const int size : {1, 2, 4}) {
-    on_one_device(size, stand_in(), [](Seat& seat) {
-      StandInDevice& device = device_of(seat);
-      constexpr std::size_t count = 1000;
-      auto* const data = seat.put(std::vector<std::int32_t>(count, -1));
-      auto* const host = reinterpret_cast<std::int32_t*>(device.host_view(data));
-      std::atomic<int> wrong = 0;
-      constexpr int rounds = 20;
-      for (int round = 0; round < rounds; ++round) {
-        device.run(seat.stream, [=] {
-          std::this_thread::sleep_for(200us);
-          std::fill(host, host + count, round + seat.rank);
-        });
-        seat.communicator.all_reduce({data, count, Datatype::i32}, {data, count, Datatype::i32},
-                                     sum, seat.stream);
-        device.run(seat.stream, [=, &wrong] {
-          const int expected = seat.size * round + seat.size * (seat.size - 1) / 2;
-          for (std::size_t i = 0; i < count; ++i) wrong += host[i] != expected;
-        });
-      }
-      seat.synchronize();
-      CHECK(wrong == 0);
-    });
-  }
+  for (const int size : {1, 2, 4}) in_order(size, stand_in());
 }
 
 TEST_CASE("streams: calls in several streams run side by side") {
   on_one_device(3, stand_in(), [](Seat& seat) {
-    StandInDevice& device = device_of(seat);
+    StandInDevice& device = stand_in_of(seat);
     constexpr std::int64_t count = 500;
     const Stream other = device.make_user_stream();
     auto* const a = seat.put(numbers(seat.rank, count, 1));
@@ -123,9 +78,9 @@ TEST_CASE("streams: repeated calls take no more of the device's memory") {
       seat.synchronize();
       seat.communicator.synchronize();
       seat.meet();
-      if (round == 0) after_first = device_of(seat).allocated();
+      if (round == 0) after_first = stand_in_of(seat).allocated();
     }
-    CHECK(device_of(seat).allocated() == after_first);
+    CHECK(stand_in_of(seat).allocated() == after_first);
     seat.meet();
   });
 }
@@ -221,7 +176,7 @@ TEST_CASE("streams: a device that fails, and peers that do not come, let the str
         const Data all{data, 100, Datatype::i32};
         seat.communicator.all_reduce(all, all, sum, seat.stream);
         seat.meet();
-        device_of(seat).run(seat.stream, [device = &device_of(seat)] { device->break_down(); });
+        stand_in_of(seat).run(seat.stream, [device = &stand_in_of(seat)] { device->break_down(); });
         const Error error = error_of([&] {
           seat.communicator.all_reduce(all, all, sum, seat.stream);
           seat.communicator.synchronize();
@@ -243,7 +198,7 @@ TEST_CASE("streams: a device that fails, and peers that do not come, let the str
         const Data all{data, 100, Datatype::i32};
         // One rank's stream never comes to its call while the other waits.
         if (seat.rank == 1)
-          device_of(seat).run(seat.stream, [&told] {
+          stand_in_of(seat).run(seat.stream, [&told] {
             while (!told) std::this_thread::sleep_for(1ms);
           });
         const Error error = error_of([&] {
