@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "bench.hpp"
+#include "bench_table.hpp"
 #include "commands.hpp"
 #include "jobs.hpp"
 #include "machine.hpp"
-#include "progress.hpp"
 #include "text.hpp"
 
 namespace baton::cli {
@@ -65,31 +65,23 @@ class Benchmark {
         task_(std::move(task)),
         communicator_(world.transport(), task_.library),
         rings_(world),
-        speaks_(world.rank() == 0) {}
+        table_(world.rank() == 0, world.size(), task_.exercises.size(), options.progress) {}
 
   /// The exit code.
   int run(const Session& session) {
-    if (speaks_) {
-      progress_.emplace(static_cast<std::int64_t>(task_.exercises.size()), options_.progress);
-    }
-    show("messages between neighbours");
+    table_.show("messages between neighbours");
     network_ = rings_.measure(options_.contest.seconds);
     hosts_ = world_.texts(host_name());
-    print(head(session));
+    table_.print(head(session));
     for (const Exercise& exercise : task_.exercises) run_exercise(exercise);
-    progress_.reset();
     stop_recording(communicator_);
-    std::int64_t checks = 0, wrong = 0;
-    for (const BenchRow& row : rows_) {
-      checks += row.checks();
-      wrong += row.wrong();
-    }
-    print(fmt::format("# {} checked on {}, {} wrong\n", counted(checks, "result"),
-                      counted(world_.size(), "rank"), wrong));
+    table_.close();
     bool reached = true;
-    if (task_.targets) print(judgement_text(*task_.targets, results_of(rows_), reached));
-    if (task_.json.is_open()) write_json(session, checks, wrong);
-    return wrong > 0 || (options_.strict && world_.min(reached ? 1 : 0) < 1) ? 1 : 0;
+    if (task_.targets) {
+      table_.print(judgement_text(*task_.targets, results_of(table_.rows()), reached));
+    }
+    if (task_.json.is_open()) write_json(session);
+    return table_.wrong() > 0 || (options_.strict && world_.min(reached ? 1 : 0) < 1) ? 1 : 0;
   }
 
  private:
@@ -98,14 +90,12 @@ class Benchmark {
     int round = 0;
     const Contest found =
         contest(world_, communicator_, exercise, rings_.probes(demand.block), options_.contest,
-                [&] { show(fmt::format("{}, pair {}", exercise.text(), ++round)); });
+                [&] { table_.show(fmt::format("{}, pair {}", exercise.text(), ++round)); });
     Network network = network_;
     for (const Exchange& exchange : found.exchanges) {
       (exchange.across ? network.across : network.within)->paces.push_back(exchange.pace);
     }
-    const double bound = lower_bound(demand, network, found.repeats);
-    rows_.push_back({exercise, found, bound});
-    print(bench_lines(rows_.back()));
+    table_.add({exercise, found, lower_bound(demand, network, found.repeats)});
   }
 
   std::string head(const Session& session) const {
@@ -128,9 +118,8 @@ class Benchmark {
            bench_head();
   }
 
-  void write_json(const Session& session, std::int64_t checks, std::int64_t wrong) {
-    std::vector<Json> rows, hosts, own, mpi;
-    for (const BenchRow& row : rows_) rows.push_back(row.json());
+  void write_json(const Session& session) {
+    std::vector<Json> hosts, own, mpi;
     for (const std::string& host : hosts_) hosts.emplace_back(host);
     for (const std::string& variable : own_environment()) own.emplace_back(variable);
     for (const std::string& variable : mpi_environment()) mpi.emplace_back(variable);
@@ -151,20 +140,10 @@ class Benchmark {
                       {"sample_ms", options_.sample_ms},
                       {"interval", "95 % interval of the median, by order statistics"},
                       {"messages", network_.json()},
-                      {"checked", checks},
-                      {"wrong", wrong},
-                      {"rows", Json::array(rows)}});
+                      {"checked", table_.checks()},
+                      {"wrong", table_.wrong()},
+                      {"rows", Json::array(table_.json())}});
     cli::write_json(task_.json, options_.json, result);
-  }
-
-  void print(const std::string& text) {
-    if (!speaks_) return;
-    if (progress_) progress_->clear();
-    fmt::print("{}", text);
-    std::fflush(stdout);
-  }
-  void show(std::string_view what) {
-    if (progress_) progress_->show(static_cast<std::int64_t>(rows_.size()), what);
   }
 
   World& world_;
@@ -172,11 +151,9 @@ class Benchmark {
   Task task_;
   Communicator communicator_;
   Rings rings_;
-  bool speaks_;
-  std::optional<Progress> progress_;
+  BenchTable table_;
   Network network_;
   std::vector<std::string> hosts_;
-  std::vector<BenchRow> rows_;
 };
 
 int bench(BenchOptions options, Session& session) {

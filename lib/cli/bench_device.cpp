@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "bench.hpp"
+#include "bench_table.hpp"
 #include "jobs.hpp"
 #include "machine.hpp"
-#include "progress.hpp"
 #include "text.hpp"
 
 namespace baton::cli {
@@ -22,33 +21,24 @@ class DeviceBenchmark {
         card_(cards[static_cast<std::size_t>(world.rank()) % cards.size()]),
         options_(options),
         exercises_(std::move(exercises)),
-        communicator_(world.transport(), card_.device, library_options(false)) {}
+        communicator_(world.transport(), card_.device, library_options(false)),
+        table_(world.rank() == 0, world.size(), exercises_.size(), options.progress) {}
 
   /// The exit code.
   int run(std::ofstream& json) {
-    if (world_.rank() == 0) {
-      progress_.emplace(static_cast<std::int64_t>(exercises_.size()), options_.progress);
-    }
-    print(head());
+    table_.print(head());
     for (const Exercise& exercise : exercises_) {
       int round = 0;
-      rows_.push_back(
-          {exercise,
-           device_contest(world_, communicator_, card_, exercise, options_.contest,
-                          [&] { show(fmt::format("{}, sample {}", exercise.text(), ++round)); }),
-           0});
-      print(bench_lines(rows_.back()));
+      const auto before = [&] {
+        table_.show(fmt::format("{}, sample {}", exercise.text(), ++round));
+      };
+      table_.add({exercise,
+                  device_contest(world_, communicator_, card_, exercise, options_.contest, before),
+                  0});
     }
-    progress_.reset();
-    std::int64_t checks = 0, wrong = 0;
-    for (const BenchRow& row : rows_) {
-      checks += row.checks();
-      wrong += row.wrong();
-    }
-    print(fmt::format("# {} checked on {}, {} wrong\n", counted(checks, "result"),
-                      counted(world_.size(), "rank"), wrong));
-    if (json.is_open()) write_json(json, options_.json, result(checks, wrong));
-    return wrong > 0 ? 1 : 0;
+    table_.close();
+    if (json.is_open()) write_json(json, options_.json, result());
+    return table_.wrong() > 0 ? 1 : 0;
   }
 
  private:
@@ -69,9 +59,8 @@ class DeviceBenchmark {
            bench_head();
   }
 
-  Json result(std::int64_t checks, std::int64_t wrong) const {
-    std::vector<Json> rows, devices, own;
-    for (const BenchRow& row : rows_) rows.push_back(row.json());
+  Json result() const {
+    std::vector<Json> devices, own;
     for (const Card& card : cards_) devices.emplace_back(card.device->name());
     for (const std::string& variable : own_environment()) own.emplace_back(variable);
     return Json::object({{"baton", BATON_VERSION},
@@ -84,19 +73,9 @@ class DeviceBenchmark {
                          {"large_pairs", options_.contest.large_pairs},
                          {"large_bytes", options_.contest.large},
                          {"sample_ms", options_.sample_ms},
-                         {"checked", checks},
-                         {"wrong", wrong},
-                         {"rows", Json::array(rows)}});
-  }
-
-  void print(const std::string& text) {
-    if (!progress_ && world_.rank() != 0) return;
-    if (progress_) progress_->clear();
-    fmt::print("{}", text);
-    std::fflush(stdout);
-  }
-  void show(std::string_view what) {
-    if (progress_) progress_->show(static_cast<std::int64_t>(rows_.size()), what);
+                         {"checked", table_.checks()},
+                         {"wrong", table_.wrong()},
+                         {"rows", Json::array(table_.json())}});
   }
 
   World& world_;
@@ -105,8 +84,7 @@ class DeviceBenchmark {
   const BenchOptions& options_;
   std::vector<Exercise> exercises_;
   StreamCommunicator communicator_;
-  std::optional<Progress> progress_;
-  std::vector<BenchRow> rows_;
+  BenchTable table_;
 };
 
 }  // namespace
