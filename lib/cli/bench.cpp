@@ -115,7 +115,7 @@ class Benchmark {
                "# limit: lower bound by latency and bandwidth of plain messages / our time\n",
                options_.type, options_.op, options_.contest.pairs, options_.contest.large_pairs,
                human_bytes(options_.contest.large)) +
-           bench_head();
+           bench_head(LastColumn::limit);
   }
 
   void write_json(const Session& session) {

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "bench_report.hpp"
+#include "card.hpp"
 #include "contest.hpp"
+#include "rival.hpp"
 #include "world.hpp"
 
 namespace baton::cli {
@@ -31,8 +35,19 @@ void write_json(std::ofstream& file, const std::string& path, const Json& json);
 /// `baton bench --device`. The exit code.
 int bench_device(const BenchOptions& options, Session& session);
 
-/// The benchmark on `cards`, rank r on card r modulo their number.
-int bench_on(const std::vector<Card>& cards, int ranks, const BenchOptions& options,
-             Session& session);
+/// What a rank of bench_on() works with.
+struct BenchDevices {
+  int ranks = 0;            ///< of a collective
+  std::vector<Card> cards;  ///< of rank 0's threads, rank r on card r modulo their number
+  /// This rank's device for the rival's messages and collectives, and the way that these go.
+  Card own = {};
+  std::string way = {};
+  /// Makes the rival. Collective. Throws Error(unsupported) on all ranks where there is none.
+  std::function<std::unique_ptr<Rival>(Transport& host, const Card& own)> rival;
+};
+
+/// The benchmark: ours by `devices.ranks` threads of rank 0's process and, among the ranks of
+/// `world`, ours by the rival's messages and the rival's own.
+int bench_on(World& world, const BenchDevices& devices, const BenchOptions& options);
 
 }  // namespace baton::cli

@@ -35,6 +35,8 @@ Json side_json(const Contestant& side, double lower_bound) {
       {"limit_share", lower_bound > 0 ? Json(lower_bound / time.median) : Json::null()},
       {"checked", side.verdict.checks},
       {"wrong", side.verdict.wrong},
+      {"way", side.way.empty() ? Json::null() : Json(side.way)},
+      {"calls_per_sample", side.calls},
       {"samples_us", samples_json(side.seconds)},
   });
 }
@@ -63,15 +65,30 @@ constexpr Column columns[] = {
     {"low", "95 %", 5, false},     {"high", "95 %", 5, false},  {"algbw", "(GB/s)", 6, false},
     {"busbw", "(GB/s)", 6, false}, {"limit", "(%)", 5, false},
 };
+/// The last one, on devices.
+constexpr Column way_column = {"way", "", 0, true};
 
-std::string line(std::string text, const std::vector<std::string>& cells) {
+const Column& column(std::size_t i, LastColumn last) {
+  return last == LastColumn::way && i + 1 == std::size(columns) ? way_column : columns[i];
+}
+
+std::string line(std::string text, const std::vector<std::string>& cells, LastColumn last) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const auto width = columns[i].width;
-    text += columns[i].left ? fmt::format("{:<{}} ", cells[i], width)
-                            : fmt::format("{:>{}} ", cells[i], width);
+    const auto [title, unit, width, left] = column(i, last);
+    text +=
+        left ? fmt::format("{:<{}} ", cells[i], width) : fmt::format("{:>{}} ", cells[i], width);
   }
   text.resize(text.find_last_not_of(' ') + 1);
   return text + "\n";
+}
+
+std::string limit_text(const BenchRow& row, const Contestant& side) {
+  return row.lower_bound > 0 ? fmt::format("{:.0f}", 100 * row.share(side).median) : "-";
+}
+
+/// `theirs`: of the built-in; empty: there is none.
+std::string way_text(const std::string& ours, const std::string& theirs) {
+  return theirs.empty() || theirs == ours ? ours : fmt::format("{}; built-in: {}", ours, theirs);
 }
 
 std::string what(const Target& target) {
@@ -135,20 +152,21 @@ Json BenchRow::json() const {
   });
 }
 
-std::string bench_head() {
+std::string bench_head(LastColumn last) {
   std::vector<std::string> titles, units;
-  for (const Column& column : columns) {
-    titles.emplace_back(column.title);
-    units.emplace_back(column.unit);
+  for (std::size_t i = 0; i < std::size(columns); ++i) {
+    titles.emplace_back(column(i, last).title);
+    units.emplace_back(column(i, last).unit);
   }
-  return line("# ", titles) + line("# ", units);
+  return line("# ", titles, last) + line("# ", units, last);
 }
 
 std::string bench_lines(const BenchRow& row) {
   std::string text;
   const Exercise& e = row.exercise;
   const std::int64_t bytes = e.bytes();
-  const auto add = [&](const Contestant& ours, const std::vector<std::string>& rival) {
+  const auto add = [&](const Contestant& ours, const std::vector<std::string>& rival,
+                       const std::string& other_way) {
     const double seconds = median(ours.seconds);
     const double bandwidth = gigabytes_per_second(bytes, seconds);
     const bool known = !ours.algorithm.empty();
@@ -163,20 +181,20 @@ std::string bench_lines(const BenchRow& row) {
     cells.insert(cells.end(), rival.begin(), rival.end());
     cells.push_back(fmt::format("{:.2f}", bandwidth));
     cells.push_back(fmt::format("{:.2f}", bandwidth * e.bus_factor()));
-    cells.push_back(row.lower_bound > 0 ? fmt::format("{:.0f}", 100 * row.share(ours).median)
-                                        : "-");
-    text += line("  ", cells);
+    const bool limited = ours.way.empty();
+    cells.push_back(limited ? limit_text(row, ours) : way_text(ours.way, other_way));
+    text += line("  ", cells, limited ? LastColumn::limit : LastColumn::way);
   };
   for (const Comparison& comparison : row.contest.comparisons) {
     const Contestant& theirs = row.contest.sides[comparison.theirs];
     add(row.contest.sides[comparison.ours],
         {theirs.name, microseconds(median(theirs.seconds)), relative_spread(theirs),
          fmt::format("{:.2f}", comparison.ratio.median),
-         fmt::format("{:.2f}", comparison.ratio.low),
-         fmt::format("{:.2f}", comparison.ratio.high)});
+         fmt::format("{:.2f}", comparison.ratio.low), fmt::format("{:.2f}", comparison.ratio.high)},
+        theirs.way);
   }
   if (row.contest.comparisons.empty()) {
-    for (const Contestant& side : row.contest.sides) add(side, {"-", "-", "-", "-", "-", "-"});
+    for (const Contestant& side : row.contest.sides) add(side, {"-", "-", "-", "-", "-", "-"}, {});
   }
   return text;
 }

@@ -23,8 +23,12 @@ struct BenchRow {
   Json json() const;
 };
 
-/// A line for each comparison, or one for each side where there are none, under a head.
-std::string bench_head();
+/// What the last column of a table says: the share of the limit, or by what messages go.
+enum class LastColumn : std::uint8_t { limit, way };
+
+/// A line for each comparison, or one for each side where there are none, under a head. Where sides
+/// have a way, that is the last column.
+std::string bench_head(LastColumn last);
 std::string bench_lines(const BenchRow& row);
 
 /// As targets see them.

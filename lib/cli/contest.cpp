@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "clock.hpp"
-#include "device_trial.hpp"
 #include "sample.hpp"
 #include "trial.hpp"
 
@@ -30,10 +29,12 @@ Contest in_turn(World& world, std::vector<Side> sides, const std::vector<Rings::
                 const Exercise& exercise, const ContestOptions& options,
                 const std::function<void()>& before) {
   Contest contest;
-  for (const Side& side : sides) {
-    const int calls = repeats_for(
-        world, [&] { side.calls(1); }, options.seconds);
-    contest.repeats = std::max(contest.repeats, calls);
+  for (Side& side : sides) {
+    side.contestant.calls = repeats_for(side.seconds, options.seconds);
+    contest.repeats = std::max(contest.repeats, side.contestant.calls);
+  }
+  if (options.equal_calls) {
+    for (Side& side : sides) side.contestant.calls = contest.repeats;
   }
   std::vector<int> repeats;  // of the probes
   for (const Rings::Probe& probe : probes) {
@@ -45,8 +46,8 @@ Contest in_turn(World& world, std::vector<Side> sides, const std::vector<Rings::
   auto all = alternate(turns, rounds, [&](std::size_t i) {
     if (samples++ % turns == 0) before();
     if (i < sides.size()) {
-      const auto calls = [&] { sides[i].calls(contest.repeats); };
-      return timed(world, calls, 1) / contest.repeats;
+      const int calls = sides[i].contestant.calls;
+      return sides[i].seconds(calls) / calls;
     }
     const std::size_t probe = i - sides.size();
     return timed(world, probes[probe].run, repeats[probe]) / repeats[probe];
@@ -71,10 +72,11 @@ Contest contest(World& world, Communicator& communicator, const Exercise& exerci
   std::optional<Trial> trial;
   world.together([&] { trial.emplace(communicator, exercise, false); });
   std::vector<Side> sides;
+  std::vector<std::function<void()>> runs;
   const auto add = [&](Contestant side, const std::function<void()>& run) {
-    sides.push_back({std::move(side), [run](int calls) {
-                       for (int i = 0; i < calls; ++i) run();
-                     }});
+    sides.push_back(
+        {std::move(side), [&world, run](int calls) { return timed(world, run, calls); }});
+    runs.push_back(run);
   };
   if (options.through != Through::drop_in) {
     Contestant side{"baton", "", true, {}, {}, {}, {}};
@@ -98,40 +100,11 @@ Contest contest(World& world, Communicator& communicator, const Exercise& exerci
 
   Checker checker(world, exercise, *trial);
   const Reference reference = checker.reference(checker.fills()[0]);
-  for (Side& side : sides) {
-    if (!side.contestant.ours) continue;
-    checker.check(
-        side.contestant.verdict, [&] { side.calls(1); }, reference);
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    Contestant& side = sides[i].contestant;
+    if (side.ours) checker.check(side.verdict, runs[i], reference);
   }
   return in_turn(world, std::move(sides), probes, exercise, options, before);
-}
-
-Contest device_contest(World& world, StreamCommunicator& communicator, const Card& card,
-                       const Exercise& exercise, const ContestOptions& options,
-                       const std::function<void()>& before) {
-  std::optional<DeviceTrial> trial;
-  Contestant side{"baton", "", true, {}, {}, {}, {}};
-  world.together([&] {
-    trial.emplace(communicator, card, exercise);
-    const Choice chosen = trial->chosen(options.choice);
-    side.algorithm = chosen.algorithm;
-    side.segment = std::max<std::int64_t>(chosen.segment, 0);
-  });
-  Checker checker(world, exercise, *trial);
-  const auto run = [&] {
-    trial->upload();
-    trial->run(options.choice, 1);
-    trial->download();
-  };
-  for (const Fill fill : checker.fills()) {
-    checker.check(side.verdict, run, checker.reference(fill));
-  }
-  Contest contest =
-      in_turn(world, {{std::move(side), [&](int calls) { trial->run(options.choice, calls); }}}, {},
-              exercise, options, before);
-  world.together([&] { trial->download(); });
-  checker.recheck(contest.sides[0].verdict);
-  return contest;
 }
 
 }  // namespace baton::cli

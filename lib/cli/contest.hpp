@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "baton/stream.hpp"
-#include "card.hpp"
 #include "checker.hpp"
 #include "exercise.hpp"
 #include "network.hpp"
@@ -28,6 +26,9 @@ struct ContestOptions {
   int pairs = 20, large_pairs = 6;
   std::int64_t large = 16 << 20;  ///< from here on, in bytes, large_pairs
   double seconds = 0.005;         ///< of a sample at least
+  /// Every side makes as many calls in a sample as the fastest needs to fill it; otherwise as many
+  /// as it needs itself.
+  bool equal_calls = true;
 };
 
 /// One of those who do the same.
@@ -39,6 +40,8 @@ struct Contestant {
   std::int64_t segment = 0;     ///< bytes; 0: not cut
   std::vector<double> seconds;  ///< per call, of the slowest rank: a sample per round
   Verdict verdict;              ///< of ours
+  std::string way = {};         ///< by what messages go, on a device; empty: as the transport's
+  int calls = 1;                ///< per sample
 };
 
 /// The ratio of times, theirs divided by ours, over rounds: above 1, ours is faster.
@@ -54,7 +57,7 @@ struct Exchange {
 };
 
 struct Contest {
-  int repeats = 1;  ///< calls per sample
+  int repeats = 1;  ///< calls per sample, of the side that makes the most
   std::vector<Contestant> sides;
   std::vector<Comparison> comparisons;
   std::vector<Exchange> exchanges;
@@ -63,7 +66,8 @@ struct Contest {
 /// One who takes part in a contest, and how.
 struct Side {
   Contestant contestant;
-  std::function<void(int)> calls;  ///< so many, back to back; returns when they are complete
+  /// Seconds of the slowest rank for so many calls back to back, all beginning together.
+  std::function<double(int)> seconds;
 };
 
 /// Times all sides, and the probes, in turn, `rounds` times, each sample of options.seconds at
@@ -77,12 +81,6 @@ Contest in_turn(World& world, std::vector<Side> sides, const std::vector<Rings::
 Contest contest(World& world, Communicator& communicator, const Exercise& exercise,
                 const std::vector<Rings::Probe>& probes, const ContestOptions& options,
                 const std::function<void()>& before);
-
-/// The same of the library's collectives in a device's streams, which have no rival here: a sample
-/// is of calls back to back in one stream, until they are complete.
-Contest device_contest(World& world, StreamCommunicator& communicator, const Card& card,
-                       const Exercise& exercise, const ContestOptions& options,
-                       const std::function<void()>& before);
 
 /// The API is compared with every built-in, a drop-in with the one whose name it takes.
 std::vector<Comparison> comparisons_of(const std::vector<Contestant>& sides);

@@ -44,9 +44,13 @@ void DeviceTrial::download() {
 
 void DeviceTrial::run(const Choice& choice, int calls) {
   call_.choice = choice;
-  for (int i = 0; i < calls; ++i) communicator_.enqueue(call_, stream_.get());
-  wait();
+  run([this](Stream stream) { communicator_.enqueue(call_, stream); }, calls);
   communicator_.synchronize();
+}
+
+void DeviceTrial::run(const std::function<void(Stream)>& call, int calls) {
+  for (int i = 0; i < calls; ++i) call(stream_.get());
+  wait();
 }
 
 void DeviceTrial::copy(std::byte* to, std::byte* from, std::size_t bytes) {

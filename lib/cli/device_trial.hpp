@@ -21,6 +21,10 @@ class DeviceTrial : public TrialBuffers {
   void download();
   /// Calls in the stream, back to back; returns when they are complete.
   void run(const Choice& choice, int calls);
+  /// The same of what somebody else gives to the stream, one call at a time.
+  void run(const std::function<void(Stream)>& call, int calls);
+  const std::byte* device_input() const { return device_input_.get(); }
+  std::byte* device_output() { return device_output_.get(); }
 
  private:
   using Memory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;

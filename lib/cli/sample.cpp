@@ -9,11 +9,15 @@
 namespace baton::cli {
 
 int repeats_for(World& world, const std::function<void()>& run, double seconds) {
-  timed(world, run, 1);  // first calls plan and connect
+  return repeats_for([&](int runs) { return timed(world, run, runs); }, seconds);
+}
+
+int repeats_for(const std::function<double(int)>& timed_runs, double seconds) {
+  timed_runs(1);  // first calls plan and connect
   constexpr double most = 1e7;
   double runs = 1;
   for (;;) {
-    const double took = std::max(timed(world, run, static_cast<int>(runs)), 1e-9);
+    const double took = std::max(timed_runs(static_cast<int>(runs)), 1e-9);
     const double wanted = std::clamp(std::ceil(runs * seconds / took), 1.0, most);
     // Few runs tell little: the clock and the start together are part of what they took.
     if (took >= seconds / 4 || wanted <= runs) return static_cast<int>(wanted);

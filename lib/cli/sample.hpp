@@ -11,6 +11,8 @@ namespace baton::cli {
 
 /// Runs that fill a sample of `seconds`, at least 1; the same on all ranks. Collective.
 int repeats_for(World& world, const std::function<void()>& run, double seconds);
+/// The same where `timed_runs(n)` says how long n runs take.
+int repeats_for(const std::function<double(int)>& timed_runs, double seconds);
 
 /// The order in which `sides` sides are sampled: round 0 from the first to the last, round 1 back,
 /// and so on (A B B A A B …), so that whatever drifts or follows somebody favours none.

@@ -74,14 +74,7 @@ class ThreadSession final : public Session {
   std::string library() const override { return {}; }
   void run(int ranks, const ThreadOptions& options,
            const std::function<void(World&)>& body) override {
-    Meeting meeting(ranks);
-    run_threads(
-        ranks,
-        [&](std::unique_ptr<Transport> transport) {
-          ThreadWorld world(std::move(transport), meeting);
-          body(world);
-        },
-        options);
+    run_as_threads(ranks, options, body);
   }
 };
 
@@ -138,6 +131,18 @@ void World::together(const std::function<void()>& body) {
     failure = error.what();
   }
   if (const std::string found = first(failure); !found.empty()) throw Error(code, found);
+}
+
+void run_as_threads(int ranks, const ThreadOptions& options,
+                    const std::function<void(World&)>& body) {
+  Meeting meeting(ranks);
+  run_threads(
+      ranks,
+      [&](std::unique_ptr<Transport> transport) {
+        ThreadWorld world(std::move(transport), meeting);
+        body(world);
+      },
+      options);
 }
 
 int launcher_rank() {

@@ -101,6 +101,10 @@ class Session {
   static std::unique_ptr<Session> start(int& argc, char**& argv);
 };
 
+/// Calls body(world) on `ranks` threads of this process; returns when all have returned.
+void run_as_threads(int ranks, const ThreadOptions& options,
+                    const std::function<void(World&)>& body);
+
 /// This process's rank as its launcher has set it in the environment; 0 without a launcher.
 int launcher_rank();
 /// The number of ranks that the launcher says it has started; 0 without a launcher of MPI.

@@ -67,7 +67,10 @@ BenchRow measure(World& world, const Exercise& exercise, const ContestOptions& o
   const auto samples = alternate(all.size(), rounds, [&](std::size_t i) {
     return timed(world, all[i].run, repeats) / repeats;
   });
-  for (std::size_t i = 0; i < all.size(); ++i) row.contest.sides[i].seconds = samples[i];
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    row.contest.sides[i].seconds = samples[i];
+    row.contest.sides[i].calls = repeats;
+  }
   return row;
 }
 

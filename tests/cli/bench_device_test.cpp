@@ -6,12 +6,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 
 #include "baton/error.hpp"
 #include "cli/bench.hpp"
-#include "support/stand_in.hpp"
+#include "support/stand_in_groups.hpp"
 
 using namespace baton;
 using namespace baton::cli;
@@ -45,20 +46,82 @@ struct Outcome {
   }
 };
 
-Outcome bench(std::size_t devices, int ranks, BenchOptions options) {
-  const std::vector<Card> cards(devices, card());
-  const auto file = std::filesystem::temp_directory_path() /
-                    ("bench_device_" + std::to_string(getpid()) + ".json");
-  options.json = file;
-  int count = 0;
-  char** none = nullptr;
-  const auto session = Session::start(count, none);
+/// What `body` writes as JSON, and rank 0's exit code, on ranks that stand for processes.
+Outcome bench_on_ranks(int processes, const BenchOptions& given,
+                       const std::function<int(World&, const BenchOptions&)>& body) {
+  BenchOptions options = given;
+  options.json = std::filesystem::temp_directory_path() /
+                 ("bench_device_" + std::to_string(getpid()) + ".json");
   Outcome outcome;
-  outcome.code = bench_on(cards, ranks, options, *session);
-  std::ifstream stream(file);
+  run_as_threads(processes, {}, [&](World& world) {
+    const int code = body(world, options);
+    if (world.rank() == 0) outcome.code = code;
+  });
+  std::ifstream stream(options.json);
   outcome.json.assign(std::istreambuf_iterator<char>(stream), {});
-  std::filesystem::remove(file);
+  std::filesystem::remove(options.json);
   return outcome;
+}
+
+std::unique_ptr<Rival> no_rival(Transport&, const Card&) {
+  throw Error(ErrorCode::unsupported, "expected a rival, found none");
+}
+
+/// Ours alone, by threads.
+Outcome bench(std::size_t devices, int ranks, const BenchOptions& options) {
+  BenchDevices found;
+  found.ranks = ranks;
+  found.cards = std::vector<Card>(devices, card());
+  found.rival = no_rival;
+  return bench_on_ranks(1, options, [&](World& world, const BenchOptions& its) {
+    return bench_on(world, found, its);
+  });
+}
+
+/// Stands in for NCCL: its collectives are ours, by groups of their own.
+class StandInRival final : public Rival {
+ public:
+  using Groups = std::vector<std::unique_ptr<GroupTransport>>;
+  StandInRival(Transport& host, const Card& card, Groups& messages, Groups& collectives, bool idle)
+      : groups_(std::move(messages[static_cast<std::size_t>(host.rank())])),
+        idle_(idle),
+        own_(host.split(0, host.rank()), card.device,
+             std::move(collectives[static_cast<std::size_t>(host.rank())]), Options{}) {}
+
+  std::string name() const override { return "stand-in for NCCL"; }
+  std::unique_ptr<GroupTransport> groups(Transport&) override { return std::move(groups_); }
+  std::optional<RivalCall> call(const Exercise& e, const void* input, void* output) override {
+    if (e.collective() == Collective::scan) return {};
+    const Call call = e.call(ConstData(input, e.input_count(own_.rank()), e.type),
+                             Data(output, e.output_count(own_.rank()), e.type));
+    return RivalCall{"its " + std::string(baton::name(e.collective())),
+                     [this, call](Stream stream) {
+                       if (!idle_) own_.enqueue(call, stream);
+                     }};
+  }
+
+ private:
+  std::unique_ptr<GroupTransport> groups_;
+  bool idle_;
+  StreamCommunicator own_;
+};
+
+/// Ours by threads and in groups, beside the stand-in. `idle`: that does nothing.
+Outcome bench_beside(int ranks, const BenchOptions& options, bool idle = false) {
+  const auto device = std::make_shared<support::StandInDevice>();
+  StandInRival::Groups messages = support::stand_in_groups(ranks, device),
+                       collectives = support::stand_in_groups(ranks, device);
+  BenchDevices found;
+  found.ranks = ranks;
+  found.cards = {card()};
+  found.own = {device, [device] { return device->make_user_stream(); }, [](Stream) {}};
+  found.way = "stand-in's";
+  found.rival = [&](Transport& host, const Card& own) {
+    return std::make_unique<StandInRival>(host, own, messages, collectives, idle);
+  };
+  return bench_on_ranks(ranks, options, [&](World& world, const BenchOptions& its) {
+    return bench_on(world, found, its);
+  });
 }
 
 }  // namespace
@@ -76,6 +139,8 @@ TEST_CASE("every collective on ranks that share devices is checked and timed") {
     CHECK(found.times("\"collective\": \"scatter\"") > 0);
     CHECK(found.times("\"checked\": 0,") == 0);
     CHECK(found.times("stand-in device") == devices);
+    CHECK(found.times("\"why_no_rival\": \"expected a rival, found none\"") == 1);
+    CHECK(found.times("\"way\": \"threads on ") == found.times("\"name\": "));
   }
 }
 
@@ -100,8 +165,86 @@ TEST_CASE("a device that breaks is an error") {
                       return device->make_user_stream();
                     },
                     [](Stream) {}};
-  int count = 0;
-  char** none = nullptr;
-  const auto session = Session::start(count, none);
-  CHECK_THROWS_AS(bench_on({broken}, 2, options, *session), Error);
+  BenchDevices devices;
+  devices.ranks = 2;
+  devices.cards = {broken};
+  devices.rival = no_rival;
+  CHECK_THROWS_AS(run_as_threads(1, {}, [&](World& world) { bench_on(world, devices, options); }),
+                  Error);
+}
+
+TEST_CASE("ours by threads and in groups are compared with what a rival does, where it does") {
+  BenchOptions options = quick("4:256");
+  options.collectives = {"all"};
+  for (const int ranks : {1, 2, 3}) {
+    CAPTURE(ranks);
+    const Outcome found = bench_beside(ranks, options);
+    CHECK(found.code == 0);
+    CHECK(found.times("\"rival\": \"stand-in for NCCL\"") == 1);
+    const int rows = found.times("\"collective\": ");
+    CHECK(found.times("\"name\": \"baton\"") == rows);
+    CHECK(found.times("\"name\": \"baton in groups\"") == rows);
+    CHECK(found.times("\"name\": \"its all_reduce\"") > 0);
+    const int scans = found.times("\"collective\": \"scan\"");
+    CHECK(scans > 0);
+    CHECK(found.times("\"name\": \"its ") == rows - scans);
+    CHECK(found.times("\"ours\": \"baton\"") == rows - scans);
+    CHECK(found.times("\"ours\": \"baton in groups\"") == rows - scans);
+    CHECK(found.times("\"way\": \"stand-in's\"") == 2 * rows - scans);
+    CHECK(found.times("\"wrong\": 0") == found.times("\"wrong\": "));
+    CHECK(found.times("\"checked\": 0,") == 0);
+  }
+}
+
+TEST_CASE(
+    "where NCCL cannot serve, ours by threads is timed, and a sentence says why it is alone") {
+  BenchOptions options = quick("64");
+  options.collectives = {"all_reduce"};
+  BenchDevices devices;
+  devices.ranks = 3;
+  devices.cards = {card()};
+  devices.own = card();
+  devices.rival = nccl_rival;
+  const Outcome found = bench_on_ranks(3, options, [&](World& world, const BenchOptions& its) {
+    return bench_on(world, devices, its);
+  });
+  CHECK(found.code == 0);
+  CHECK(found.times("\"name\": \"baton\"") == 1);
+  CHECK(found.times("\"name\": ") == 1);
+  CHECK(found.times("\"rival\": null") == 1);
+  // The last of these in a build without NCCL.
+  CHECK(found.times("on rank 0: expected a CUDA device, found stand-in device") +
+            found.times("expected a build with NCCL, found one without") ==
+        1);
+}
+
+TEST_CASE("a rival that computes something else is found out") {
+  BenchOptions options = quick("64");
+  options.collectives = {"all_reduce"};
+  CHECK(bench_beside(2, options).code == 0);
+  CHECK(bench_beside(2, options, true).code == 1);
+}
+
+TEST_CASE("each row says which way ours went, and which way the built-in") {
+  BenchRow row;
+  row.exercise = flat_exercise(Collective::all_reduce, 4, 1024, Datatype::f32, OpKind::sum, 0);
+  for (const auto& [name, way] :
+       {std::pair("baton", "threads on one GPU"), {"baton in groups", "NCCL, a GPU a rank"}}) {
+    Contestant side{name, "", true, "ring", 0, {1e-6, 1e-6, 1e-6}, {}};
+    side.way = way;
+    row.contest.sides.push_back(side);
+  }
+  const std::string alone = bench_lines(row);
+  CHECK(alone.find(" 4.10   6.14 threads on one GPU\n") != std::string::npos);
+  CHECK(alone.ends_with(" NCCL, a GPU a rank\n"));
+
+  Contestant theirs{"ncclAllReduce", "ncclAllReduce", false, {}, {}, {2e-6, 2e-6, 2e-6}, {}};
+  theirs.way = "NCCL, a GPU a rank";
+  row.contest.sides.push_back(theirs);
+  row.contest.comparisons = comparisons_of(row.contest.sides);
+  const std::string compared = bench_lines(row);
+  CHECK(compared.find(" threads on one GPU; built-in: NCCL, a GPU a rank\n") != std::string::npos);
+  CHECK(compared.ends_with(" NCCL, a GPU a rank\n"));
+  CHECK(compared.find(" ncclAllReduce ") != std::string::npos);
+  CHECK(compared.find(" 2.00  2.00  2.00 ") != std::string::npos);
 }

@@ -8,6 +8,7 @@
 #include "baton/nccl.hpp"
 #include "bootstrap.hpp"
 #include "check.hpp"
+#include "connect.hpp"
 
 namespace baton {
 namespace {
@@ -115,23 +116,26 @@ nccl::Seat seat_of(const Device& device) {
 
 }  // namespace
 
-std::unique_ptr<GroupTransport> nccl_transport(Transport& host, Device& device) {
-  static_assert(sizeof(ncclUniqueId) == sizeof(nccl::Identifier));
-  const nccl::Identifier identifier = nccl::agree(host, seat_of(device), [] {
+ncclComm_t nccl::connect(Transport& host, Device& device) {
+  static_assert(sizeof(ncclUniqueId) == sizeof(Identifier));
+  const Identifier identifier = agree(host, seat_of(device), [] {
     ncclUniqueId id{};
-    nccl::check(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr, 0);
-    nccl::Identifier bytes;
+    check(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr, 0);
+    Identifier bytes;
     std::memcpy(bytes.data(), &id, sizeof id);
     return bytes;
   });
   ncclUniqueId id{};
   std::memcpy(&id, identifier.data(), sizeof id);
-  const int ordinal = cuda_ordinal(device);
-  const Current current(ordinal);
+  const Current current(cuda_ordinal(device));
   ncclComm_t communicator = nullptr;
-  nccl::check(ncclCommInitRank(&communicator, host.size(), id, host.rank()), "ncclCommInitRank",
-              nullptr, host.rank());
-  return std::make_unique<NcclTransport>(communicator, ordinal);
+  check(ncclCommInitRank(&communicator, host.size(), id, host.rank()), "ncclCommInitRank", nullptr,
+        host.rank());
+  return communicator;
+}
+
+std::unique_ptr<GroupTransport> nccl_transport(Transport& host, Device& device) {
+  return std::make_unique<NcclTransport>(nccl::connect(host, device), cuda_ordinal(device));
 }
 
 }  // namespace baton

@@ -1,0 +1,121 @@
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include "baton/nccl.hpp"
+#include "rival.hpp"
+#include "transport/nccl/check.hpp"
+#include "transport/nccl/connect.hpp"
+
+namespace baton::cli {
+namespace {
+
+ncclDataType_t nccl_type(Datatype type) {
+  switch (type) {
+    case Datatype::i8:
+      return ncclInt8;
+    case Datatype::u8:
+      return ncclUint8;
+    case Datatype::i32:
+      return ncclInt32;
+    case Datatype::u32:
+      return ncclUint32;
+    case Datatype::i64:
+      return ncclInt64;
+    case Datatype::u64:
+      return ncclUint64;
+    case Datatype::f16:
+      return ncclFloat16;
+    case Datatype::bf16:
+      return ncclBfloat16;
+    case Datatype::f32:
+      return ncclFloat32;
+    default:
+      return ncclFloat64;
+  }
+}
+
+std::optional<ncclRedOp_t> nccl_op(OpKind op) {
+  switch (op) {
+    case OpKind::sum:
+      return ncclSum;
+    case OpKind::prod:
+      return ncclProd;
+    case OpKind::min:
+      return ncclMin;
+    case OpKind::max:
+      return ncclMax;
+    case OpKind::avg:
+      return ncclAvg;
+    default:
+      return {};
+  }
+}
+
+class Nccl final : public Rival {
+ public:
+  Nccl(Transport& host, const Card& card)
+      : device_(card.device), rank_(host.rank()), communicator_(nccl::connect(host, *device_)) {}
+  ~Nccl() override { ncclCommDestroy(communicator_); }  // nobody is left to be told
+
+  std::string name() const override {
+    int version = 0;
+    nccl::check(ncclGetVersion(&version), "ncclGetVersion", communicator_, rank_);
+    return fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  }
+  std::unique_ptr<GroupTransport> groups(Transport& host) override {
+    return nccl_transport(host, *device_);
+  }
+  std::optional<RivalCall> call(const Exercise& exercise, const void* in, void* out) override;
+
+ private:
+  template <class Function, class... Arguments>
+  RivalCall calling(const char* name, Function function, Arguments... arguments) {
+    return {name, [=, this](Stream stream) {
+              nccl::check(function(arguments..., communicator_, static_cast<cudaStream_t>(stream)),
+                          name, communicator_, rank_);
+            }};
+  }
+
+  std::shared_ptr<Device> device_;
+  int rank_;
+  ncclComm_t communicator_;
+};
+
+std::optional<RivalCall> Nccl::call(const Exercise& e, const void* in, void* out) {
+  const std::optional<ncclRedOp_t> op = nccl_op(e.op);
+  if (reducing(e.collective()) && !op) return {};
+  const auto n = static_cast<std::size_t>(e.problem.count);
+  const ncclDataType_t type = nccl_type(e.type);
+  const int root = e.problem.root;
+  switch (e.collective()) {
+    case Collective::broadcast:
+      return calling("ncclBroadcast", ncclBroadcast, out, out, n, type, root);
+    case Collective::reduce:
+      return calling("ncclReduce", ncclReduce, in, out, n, type, *op, root);
+    case Collective::all_reduce:
+      return calling("ncclAllReduce", ncclAllReduce, in, out, n, type, *op);
+    case Collective::all_gather:
+      return calling("ncclAllGather", ncclAllGather, in, out, n, type);
+    case Collective::reduce_scatter:
+      return calling("ncclReduceScatter", ncclReduceScatter, in, out, n, type, *op);
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+    case Collective::gather:
+      return calling("ncclGather", ncclGather, in, out, n, type, root);
+    case Collective::scatter:
+      return calling("ncclScatter", ncclScatter, in, out, n, type, root);
+    case Collective::all_to_all:
+      return calling("ncclAlltoAll", ncclAlltoAll, in, out, n, type);
+#endif
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Rival> nccl_rival(Transport& host, const Card& card) {
+  return std::make_unique<Nccl>(host, card);
+}
+
+}  // namespace baton::cli
