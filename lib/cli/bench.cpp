@@ -224,13 +224,15 @@ void add_options(CLI::App& sub, BenchOptions& options) {
                  "write everything there: all samples, flags, versions, point-to-point times")
       ->type_name("FILE");
   auto* device =
-      sub.add_option("--device", options.device,
-                     "cuda: on GPUs, in their streams, by threads of this process; a GPU may have\n"
-                     "several ranks; no built-ins beside them")
+      sub.add_option(
+             "--device", options.device,
+             "cuda: on GPUs, in their streams, by threads of one process; under mpirun beside\n"
+             "NCCL's collectives, and ours over its messages; a GPU may have several ranks")
           ->type_name("NAME")
           ->excludes(sub.get_option("--through"))
           ->excludes(sub.get_option("--trace"));
-  sub.add_option("--ranks", options.ranks, "on GPUs (default: one on each, but two at least)")
+  sub.add_option("--ranks", options.ranks,
+                 "on GPUs, without mpirun (default: one on each, but two at least)")
       ->type_name("N")
       ->needs(device)
       ->check(whole_number(1, 4096));
@@ -298,6 +300,7 @@ void add_bench(CLI::App& app, Command& command) {
       "  mpirun -n 4 baton bench all_reduce --bytes 1K:16M --factor 4 --json all_reduce.json\n"
       "  mpirun -n 2 baton bench --judge tests/bench/targets-shared-memory.txt\n"
       "  baton bench --device cuda --ranks 4 --bytes 1M:64M\n"
+      "  mpirun -n 4 baton bench --device cuda --bytes 1M:64M\n"
       "  mpirun -n 2 -x LD_PRELOAD=libbaton-pmpi-openmpi.so baton bench --through both\n"
       "\n" +
       environment_help());

@@ -125,7 +125,9 @@ class MpiWorld final : public World {
 class MpiSession final : public Session {
  public:
   MpiSession(int& argc, char**& argv) {
-    mpi_checked(MPI_Init(&argc, &argv), "MPI_Init");
+    // Other threads than this one leave MPI alone.
+    int provided = 0;
+    mpi_checked(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
     mpi_checked(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     mpi_checked(MPI_Comm_size(MPI_COMM_WORLD, &ranks_), "MPI_Comm_size");
     mpi_checked(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),

@@ -141,6 +141,9 @@ class BenchUnderMpirun(CommandTest):
                 ("expected a collective (", "bcast"),
                 ("--factor: expected a whole number from 2", "--factor", "1"),
                 ("--json: expected a file to write, found /nowhere/x", "--json", "/nowhere/x"),
+                ("--device: expected cuda, found \"rocm\"", "--device", "rocm"),
+                ("--ranks: expected ranks that are threads, found processes of MPI",
+                 "--device", "cuda", "--ranks", "2"),
                 ("expected a file that can be read, found \"/nowhere\"", "--judge", "/nowhere")]:
             with self.subTest(arguments=arguments):
                 self.refused(sentence, "bench", *arguments)
