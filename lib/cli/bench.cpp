@@ -285,8 +285,8 @@ void add_bench(CLI::App& app, Command& command) {
       "bench",
       "Time collectives against the MPI library's own, in turn (ours, built-in, "
       "built-in, ours, ...)\n"
-      "in one run, and against the limit that plain messages set. Needs mpirun, but for\n"
-      "GPUs");
+      "in one run, and against the limit that plain messages set; on GPUs, against NCCL's own.\n"
+      "Needs mpirun, but for ours alone on GPUs");
   add_options(*sub, *options);
   sub->footer(
       "Results are checked once per size. All sides repeat their call equally often in a sample,\n"
