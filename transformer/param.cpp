@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "accelerator.hpp"
 #include "baton/error.hpp"
 #include "exchange.hpp"
 
@@ -11,7 +12,16 @@ namespace baton::transformer {
 
 template <class T>
 void Param<T>::zero_grad() {
-  std::fill_n(grad.data(), grad.size(), T(0));
+  detail::zero(grad.data(), grad.bytes());
+}
+
+template <class T>
+void move_to(Accelerator& accelerator, const Params<T>& params) {
+  const AcceleratorScope scope(&accelerator);
+  for (Param<T>* param : params) {
+    param->value = from_host<T>(param->value);
+    param->grad = from_host<T>(param->grad);
+  }
 }
 
 template <class T>
@@ -137,6 +147,7 @@ Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& pla
 
 #define BATON_INSTANTIATE(T)                                             \
   template struct Param<T>;                                              \
+  template void move_to(Accelerator&, const Params<T>&);                 \
   template class GradientBuckets<T>;                                     \
   template void sync_grads(const Params<T>&, const Mesh&, std::int64_t); \
   template Array<T> whole_value(const Param<T>&, const Mesh&);           \

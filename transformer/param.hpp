@@ -10,6 +10,8 @@
 
 namespace baton::transformer {
 
+class Accelerator;
+
 /// Which part of a whole parameter a rank has: all of it, or one of the equal parts along a
 /// dimension, by its rank along an axis.
 struct Placement {
@@ -43,6 +45,11 @@ struct Param : ParamInfo {
 
 template <class T>
 using Params = std::vector<Param<T>*>;
+
+/// Moves values and gradients from the host's memory to the accelerator's. What optimizers keep
+/// lies where parameters lay when they were made.
+template <class T>
+void move_to(Accelerator& accelerator, const Params<T>& params);
 
 /// Every gradient is its sum over the axes along which it is partial. Gradients that are summed
 /// over the same axes travel together, in buckets of at most `bucket_bytes` (a larger one alone).

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <limits>
 #include <mutex>
 
+#include "accelerator.hpp"
 #include "baton/error.hpp"
 #include "shape_guard.hpp"
 
@@ -94,6 +96,8 @@ std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_byte
                             shape.text(), element_bytes));
   };
   if (!fits || bytes > std::numeric_limits<std::ptrdiff_t>::max()) refuse_memory();
+  if (Accelerator* const device = accelerator())
+    return device->allocate(std::max<std::size_t>(bytes, 1));
   static Blocks& blocks = *new Blocks;  // arrays may live for as long as the process
   bytes = (std::max<std::size_t>(bytes, 1) + line - 1) / line * line;
 #ifdef __SANITIZE_ADDRESS__  // which would miss the use of what was freed
@@ -108,11 +112,16 @@ std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_byte
   return {data, [bytes](void* block) { blocks.give(block, bytes); }};
 }
 
-}  // namespace detail
+void zero(void* data, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (Accelerator* const device = accelerator()) return device->zero(data, bytes);
+  std::memset(data, 0, bytes);
+}
+
+namespace {
 
 template <class T>
-void assign(View<const std::type_identity_t<T>> from, View<T> to) {
-  expect_shape("assign", from.shape(), to.shape());
+void copy(View<const T> from, View<T> to) {
   if (from.contiguous() && to.contiguous()) {
     std::copy_n(from.data(), from.size(), to.data());
     return;
@@ -121,11 +130,44 @@ void assign(View<const std::type_identity_t<T>> from, View<T> to) {
     for (std::int64_t i = 0; i < from.extent(0); ++i) to(i) = from(i);
     return;
   }
-  for (std::int64_t i = 0; i < from.extent(0); ++i) assign<T>(from.select(0, i), to.select(0, i));
+  for (std::int64_t i = 0; i < from.extent(0); ++i) copy<T>(from.select(0, i), to.select(0, i));
+}
+
+float converted(bf16 value) { return to_float(value); }
+bf16 converted(float value) { return to_bf16(value); }
+
+template <class From, class To>
+void copy_converted(View<const From> from, View<To> to) {
+  if (from.rank() == 0) {
+    *to.data() = converted(*from.data());
+    return;
+  }
+  for (std::int64_t i = 0; i < from.extent(0); ++i)
+    copy_converted<From, To>(from.select(0, i), to.select(0, i));
+}
+
+}  // namespace
+}  // namespace detail
+
+template <class T>
+void assign(View<const std::type_identity_t<T>> from, View<T> to) {
+  expect_shape("assign", from.shape(), to.shape());
+  if (Accelerator* const device = accelerator()) return device->assign(from, to);
+  detail::copy<T>(from, to);
+}
+
+template <class From, class To>
+void convert(View<const From> from, View<To> to) {
+  expect_shape("convert", from.shape(), to.shape());
+  if (Accelerator* const device = accelerator()) return device->assign(from, to);
+  detail::copy_converted(from, to);
 }
 
 template void assign(View<const float>, View<float>);
 template void assign(View<const double>, View<double>);
+template void assign(View<const bf16>, View<bf16>);
 template void assign(View<const std::int32_t>, View<std::int32_t>);
+template void convert(View<const bf16>, View<float>);
+template void convert(View<const float>, View<bf16>);
 
 }  // namespace baton::transformer

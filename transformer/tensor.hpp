@@ -5,7 +5,6 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -19,8 +18,10 @@ namespace detail {
 [[noreturn]] void refuse_slice(const Shape& shape, int dim, std::int64_t begin, std::int64_t end);
 [[noreturn]] void refuse_reshape(const Shape& from, const Shape& to, bool contiguous);
 [[noreturn]] void refuse_dim(const Shape& shape, int dim);
-/// Memory for a tensor, at a cache line's beginning. Throws Error(unsupported) where there is none.
+/// Memory for a tensor, at a cache line's beginning, of the thread's accelerator or else of the
+/// host. Throws Error(unsupported, memory) where there is none.
 std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_bytes);
+void zero(void* data, std::size_t bytes);
 }  // namespace detail
 
 /// Elements of a tensor, without ownership; dimensions may have any strides. Indexes are checked
@@ -124,14 +125,16 @@ class View {
   Strides strides_{};
 };
 
-/// Row-major elements with shared ownership: copies of an Array are the same elements.
+/// Row-major elements with shared ownership: copies of an Array are the same elements. They lie on
+/// the host, or where the accelerator that was the thread's when they were made has its memory;
+/// only the functions of this library touch them there.
 template <class T>
 class Array {
  public:
   Array() = default;
   /// Zeros. Throws Error(unsupported) where there is not so much memory.
   explicit Array(const Shape& shape) : Array(uninitialized(shape)) {
-    if (size() > 0) std::memset(data(), 0, bytes());
+    detail::zero(data(), bytes());
   }
   static Array uninitialized(const Shape& shape) {
     Array a;
@@ -172,9 +175,16 @@ class Array {
   Shape shape_;
 };
 
+/// The type of what must be more exact than elements of T: statistics, optimizers' state.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
+
 /// to = from, of equal shapes and any strides.
 template <class T>
 void assign(View<const std::type_identity_t<T>> from, View<T> to);
+/// The same of another type: f32 from bf16, or bf16 from f32, rounded to nearest even.
+template <class From, class To>
+void convert(View<const From> from, View<To> to);
 
 template <class T>
 Array<T> Array<T>::of(View<const T> view) {

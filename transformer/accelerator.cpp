@@ -1,0 +1,56 @@
+#include "accelerator.hpp"
+
+namespace baton::transformer {
+namespace {
+
+thread_local Accelerator* current = nullptr;
+
+}  // namespace
+
+Accelerator* accelerator() { return current; }
+
+AcceleratorScope::AcceleratorScope(Accelerator* accelerator) : before_(current) {
+  current = accelerator;
+}
+AcceleratorScope::~AcceleratorScope() { current = before_; }
+
+template <class T>
+Array<T> from_host(View<const std::type_identity_t<T>> x) {
+  Accelerator* const device = accelerator();
+  Array<T> packed;
+  if (!device || !x.contiguous()) {
+    const AcceleratorScope host(nullptr);
+    packed = Array<T>::of(x);
+    x = packed;
+  }
+  if (!device) return packed;
+  auto there = Array<T>::uninitialized(x.shape());
+  device->upload(x.data(), there.data(), there.bytes());
+  return there;
+}
+
+template <class T>
+Array<T> to_host(View<const std::type_identity_t<T>> x) {
+  Accelerator* const device = accelerator();
+  if (!device) return Array<T>::of(x);
+  Array<T> packed;
+  if (!x.contiguous()) {
+    packed = Array<T>::of(x);
+    x = packed;
+  }
+  const AcceleratorScope host(nullptr);
+  auto here = Array<T>::uninitialized(x.shape());
+  device->download(x.data(), here.data(), here.bytes());
+  return here;
+}
+
+#define BATON_INSTANTIATE(T)                  \
+  template Array<T> from_host(View<const T>); \
+  template Array<T> to_host(View<const T>);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
+BATON_INSTANTIATE(std::int32_t)
+#undef BATON_INSTANTIATE
+
+}  // namespace baton::transformer
