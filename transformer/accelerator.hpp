@@ -67,7 +67,7 @@ class Accelerator {
   /// To the host's memory, when this returns.
   virtual void download(const void* from, void* to, std::size_t bytes) = 0;
   virtual void zero(void* data, std::size_t bytes) = 0;
-  /// to = from, with any strides, of one type (i32 as well) or between f32 and bf16.
+  /// to = from, with any strides, of one type, i32 as well, or between f32 and bf16.
   virtual void assign(const ConstOperand& from, const Operand& to) = 0;
 
   // --- ops/ops.hpp
@@ -113,6 +113,24 @@ class Accelerator {
   /// targets i32; throws Error(invalid_argument) that names the first one outside of the classes.
   virtual double cross_entropy(const ConstOperand& logits, const ConstOperand& targets,
                                double elements, const Operand& dlogits) = 0;
+
+  // --- vocab_parallel_cross_entropy(), between its exchanges: `logits` [n, classes] are those of
+  // the classes from `first` on, targets i32 [n] count through all, the rest is f32
+  // ---------------------
+
+  /// most [n] = the largest of each row.
+  virtual void row_maximum(const ConstOperand& logits, const Operand& most) = 0;
+  /// sums [2, n] = Σ exp(logits - most) of each row, and its logits[target] - most, or 0 where the
+  /// target is none of these classes.
+  virtual void exponential_sums(const ConstOperand& logits, const ConstOperand& targets,
+                                std::int64_t first, const ConstOperand& most,
+                                const Operand& sums) = 0;
+  /// Of sums over all classes: Σ (log sums[0] - sums[1]) / elements. dlogits, which may be left
+  /// out, = (exp(logits - most) / sums[0] - [it is the target]) / elements.
+  virtual double cross_entropy_of_sums(const ConstOperand& logits, const ConstOperand& targets,
+                                       std::int64_t first, const ConstOperand& most,
+                                       const ConstOperand& sums, double elements,
+                                       const Operand& dlogits) = 0;
 
   // --- elsewhere
   // -----------------------------------------------------------------------------------

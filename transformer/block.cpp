@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "accelerator.hpp"
 #include "baton/error.hpp"
 #include "shape_guard.hpp"
 
@@ -41,10 +42,9 @@ TransformerBlock<T>::TransformerBlock(const BlockConfig& config, const Random& r
     fill_uniform(value.view(), random.of(named(name)), -bound, bound);
     param = Param<T>(named(name), value);
   };
-  const auto constant = [&](Param<T>& param, const char* name, T value) {
-    Array<T> values(Shape{d});
-    std::fill_n(values.data(), d, value);
-    param = Param<T>(named(name), values);
+  const auto constant = [&](Param<T>& param, const char* name, Wide<T> value) {
+    const std::vector<T> values(static_cast<std::size_t>(d), narrow<T>(value));
+    param = Param<T>(named(name), from_host<T>(View<const T>(values.data(), {d})));
   };
   constant(norm1_weight, "norm1_weight", 1);
   constant(norm1_bias, "norm1_bias", 0);
@@ -128,7 +128,7 @@ auto TransformerBlock<T>::form(Axes axes, bool sequence_parallel) -> Form {
     form.o = &o_proj_shard, form.fc1 = &fc1_shard, form.fc1_bias = &fc1_bias_shard;
     form.fc2 = &fc2_shard;
     const int ranks = mesh_->size(Axis::tp), rank = mesh_->rank(Axis::tp);
-    Communicator* const tp = mesh_->along(Axis::tp);
+    const Group tp = mesh_->group(Axis::tp);
     for (auto* region : {&form.attention, &form.feed_forward}) {
       region->enter =
           sequence_parallel ? Exchange::gather_sequence(tp, 1) : Exchange::broadcast_parallel(tp);
@@ -141,7 +141,7 @@ auto TransformerBlock<T>::form(Axes axes, bool sequence_parallel) -> Form {
   }
   if (axes.has(Axis::sp)) {
     const int ranks = mesh_->size(Axis::sp), rank = mesh_->rank(Axis::sp);
-    Communicator* const sp = mesh_->along(Axis::sp);
+    const Group sp = mesh_->group(Axis::sp);
     form.to_heads = Exchange::exchange(sp, 2, 1);
     form.to_positions = Exchange::exchange(sp, 1, 2);
     if (form.key_heads % ranks != 0) form.repeats = ranks / static_cast<int>(form.key_heads);
@@ -244,5 +244,6 @@ std::vector<BudgetLine> TransformerBlock<T>::budget(const Shape& x_shard) {
 
 template class TransformerBlock<float>;
 template class TransformerBlock<double>;
+template class TransformerBlock<bf16>;
 
 }  // namespace baton::transformer

@@ -49,17 +49,14 @@ Array<T> summed_heads(const Array<T>& dy, int times) {
   if (times == 1) return dy;
   const std::int64_t heads = dy.extent(2) / times;
   const Array<T> dx(dy.shape().with(2, heads));
-  for (std::int64_t b = 0; b < dy.extent(0); ++b)
-    for (std::int64_t s = 0; s < dy.extent(1); ++s)
-      for (std::int64_t head = 0; head < dy.extent(2); ++head)
-        add<T>(dy.view().select(0, b).select(0, s).select(0, head),
-               dx.view().select(0, b).select(0, s).select(0, head / times));
+  for (std::int64_t head = 0; head < dy.extent(2); ++head)
+    add<T>(dy.view().select(2, head), dx.view().select(2, head / times));
   return dx;
 }
 
 /// What is called between pieces of a computation: the caller's, and whatever is on its way.
 Meanwhile advancing(const Context& context, const Exchange& a, const Exchange& b) {
-  Communicator* const communicator = a.communicator ? a.communicator : b.communicator;
+  Communicator* const communicator = a.group.host ? a.group.host : b.group.host;
   if (!communicator) return context.meanwhile;
   // Communicators of one mesh advance each other.
   return [communicator, also = context.meanwhile] {
@@ -72,10 +69,12 @@ Meanwhile advancing(const Context& context, const Exchange& a, const Exchange& b
 
 template <class T>
 struct TransformerBlock<T>::Saved {
-  Array<T> x, stats1, normed1;               // [b, s, d_model], [rows, 2]
-  Array<T> q, k, v, out, log_sums;           // as attention has them: [b, s, h, d], [b, h, s]
-  Array<T> attended;                         // [b, s, h · d], of this rank's positions
-  Array<T> h, stats2, normed2, pre, active;  // pre and active [b, s, d_ff]
+  Array<T> x, normed1;               // [b, s, d_model]
+  Array<T> q, k, v, out;             // as attention has them: [b, s, h, d]
+  Array<T> attended;                 // [b, s, h · d], of this rank's positions
+  Array<T> h, normed2, pre, active;  // pre and active [b, s, d_ff]
+  Array<Wide<T>> stats1, stats2;     // [rows, 2]
+  Array<Wide<T>> log_sums;           // [b, h, s]
 };
 
 template <class T>
@@ -107,9 +106,9 @@ template <class T>
 Array<T> TransformerBlock<T>::forward(const Array<T>& x, Context& context, const Form& form) {
   expect_shape(config_.name + ": input", x.shape(), {any, any, config_.d_model});
   const auto normed = [&](const Array<T>& from, const Param<T>& weight, const Param<T>& bias,
-                          Array<T>& stats) {
+                          Array<Wide<T>>& stats) {
     auto y = Array<T>::uninitialized(from.shape());
-    stats = Array<T>::uninitialized({from.extent(0) * from.extent(1), 2});
+    stats = Array<Wide<T>>::uninitialized({from.extent(0) * from.extent(1), 2});
     layer_norm<T>(from, weight.value, bias.value, config_.epsilon, y.view(), stats.view());
     return y;
   };
@@ -141,8 +140,8 @@ Array<T> TransformerBlock<T>::backward(const Array<T>& dy, Context& context, con
     dropout.apply(changed.view());
     return changed;
   };
-  const auto through_norm = [&](const Array<T>& d, const Array<T>& from, const Array<T>& stats,
-                                Param<T>& weight, Param<T>& bias) {
+  const auto through_norm = [&](const Array<T>& d, const Array<T>& from,
+                                const Array<Wide<T>>& stats, Param<T>& weight, Param<T>& bias) {
     auto dx = Array<T>::uninitialized(from.shape());
     layer_norm_backward<T>(d, from, weight.value, stats, dx.view(), weight.grad.view(),
                            bias.grad.view());
@@ -178,7 +177,7 @@ Array<T> TransformerBlock<T>::attend(const Array<T>& normed, Saved& saved, Conte
   saved.q = q.wait(), saved.k = k.wait(), saved.v = v.wait();
   const Shape& shape = saved.q.shape();
   saved.out = Array<T>::uninitialized(shape);
-  saved.log_sums = Array<T>::uninitialized({shape[0], shape[2], shape[1]});
+  saved.log_sums = Array<Wide<T>>::uninitialized({shape[0], shape[2], shape[1]});
   attention<T>(saved.q, saved.k, saved.v, attention_options(shape, context, form), saved.out.view(),
                saved.log_sums.view());
   saved.attended = joined_heads(form.to_positions.forward(saved.out));
@@ -251,6 +250,7 @@ Array<T> TransformerBlock<T>::feed_forward_backward(Array<T> dy, const Saved& sa
   template Array<T> TransformerBlock<T>::backward(const Array<T>&, Context&, const Form&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

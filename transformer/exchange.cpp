@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "accelerator.hpp"
 #include "shape_guard.hpp"
 
 namespace baton::transformer {
@@ -34,26 +35,26 @@ Array<T> Pending<T>::wait() {
   return std::move(result_);
 }
 
-Exchange Exchange::broadcast_parallel(Communicator* c) {
-  return {Operator::identity, Operator::all_reduce, c};
+Exchange Exchange::broadcast_parallel(Group g) {
+  return {Operator::identity, Operator::all_reduce, g};
 }
-Exchange Exchange::reduce_parallel(Communicator* c) {
-  return {Operator::all_reduce, Operator::identity, c};
+Exchange Exchange::reduce_parallel(Group g) {
+  return {Operator::all_reduce, Operator::identity, g};
 }
-Exchange Exchange::gather_parallel(Communicator* c, int dim) {
-  return {Operator::all_gather, Operator::split, c, dim};
+Exchange Exchange::gather_parallel(Group g, int dim) {
+  return {Operator::all_gather, Operator::split, g, dim};
 }
-Exchange Exchange::split_parallel(Communicator* c, int dim) {
-  return {Operator::split, Operator::all_gather, c, dim};
+Exchange Exchange::split_parallel(Group g, int dim) {
+  return {Operator::split, Operator::all_gather, g, dim};
 }
-Exchange Exchange::gather_sequence(Communicator* c, int dim) {
-  return {Operator::all_gather, Operator::reduce_scatter, c, dim};
+Exchange Exchange::gather_sequence(Group g, int dim) {
+  return {Operator::all_gather, Operator::reduce_scatter, g, dim};
 }
-Exchange Exchange::scatter_sequence(Communicator* c, int dim) {
-  return {Operator::reduce_scatter, Operator::all_gather, c, dim};
+Exchange Exchange::scatter_sequence(Group g, int dim) {
+  return {Operator::reduce_scatter, Operator::all_gather, g, dim};
 }
-Exchange Exchange::exchange(Communicator* c, int cut, int join) {
-  return {Operator::all_to_all, Operator::all_to_all, c, cut, join};
+Exchange Exchange::exchange(Group g, int cut, int join) {
+  return {Operator::all_to_all, Operator::all_to_all, g, cut, join};
 }
 
 Shape Exchange::output(const Shape& x) const {
@@ -125,21 +126,22 @@ Pending<T> Exchange::start_forward(Array<T> x) const {
   if (ranks() == 1 || forward_op == Operator::identity) return Pending<T>(std::move(x));
   const ExchangeTimer timer;
   if (forward_op == Operator::split)
-    return Pending<T>(part_along<T>(x, dim, communicator->rank(), ranks()));
+    return Pending<T>(part_along<T>(x, dim, group.rank(), ranks()));
   const Shape shape = output(x.shape());
   const bool in_place = forward_op == Operator::all_reduce && x.alone();
   const Array<T> y = in_place ? x : Array<T>::uninitialized(shape);
   if (forward_op == Operator::reduce_scatter) x = parts_in_turn(x, dim, ranks());
-  Request request = communicator->start(call(x, y));
+  Request request = group.start(call(x, y));
   return {y, {std::move(x)}, std::move(request)};
 }
 
 template <class T>
 Exchange::Planned Exchange::planned(const Shape& x) const {
   if (ranks() == 1 || forward_op == Operator::identity || forward_op == Operator::split) return {};
+  const AcceleratorScope on_host(nullptr);
   const Shape y = output(x);
   const Call one = call(Array<T>::uninitialized(x), Array<T>::uninitialized(y));
-  return {communicator->chosen(one), communicator->traffic(one)};
+  return {group.host->chosen(one), group.host->traffic(one)};
 }
 
 #define BATON_INSTANTIATE(T)                                           \
@@ -149,6 +151,7 @@ Exchange::Planned Exchange::planned(const Shape& x) const {
   template Array<T> part_along<T>(View<const T>, int, int, int, std::string_view);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "baton/communicator.hpp"
+#include "group.hpp"
 #include "tensor.hpp"
 
 namespace baton::transformer {
@@ -57,8 +57,7 @@ class Pending {
   Request request_;
 };
 
-/// An operator and its derivative. With a single rank, or without a communicator, both are
-/// identities.
+/// An operator and its derivative. With a single rank, both are identities.
 ///
 /// What the literature calls them: `broadcast_parallel` is f and `reduce_parallel` g of Shoeybi et
 /// al., Megatron-LM (2019); `gather_sequence` is g and `scatter_sequence` g-bar of Korthikanti et
@@ -66,17 +65,17 @@ class Pending {
 /// DeepSpeed-Ulysses (2023).
 struct Exchange {
   Operator forward_op = Operator::identity, backward_op = Operator::identity;
-  Communicator* communicator = nullptr;
+  Group group;
   int dim = 0;       ///< that is gathered or split; of all_to_all: cut
   int join_dim = 0;  ///< of all_to_all: joined
 
-  static Exchange broadcast_parallel(Communicator* c);           ///< identity / all_reduce
-  static Exchange reduce_parallel(Communicator* c);              ///< all_reduce / identity
-  static Exchange gather_parallel(Communicator* c, int dim);     ///< all_gather / split
-  static Exchange split_parallel(Communicator* c, int dim);      ///< split / all_gather
-  static Exchange gather_sequence(Communicator* c, int dim);     ///< all_gather / reduce_scatter
-  static Exchange scatter_sequence(Communicator* c, int dim);    ///< reduce_scatter / all_gather
-  static Exchange exchange(Communicator* c, int cut, int join);  ///< all_to_all and back
+  static Exchange broadcast_parallel(Group g);           ///< identity / all_reduce
+  static Exchange reduce_parallel(Group g);              ///< all_reduce / identity
+  static Exchange gather_parallel(Group g, int dim);     ///< all_gather / split
+  static Exchange split_parallel(Group g, int dim);      ///< split / all_gather
+  static Exchange gather_sequence(Group g, int dim);     ///< all_gather / reduce_scatter
+  static Exchange scatter_sequence(Group g, int dim);    ///< reduce_scatter / all_gather
+  static Exchange exchange(Group g, int cut, int join);  ///< all_to_all and back
 
   /// May change the elements of `x` where nobody else has them. Throws Error(invalid_argument)
   /// where a dimension is no multiple of the number of ranks.
@@ -88,7 +87,7 @@ struct Exchange {
   Array<T> backward(Array<T> dy) const {
     return start_backward(std::move(dy)).wait();
   }
-  /// Returns before it is complete; Communicator::progress() advances it.
+  /// Returns before it is complete; on the host, Communicator::progress() advances it.
   template <class T>
   Pending<T> start_forward(Array<T> x) const;
   template <class T>
@@ -99,7 +98,7 @@ struct Exchange {
   /// Whose forward is this one's backward, and the other way round.
   Exchange derivative() const {
     const bool swaps = forward_op == Operator::all_to_all;
-    return {backward_op, forward_op, communicator, swaps ? join_dim : dim, swaps ? dim : join_dim};
+    return {backward_op, forward_op, group, swaps ? join_dim : dim, swaps ? dim : join_dim};
   }
   /// How forward sends an x of this shape, and how much. Plans are made as for a call.
   struct Planned {
@@ -108,7 +107,7 @@ struct Exchange {
   };
   template <class T>
   Planned planned(const Shape& x) const;
-  int ranks() const { return communicator ? communicator->size() : 1; }
+  int ranks() const { return group.size(); }
   /// Of what forward makes of this shape. Throws as forward().
   Shape output(const Shape& x) const;
 

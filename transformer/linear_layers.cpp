@@ -147,16 +147,16 @@ ColumnParallelLinear<T>::ColumnParallelLinear(const std::string& name, std::int6
                                               bool gather_output)
     : weight(drawn_weight<T>(name, in, out, random, by_rows, mesh)),
       bias(drawn_bias<T>(name, in, out, with_bias, random, by_rows, mesh)),
-      broadcast_(Exchange::broadcast_parallel(mesh.along(Axis::tp))),
-      gather_(Exchange::gather_parallel(gather_output ? mesh.along(Axis::tp) : nullptr, -1)) {}
+      broadcast_(Exchange::broadcast_parallel(mesh.group(Axis::tp))),
+      gather_(Exchange::gather_parallel(gather_output ? mesh.group(Axis::tp) : Group(), -1)) {}
 
 template <class T>
 ColumnParallelLinear<T>::ColumnParallelLinear(const Linear<T>& whole, const Mesh& mesh,
                                               bool gather_output)
     : weight(cut(whole.weight, by_rows, mesh)),
       bias(cut(whole.bias, by_rows, mesh)),
-      broadcast_(Exchange::broadcast_parallel(mesh.along(Axis::tp))),
-      gather_(Exchange::gather_parallel(gather_output ? mesh.along(Axis::tp) : nullptr, -1)) {}
+      broadcast_(Exchange::broadcast_parallel(mesh.group(Axis::tp))),
+      gather_(Exchange::gather_parallel(gather_output ? mesh.group(Axis::tp) : Group(), -1)) {}
 
 template <class T>
 Array<T> ColumnParallelLinear<T>::forward(const Array<T>& x, Context& context) {
@@ -169,7 +169,7 @@ Array<T> ColumnParallelLinear<T>::backward(const Array<T>& dy, Context& context)
   const auto saved = context.pop<Saved>();
   const Array<T> part = gather_.backward(dy);
   Pending<T> dx = broadcast_.start_backward(input_gradient(part, weight, saved.x.shape()));
-  weight_gradient(saved.x, part, weight, bias, context, broadcast_.communicator);
+  weight_gradient(saved.x, part, weight, bias, context, broadcast_.group.host);
   return dx.wait();
 }
 
@@ -186,16 +186,16 @@ RowParallelLinear<T>::RowParallelLinear(const std::string& name, std::int64_t in
                                         bool input_is_parallel)
     : weight(drawn_weight<T>(name, in, out, random, by_columns, mesh)),
       bias(drawn_bias<T>(name, in, out, with_bias, random, everywhere, mesh)),
-      split_(Exchange::split_parallel(input_is_parallel ? nullptr : mesh.along(Axis::tp), -1)),
-      reduce_(Exchange::reduce_parallel(mesh.along(Axis::tp))) {}
+      split_(Exchange::split_parallel(input_is_parallel ? Group() : mesh.group(Axis::tp), -1)),
+      reduce_(Exchange::reduce_parallel(mesh.group(Axis::tp))) {}
 
 template <class T>
 RowParallelLinear<T>::RowParallelLinear(const Linear<T>& whole, const Mesh& mesh,
                                         bool input_is_parallel)
     : weight(cut(whole.weight, by_columns, mesh)),
       bias(cut(whole.bias, everywhere, mesh)),
-      split_(Exchange::split_parallel(input_is_parallel ? nullptr : mesh.along(Axis::tp), -1)),
-      reduce_(Exchange::reduce_parallel(mesh.along(Axis::tp))) {}
+      split_(Exchange::split_parallel(input_is_parallel ? Group() : mesh.group(Axis::tp), -1)),
+      reduce_(Exchange::reduce_parallel(mesh.group(Axis::tp))) {}
 
 template <class T>
 Array<T> RowParallelLinear<T>::forward(const Array<T>& x, Context& context) {
@@ -211,7 +211,7 @@ Array<T> RowParallelLinear<T>::backward(const Array<T>& dy, Context& context) {
   const auto saved = context.pop<Saved>();
   const Array<T> sum = reduce_.backward(dy);
   Pending<T> dx = split_.start_backward(input_gradient(sum, weight, saved.x.shape()));
-  weight_gradient(saved.x, sum, weight, bias, context, split_.communicator);
+  weight_gradient(saved.x, sum, weight, bias, context, split_.group.host);
   return dx.wait();
 }
 
@@ -226,6 +226,7 @@ Params<T> RowParallelLinear<T>::params() {
   template class RowParallelLinear<T>;
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

@@ -101,7 +101,7 @@ template <class T>
 class BroadcastParallel : public ExchangeLayer<T> {
  public:
   explicit BroadcastParallel(const Mesh& mesh)
-      : ExchangeLayer<T>(Exchange::broadcast_parallel(mesh.along(Axis::tp))) {}
+      : ExchangeLayer<T>(Exchange::broadcast_parallel(mesh.group(Axis::tp))) {}
 };
 
 /// [.., n] of every rank of axis tp joined to [.., P·n]; backward, this rank's part. The mesh must
@@ -110,7 +110,7 @@ template <class T>
 class GatherParallel : public ExchangeLayer<T> {
  public:
   explicit GatherParallel(const Mesh& mesh)
-      : ExchangeLayer<T>(Exchange::gather_parallel(mesh.along(Axis::tp), -1)) {}
+      : ExchangeLayer<T>(Exchange::gather_parallel(mesh.group(Axis::tp), -1)) {}
 };
 
 }  // namespace baton::transformer

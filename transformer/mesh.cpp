@@ -13,7 +13,20 @@ std::string_view name(Axis axis) {
   return names[static_cast<std::size_t>(axis)];
 }
 
-Mesh::Mesh(Communicator& world, const std::vector<std::pair<Axis, int>>& axes) {
+Mesh::Mesh(Communicator& world, const std::vector<std::pair<Axis, int>>& axes)
+    : Mesh(world, nullptr, axes) {}
+Mesh::Mesh(Communicator& world, StreamCommunicator& device,
+           const std::vector<std::pair<Axis, int>>& axes)
+    : Mesh(world, &device, axes) {}
+
+Mesh::Mesh(Communicator& world, StreamCommunicator* device,
+           const std::vector<std::pair<Axis, int>>& axes) {
+  if (device && (device->rank() != world.rank() || device->size() != world.size())) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("mesh: expected two communicators of the same ranks, found rank {} of "
+                            "{} and, for the device's memory, rank {} of {}",
+                            world.rank(), world.size(), device->rank(), device->size()));
+  }
   std::string product;
   std::int64_t ranks = 1;
   Axes named;
@@ -50,7 +63,10 @@ Mesh::Mesh(Communicator& world, const std::vector<std::pair<Axis, int>>& axes) {
       }
     }
     if (set != without_ones(set)) continue;
-    along_[set.bits()] = std::make_unique<Communicator>(world.split(color, world.rank()));
+    Along& along = along_[set.bits()];
+    along.host = std::make_unique<Communicator>(world.split(color, world.rank()));
+    if (device)
+      along.device = std::make_unique<StreamCommunicator>(device->split(color, world.rank()));
   }
 }
 
@@ -61,9 +77,10 @@ int Mesh::size(Axes axes) const {
   return product;
 }
 
-Communicator* Mesh::along(Axes axes) const {
+Group Mesh::group(Axes axes) const {
   const auto found = along_.find(without_ones(axes).bits());
-  return found == along_.end() ? nullptr : found->second.get();
+  if (found == along_.end()) return {};
+  return {found->second.host.get(), found->second.device.get()};
 }
 
 Axes Mesh::without_ones(Axes axes) const {

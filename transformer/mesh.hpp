@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "baton/communicator.hpp"
+#include "group.hpp"
 
 namespace baton::transformer {
 
@@ -50,16 +50,27 @@ class Mesh {
   /// Collective. Throws Error(invalid_argument), on all ranks and before anything is sent, unless
   /// the sizes multiply to the communicator's. Axes that are not named have size 1.
   Mesh(Communicator& world, const std::vector<std::pair<Axis, int>>& axes);
+  /// Of ranks that have accelerators: `device` is of the same ranks, for their memory.
+  Mesh(Communicator& world, StreamCommunicator& device,
+       const std::vector<std::pair<Axis, int>>& axes);
 
   int size(Axes axes) const;  ///< ranks along these axes
   int rank(Axis axis) const { return rank_[static_cast<std::size_t>(axis)]; }
   /// The ranks that differ from this one along these axes only; null where it is alone.
-  Communicator* along(Axes axes) const;
+  Communicator* along(Axes axes) const { return group(axes).host; }
+  /// The same, with what serves accelerators.
+  Group group(Axes axes) const;
 
  private:
+  Mesh(Communicator& world, StreamCommunicator* device,
+       const std::vector<std::pair<Axis, int>>& axes);
   Axes without_ones(Axes axes) const;
   std::array<int, axis_count> size_{1, 1, 1}, rank_{};
-  std::map<unsigned, std::unique_ptr<Communicator>> along_;
+  struct Along {
+    std::unique_ptr<Communicator> host;
+    std::unique_ptr<StreamCommunicator> device;
+  };
+  std::map<unsigned, Along> along_;
 };
 
 }  // namespace baton::transformer

@@ -3,57 +3,108 @@
 #include <cmath>
 #include <utility>
 
+#include "accelerator.hpp"
 #include "shape_guard.hpp"
 
 namespace baton::transformer {
 
+namespace {
+
+/// Empty where values need none.
+template <class T>
+Array<Wide<T>> master_of(const Param<T>& param) {
+  Array<Wide<T>> master;
+  if constexpr (!std::is_same_v<T, Wide<T>>) {
+    master = Array<Wide<T>>::uninitialized(param.value.shape());
+    convert<T>(param.value, master.view());
+  }
+  return master;
+}
+
+/// Calls step(elements, their number) on the host, with what steps change.
+template <class T, class Step>
+void change(const Param<T>& param, const Array<Wide<T>>& master, const Step& step) {
+  if constexpr (std::is_same_v<T, Wide<T>>) {
+    step(param.value.data(), param.value.size());
+  } else {
+    step(master.data(), master.size());
+    convert<Wide<T>>(master, param.value.view());
+  }
+}
+
+}  // namespace
+
 template <class T>
 Sgd<T>::Sgd(Params<T> params, double learning_rate)
     : params_(std::move(params)), learning_rate_(learning_rate) {
-  for (const Param<T>* param : params_) shapes_.push_back(param->value.shape());
+  for (const Param<T>* param : params_) {
+    shapes_.push_back(param->value.shape());
+    masters_.push_back(master_of(*param));
+  }
 }
 
 template <class T>
 void Sgd<T>::step() {
-  const T rate = static_cast<T>(learning_rate_);
   for (std::size_t p = 0; p < params_.size(); ++p)
     expect_shape("optimizer: " + params_[p]->name, params_[p]->value.shape(), shapes_[p]);
-  for (const Param<T>* param : params_) {
-    T* const value = param->value.data();
-    const T* const grad = param->grad.data();
-    for (std::int64_t i = 0; i < param->value.size(); ++i) value[i] -= rate * grad[i];
+  Accelerator* const device = accelerator();
+  const auto rate = static_cast<Wide<T>>(learning_rate_);
+  for (std::size_t p = 0; p < params_.size(); ++p) {
+    const Param<T>& param = *params_[p];
+    if (device) {
+      device->sgd_step(learning_rate_, param.grad.view(), param.value.view(), masters_[p].view());
+      continue;
+    }
+    const T* const grad = param.grad.data();
+    change(param, masters_[p], [&](Wide<T>* value, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) value[i] -= rate * widen(grad[i]);
+    });
   }
 }
 
 template <class T>
 AdamW<T>::AdamW(Params<T> params, const AdamWOptions& options) : options_(options) {
-  for (Param<T>* param : params)
-    states_.push_back({param, Array<T>(param->value.shape()), Array<T>(param->value.shape())});
+  for (Param<T>* param : params) {
+    const Shape& shape = param->value.shape();
+    states_.push_back({param, Array<Wide<T>>(shape), Array<Wide<T>>(shape), master_of(*param)});
+  }
 }
 
 template <class T>
 void AdamW<T>::step() {
+  using W = Wide<T>;
   for (const State& state : states_) {
     expect_shape("optimizer: " + state.param->name, state.param->value.shape(), state.mean.shape());
   }
+  Accelerator* const device = accelerator();
   const auto& [learning_rate, beta1, beta2, epsilon, weight_decay] = options_;
   const auto count = static_cast<double>(++steps_);
-  const T rate = static_cast<T>(learning_rate / (1 - std::pow(beta1, count)));
-  const T scale = static_cast<T>(1 / std::sqrt(1 - std::pow(beta2, count)));
-  const T old_mean = static_cast<T>(beta1), new_mean = static_cast<T>(1 - beta1);
-  const T old_square = static_cast<T>(beta2), new_square = static_cast<T>(1 - beta2);
-  const T least = static_cast<T>(epsilon);
+  AdamWStep step{beta1, beta2, learning_rate / (1 - std::pow(beta1, count)),
+                 1 / std::sqrt(1 - std::pow(beta2, count)), epsilon};
+  const W rate = static_cast<W>(step.rate), scale = static_cast<W>(step.scale);
+  const W old_mean = static_cast<W>(beta1), new_mean = static_cast<W>(1 - beta1);
+  const W old_square = static_cast<W>(beta2), new_square = static_cast<W>(1 - beta2);
+  const W least = static_cast<W>(epsilon);
   for (const State& state : states_) {
-    const T kept = state.param->decays ? static_cast<T>(1 - learning_rate * weight_decay) : T(1);
-    T* const value = state.param->value.data();
-    T* const mean = state.mean.data();
-    T* const square = state.square.data();
-    const T* const grad = state.param->grad.data();
-    for (std::int64_t i = 0; i < state.param->value.size(); ++i) {
-      mean[i] = old_mean * mean[i] + new_mean * grad[i];
-      square[i] = old_square * square[i] + new_square * grad[i] * grad[i];
-      value[i] = kept * value[i] - rate * mean[i] / (std::sqrt(square[i]) * scale + least);
+    const Param<T>& param = *state.param;
+    step.kept = param.decays ? 1 - learning_rate * weight_decay : 1;
+    if (device) {
+      device->adamw_step(step, param.grad.view(), state.mean.view(), state.square.view(),
+                         param.value.view(), state.master.view());
+      continue;
     }
+    const W kept = static_cast<W>(step.kept);
+    W* const mean = state.mean.data();
+    W* const square = state.square.data();
+    const T* const grads = param.grad.data();
+    change(param, state.master, [&](W* value, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const W grad = widen(grads[i]);
+        mean[i] = old_mean * mean[i] + new_mean * grad;
+        square[i] = old_square * square[i] + new_square * grad * grad;
+        value[i] = kept * value[i] - rate * mean[i] / (std::sqrt(square[i]) * scale + least);
+      }
+    });
   }
 }
 
@@ -62,6 +113,7 @@ void AdamW<T>::step() {
   template class AdamW<T>;
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

@@ -10,7 +10,8 @@ namespace baton::transformer {
 
 /// Changes the values of parameters by their gradients, which stay as they are. It is made for
 /// parameters as they are placed now; each rank steps its own parts. Elements are independent of
-/// each other, so parts of a parameter change as the whole would.
+/// each other, so parts of a parameter change as the whole would. Of bf16, steps change a master in
+/// f32, made with the optimizer, which values are rounded from; all else that is kept is f32, too.
 template <class T>
 class Optimizer {
  public:
@@ -29,6 +30,7 @@ class Sgd final : public Optimizer<T> {
  private:
   Params<T> params_;
   std::vector<Shape> shapes_;
+  std::vector<Array<Wide<T>>> masters_;  ///< of bf16
   double learning_rate_;
 };
 
@@ -50,7 +52,8 @@ class AdamW final : public Optimizer<T> {
  private:
   struct State {
     Param<T>* param;
-    Array<T> mean, square;  ///< running means of the gradient and of its square
+    Array<Wide<T>> mean, square;  ///< running means of the gradient and of its square
+    Array<Wide<T>> master;        ///< of bf16
   };
   std::vector<State> states_;
   AdamWOptions options_;

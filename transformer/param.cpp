@@ -29,21 +29,21 @@ GradientBuckets<T>::GradientBuckets(const Params<T>& params, const Mesh& mesh,
                                     std::int64_t bucket_bytes) {
   std::vector<std::size_t> open;  // a bucket per communicator
   for (Param<T>* param : params) {
-    Communicator* const communicator = mesh.along(param->partial);
-    if (!communicator || param->grad.size() == 0) continue;
+    const Group group = mesh.group(param->partial);
+    if (!group.host || param->grad.size() == 0) continue;
     const auto bytes = static_cast<std::int64_t>(param->grad.bytes());
     const auto fits = [&](std::size_t b) {
       std::int64_t held = 0;
       for (const Data& d : buckets_[b].data) held += d.count * static_cast<std::int64_t>(sizeof(T));
-      return buckets_[b].communicator == communicator && held + bytes <= bucket_bytes;
+      return buckets_[b].group.host == group.host && held + bytes <= bucket_bytes;
     };
     std::erase_if(open, [&](std::size_t b) {  // full: later ones go to the next
-      return buckets_[b].communicator == communicator && !fits(b);
+      return buckets_[b].group.host == group.host && !fits(b);
     });
     const auto found = std::find_if(open.begin(), open.end(), fits);
     const std::size_t b = found == open.end() ? buckets_.size() : *found;
     if (b == buckets_.size()) {
-      buckets_.push_back({communicator, {}, {}, {}, {}, false});
+      buckets_.push_back({group, {}, {}, {}, {}, false});
       open.push_back(b);
     }
     buckets_[b].params.push_back(param);
@@ -52,10 +52,23 @@ GradientBuckets<T>::GradientBuckets(const Params<T>& params, const Mesh& mesh,
   }
 }
 
+namespace {
+
+/// The sum of these, in place.
+Call sum_of(std::span<const Data> data) {
+  Call call;
+  call.collective = Collective::all_reduce;
+  call.op = sum;
+  call.outputs = data;
+  return call;
+}
+
+}  // namespace
+
 template <class T>
 void GradientBuckets<T>::start(Bucket& bucket) {
   const ExchangeTimer timer;
-  bucket.request = bucket.communicator->start_all_reduce(bucket.data, sum);
+  bucket.request = bucket.group.start(sum_of(bucket.data));
   bucket.started = true;
 }
 
@@ -83,18 +96,13 @@ void GradientBuckets<T>::progress() {
   // Communicators of one mesh advance each other.
   const auto started = [](const Bucket& bucket) { return bucket.started; };
   const auto found = std::find_if(buckets_.begin(), buckets_.end(), started);
-  if (found != buckets_.end()) advance(*found->communicator);
+  if (found != buckets_.end()) advance(*found->group.host);
 }
 
 template <class T>
 Traffic GradientBuckets<T>::traffic() const {
   Traffic traffic;
-  for (const Bucket& bucket : buckets_) {
-    Call call;
-    call.collective = Collective::all_reduce;
-    call.outputs = bucket.data;
-    traffic += bucket.communicator->traffic(call);
-  }
+  for (const Bucket& bucket : buckets_) traffic += bucket.group.host->traffic(sum_of(bucket.data));
   return traffic;
 }
 
@@ -121,9 +129,9 @@ namespace {
 
 template <class T>
 Array<T> whole(const Array<T>& part, const Placement& placement, const Mesh& mesh) {
-  Communicator* const communicator = mesh.along(placement.axis);
-  if (placement.dim < 0 || !communicator) return part.copy();
-  return Exchange::gather_parallel(communicator, placement.dim).forward(part);
+  const Group group = mesh.group(placement.axis);
+  if (placement.dim < 0 || group.size() == 1) return part.copy();
+  return Exchange::gather_parallel(group, placement.dim).forward(part);
 }
 
 }  // namespace
@@ -155,6 +163,7 @@ Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& pla
   template Array<T> part_of<T>(View<const T>, const Placement&, const Mesh&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

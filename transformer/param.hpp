@@ -74,7 +74,7 @@ class GradientBuckets {
 
  private:
   struct Bucket {
-    Communicator* communicator;
+    Group group;
     Params<T> params;
     std::vector<Data> data;
     std::vector<bool> complete;  ///< of each gradient

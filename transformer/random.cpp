@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "accelerator.hpp"
+
 namespace baton::transformer {
 namespace {
 
@@ -93,29 +95,49 @@ Random Random::of(std::string_view name) const {
   return of(hash);
 }
 
+namespace {
+
+/// Elements = draw(position), which happens on the host.
+template <class T, class Draw>
+void fill(View<T> view, const Piece& piece, const Draw& draw) {
+  const auto fill_on_host = [&](View<T> to) {
+    each(to, piece, [&](T& element, std::uint64_t position) {
+      element = narrow<T>(static_cast<Wide<T>>(draw(position)));
+    });
+  };
+  if (!accelerator()) return fill_on_host(view);
+  Array<T> drawn;
+  {
+    const AcceleratorScope host(nullptr);
+    drawn = Array<T>::uninitialized(view.shape());
+    fill_on_host(drawn);
+  }
+  assign<T>(from_host<T>(drawn), view);
+}
+
+}  // namespace
+
 template <class T>
 void fill_uniform(View<T> view, const Random& random, double low, double high, const Piece& piece) {
   Words words(random);
-  each(view, piece, [&](T& element, std::uint64_t position) {
-    element = static_cast<T>(low + (high - low) * unit(words(position)));
-  });
+  fill(view, piece,
+       [&](std::uint64_t position) { return low + (high - low) * unit(words(position)); });
 }
 
 template <class T>
 void fill_normal(View<T> view, const Random& random, double deviation, const Piece& piece) {
-  each(view, piece, [&](T& element, std::uint64_t position) {
-    element = static_cast<T>(deviation * random.normal(position));
-  });
+  fill(view, piece, [&](std::uint64_t position) { return deviation * random.normal(position); });
 }
 
 template <class T>
 void Dropout::apply(View<T> x) const {
   if (p == 0) return;
+  if (Accelerator* const device = accelerator()) return device->drop(*this, x);
   const auto limit = static_cast<std::uint32_t>(p * 0x1p32);
-  const T scale = static_cast<T>(1 / (1 - p));
+  const auto scale = static_cast<Wide<T>>(1 / (1 - p));
   Words words(random);
   each(x, piece, [&](T& element, std::uint64_t position) {
-    element = words(position) < limit ? T(0) : element * scale;
+    element = words(position) < limit ? T{} : narrow<T>(widen(element) * scale);
   });
 }
 
@@ -125,6 +147,7 @@ void Dropout::apply(View<T> x) const {
   template void Dropout::apply(View<T>) const;
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

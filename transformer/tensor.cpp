@@ -133,13 +133,14 @@ void copy(View<const T> from, View<T> to) {
   for (std::int64_t i = 0; i < from.extent(0); ++i) copy<T>(from.select(0, i), to.select(0, i));
 }
 
-float converted(bf16 value) { return to_float(value); }
-bf16 converted(float value) { return to_bf16(value); }
-
 template <class From, class To>
 void copy_converted(View<const From> from, View<To> to) {
   if (from.rank() == 0) {
-    *to.data() = converted(*from.data());
+    if constexpr (std::is_same_v<To, bf16>) {
+      *to.data() = narrow<bf16>(*from.data());
+    } else {
+      *to.data() = widen(*from.data());
+    }
     return;
   }
   for (std::int64_t i = 0; i < from.extent(0); ++i)

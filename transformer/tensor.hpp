@@ -178,6 +178,21 @@ class Array {
 /// The type of what must be more exact than elements of T: statistics, optimizers' state.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
+template <class T>
+Wide<T> widen(T value) {
+  if constexpr (std::is_same_v<T, bf16>)
+    return to_float(value);
+  else
+    return value;
+}
+/// Rounded to nearest even.
+template <class T>
+T narrow(Wide<T> value) {
+  if constexpr (std::is_same_v<T, bf16>)
+    return to_bf16(value);
+  else
+    return value;
+}
 
 /// to = from, of equal shapes and any strides.
 template <class T>

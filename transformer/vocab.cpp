@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "accelerator.hpp"
 #include "baton/error.hpp"
 #include "ops/kernels.hpp"
-#include "ops/ops.hpp"
+#include "ops/widened.hpp"
 #include "shape_guard.hpp"
 
 namespace baton::transformer {
@@ -28,6 +29,19 @@ void expect_within(std::string_view what, View<const std::int32_t> ids, std::int
   }
 }
 
+/// Those of the host's memory, where ops take them from.
+class Ids {
+ public:
+  explicit Ids(View<const std::int32_t> ids) : view_(ids.reshaped({ids.size()})) {
+    if (accelerator()) view_ = copy_ = from_host<std::int32_t>(view_);
+  }
+  View<const std::int32_t> view() const { return view_; }
+
+ private:
+  Array<std::int32_t> copy_;
+  View<const std::int32_t> view_;
+};
+
 }  // namespace
 
 template <class T>
@@ -44,8 +58,8 @@ VocabParallelEmbedding<T>::VocabParallelEmbedding(std::int64_t vocabulary, std::
   fill_normal(values.view(), random.of(name), deviation, {{vocabulary, d}, {first_}});
   table = Param<T>(std::move(name), std::move(values), {0, Axis::tp});
   table.partial = Axis::dp | Axis::sp;
-  leave_ = sequence_parallel ? Exchange::scatter_sequence(mesh.along(Axis::tp), 1)
-                             : Exchange::reduce_parallel(mesh.along(Axis::tp));
+  leave_ = sequence_parallel ? Exchange::scatter_sequence(mesh.group(Axis::tp), 1)
+                             : Exchange::reduce_parallel(mesh.group(Axis::tp));
 }
 
 template <class T>
@@ -53,7 +67,7 @@ Array<T> VocabParallelEmbedding<T>::forward(View<const std::int32_t> ids) {
   expect_shape(table.name + ": ids", ids.shape(), {any, any});
   expect_within(table.name, ids, vocabulary_);
   auto y = Array<T>::uninitialized({ids.extent(0), ids.extent(1), table.value.extent(1)});
-  embedding<T>(ids.reshaped({ids.size()}), table.value, first_, y.view().rows());
+  embedding<T>(Ids(ids).view(), table.value, first_, y.view().rows());
   return leave_.forward(std::move(y));
 }
 
@@ -64,12 +78,73 @@ void VocabParallelEmbedding<T>::backward(View<const std::int32_t> ids, const Arr
   expect_shape(table.name + ": gradient of the output", dy.shape(),
                leave_.output({ids.extent(0), ids.extent(1), table.value.extent(1)}));
   const Array<T> whole = leave_.backward(dy);
-  embedding_backward<T>(ids.reshaped({ids.size()}), whole.view().rows(), first_, table.grad.view());
+  embedding_backward<T>(Ids(ids).view(), whole.view().rows(), first_, table.grad.view());
 }
+
+namespace {
+
+/// This rank's classes of a vocabulary.
+struct Cut {
+  std::int64_t first;
+  Group group;
+
+  void all_reduce(const Data& data, Op op) const {
+    if (group.size() > 1) group.start(calls::all_reduce(data, data, op)).wait();
+  }
+};
+
+template <class T>
+double on_host(View<const T> logits, View<const std::int32_t> targets, double elements,
+               const Cut& cut, View<T> dlogits) {
+  const std::int64_t n = targets.size(), classes = logits.extent(1);
+  const auto& kernel = kernels<SoftmaxKernels<T>>();
+  const auto most = Array<T>::uninitialized({n});
+  for (std::int64_t i = 0; i < n; ++i) most.data()[i] = kernel.maximum(classes, &logits(i, 0));
+  cut.all_reduce(most, max);
+
+  const Array<T> sums({2, n});  // of exponentials, and the targets' logits less the maximum
+  const Array<T> scratch = Array<T>::uninitialized({classes});
+  const auto exponentials = [&](std::int64_t i) {
+    return dlogits.empty() ? scratch.data() : &dlogits(i, 0);
+  };
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T* const row = &logits(i, 0);
+    sums.view()(0, i) = kernel.exponentials(classes, row, most.data()[i], exponentials(i));
+    const std::int64_t own = targets.data()[i] - cut.first;
+    if (own >= 0 && own < classes) sums.view()(1, i) = row[own] - most.data()[i];
+  }
+  cut.all_reduce(sums, sum);
+
+  double loss = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double total = static_cast<double>(sums.view()(0, i));
+    loss += std::log(total) - static_cast<double>(sums.view()(1, i));
+    if (dlogits.empty()) continue;
+    kernel.scale(classes, static_cast<T>(1 / (total * elements)), &dlogits(i, 0));
+    const std::int64_t own = targets.data()[i] - cut.first;
+    if (own >= 0 && own < classes) dlogits(i, own) -= static_cast<T>(1 / elements);
+  }
+  return loss / elements;
+}
+
+double on_device(Accelerator& device, const ConstOperand& logits, View<const std::int32_t> targets,
+                 double elements, const Cut& cut, const Operand& dlogits) {
+  const Ids ids(targets);
+  const auto most = Array<float>::uninitialized({targets.size()});
+  device.row_maximum(logits, most.view());
+  cut.all_reduce(most, max);
+  const auto sums = Array<float>::uninitialized({2, targets.size()});
+  device.exponential_sums(logits, ids.view(), cut.first, most.view(), sums.view());
+  cut.all_reduce(sums, sum);
+  return device.cross_entropy_of_sums(logits, ids.view(), cut.first, most.view(), sums.view(),
+                                      elements, dlogits);
+}
+
+}  // namespace
 
 template <class T>
 double vocab_parallel_cross_entropy(View<const T> logits_shard, View<const std::int32_t> targets,
-                                    double elements, Communicator* communicator,
+                                    double elements, Group group,
                                     View<std::type_identity_t<T>> dlogits_shard) {
   expect_shape("cross-entropy: targets", targets.shape(), {any});
   expect_shape("cross-entropy: logits", logits_shard.shape(), {targets.size(), any});
@@ -79,50 +154,27 @@ double vocab_parallel_cross_entropy(View<const T> logits_shard, View<const std::
                 fmt::format("cross-entropy: expected contiguous logits, found {} with strides",
                             view.shape().text()));
   }
-  const std::int64_t n = targets.size(), classes = logits_shard.extent(1);
-  const int ranks = communicator ? communicator->size() : 1;
-  const std::int64_t first = communicator ? communicator->rank() * classes : 0;
-  expect_within("cross-entropy", targets, classes * ranks);
+  const std::int64_t classes = logits_shard.extent(1);
+  expect_within("cross-entropy", targets, classes * group.size());
   if (!dlogits_shard.empty())
     expect_shape("cross-entropy: gradient of logits", dlogits_shard.shape(), logits_shard.shape());
-
-  const auto& kernel = kernels<SoftmaxKernels<T>>();
-  const auto most = Array<T>::uninitialized({n});
-  for (std::int64_t i = 0; i < n; ++i)
-    most.data()[i] = kernel.maximum(classes, &logits_shard(i, 0));
-  if (ranks > 1) communicator->all_reduce(Data(most), max);
-
-  const Array<T> sums({2, n});  // of exponentials, and the targets' logits less the maximum
-  const Array<T> scratch = Array<T>::uninitialized({classes});
-  const auto exponentials = [&](std::int64_t i) {
-    return dlogits_shard.empty() ? scratch.data() : &dlogits_shard(i, 0);
-  };
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T* const row = &logits_shard(i, 0);
-    sums.view()(0, i) = kernel.exponentials(classes, row, most.data()[i], exponentials(i));
-    const std::int64_t own = targets.data()[i] - first;
-    if (own >= 0 && own < classes) sums.view()(1, i) = row[own] - most.data()[i];
-  }
-  if (ranks > 1) communicator->all_reduce(Data(sums), sum);
-
+  const Cut cut{group.rank() * classes, group};
+  if (Accelerator* const device = accelerator())
+    return on_device(*device, logits_shard, targets, elements, cut, dlogits_shard);
   double loss = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double total = static_cast<double>(sums.view()(0, i));
-    loss += std::log(total) - static_cast<double>(sums.view()(1, i));
-    if (dlogits_shard.empty()) continue;
-    kernel.scale(classes, static_cast<T>(1 / (total * elements)), &dlogits_shard(i, 0));
-    const std::int64_t own = targets.data()[i] - first;
-    if (own >= 0 && own < classes) dlogits_shard(i, own) -= static_cast<T>(1 / elements);
-  }
-  return loss / elements;
+  widened([&](auto logits,
+              auto dlogits) { loss = on_host<Wide<T>>(logits, targets, elements, cut, dlogits); },
+          logits_shard, dlogits_shard);
+  return loss;
 }
 
 #define BATON_INSTANTIATE(T)                                                                    \
   template class VocabParallelEmbedding<T>;                                                     \
   template double vocab_parallel_cross_entropy(View<const T>, View<const std::int32_t>, double, \
-                                               Communicator*, View<T>);
+                                               Group, View<T>);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

@@ -18,8 +18,8 @@ class VocabParallelEmbedding {
   VocabParallelEmbedding(std::int64_t vocabulary, std::int64_t d, const Mesh& mesh,
                          const Random& random, bool sequence_parallel = false,
                          double deviation = 0.02, std::string name = "embedding");
-  /// ids [b, s], the same on all ranks of axis tp. Throws Error(invalid_argument) that names the
-  /// first id outside of the vocabulary.
+  /// ids [b, s], on the host, the same on all ranks of axis tp. Throws Error(invalid_argument) that
+  /// names the first id outside of the vocabulary.
   Array<T> forward(View<const std::int32_t> ids);
   /// Adds to the gradient of the table.
   void backward(View<const std::int32_t> ids, const Array<T>& dy);
@@ -32,13 +32,13 @@ class VocabParallelEmbedding {
 };
 
 /// Sum over this rank's n positions of -log softmax(logits)[target], / elements. logits_shard [n,
-/// vocabulary / P] are columns of the logits, those of rank r of `communicator` (null: all) the
+/// vocabulary / P] are columns of the logits, those of rank r of `group` the
 /// r-th; targets [n] count through all. The same on all ranks; dlogits_shard, unless it is empty,
 /// gets the gradient. Two all-reduces, of n and of 2 n elements. Throws Error(invalid_argument)
-/// that names the first target outside of the vocabulary.
+/// that names the first target outside of the vocabulary. targets lie on the host.
 template <class T>
 double vocab_parallel_cross_entropy(View<const T> logits_shard, View<const std::int32_t> targets,
-                                    double elements, Communicator* communicator,
+                                    double elements, Group group,
                                     View<std::type_identity_t<T>> dlogits_shard);
 
 }  // namespace baton::transformer

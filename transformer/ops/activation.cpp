@@ -1,9 +1,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "../shape_guard.hpp"
 #include "kernels.hpp"
-#include "ops.hpp"
+#include "on_host.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "transformer/ops/activation.cpp"
@@ -114,9 +113,10 @@ std::string_view name(Activation activation) {
   return activation == Activation::relu ? "relu" : "gelu";
 }
 
+namespace on_host {
+
 template <class T>
 void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y) {
-  expect_shape("activate: y", y.shape(), x.shape());
   const auto& kernel = kernels<ActivationKernels<T>>();
   const auto apply = f == Activation::relu ? kernel.relu : kernel.gelu;
   apply(x.size(), x.rows().data(), y.rows().data());
@@ -125,8 +125,6 @@ void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y) {
 template <class T>
 void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
                        View<const std::type_identity_t<T>> x, View<T> dx) {
-  expect_shape("activate_backward: dy", dy.shape(), x.shape());
-  expect_shape("activate_backward: dx", dx.shape(), x.shape());
   const auto& kernel = kernels<ActivationKernels<T>>();
   const auto apply = f == Activation::relu ? kernel.relu_backward : kernel.gelu_backward;
   apply(x.size(), dy.rows().data(), x.rows().data(), dx.rows().data());
@@ -134,9 +132,18 @@ void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
 
 template <class T>
 void add(View<const std::type_identity_t<T>> x, View<T> y) {
-  expect_shape("add: y", y.shape(), x.shape());
-  const T* const from = x.rows().data();
-  T* const to = y.rows().data();
+  if (!x.contiguous() || !y.contiguous()) {
+    for (std::int64_t i = 0; i < x.extent(0); ++i) {
+      if (x.rank() == 1) {
+        y(i) += x(i);
+      } else {
+        on_host::add<T>(x.select(0, i), y.select(0, i));
+      }
+    }
+    return;
+  }
+  const T* const from = x.data();
+  T* const to = y.data();
   const std::int64_t count = x.size();
   for (std::int64_t i = 0; i < count; ++i) to[i] += from[i];
 }
@@ -148,6 +155,8 @@ void add(View<const std::type_identity_t<T>> x, View<T> y) {
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
+
+}  // namespace on_host
 
 }  // namespace baton::transformer
 #endif

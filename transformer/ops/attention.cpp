@@ -1,14 +1,10 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "../shape_guard.hpp"
-#include "baton/error.hpp"
 #include "blas.hpp"
 #include "kernels.hpp"
-#include "ops.hpp"
+#include "on_host.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -26,34 +22,13 @@ struct Tile {
 template <class T>
 class Tiling {
  public:
-  Tiling(std::string_view what, View<const T> q, View<const T> k, View<const T> v,
-         const AttentionOptions& options)
-      : options_(options), samples_(q.extent(0)), queries_(q.extent(1)), heads_(q.extent(2)) {
-    const auto name = [&](const char* view) { return fmt::format("{}: {}", what, view); };
-    expect_shape(name("q"), q.shape(), {any, any, any, any});
-    expect_shape(name("k"), k.shape(), {samples_, any, any, q.extent(3)});
-    expect_shape(name("v"), v.shape(), k.shape());
-    keys_ = k.extent(1), key_heads_ = k.extent(2);
-    for (const View<const T>& view : {q, k, v}) expect_contiguous_rows(what, view);
-    const auto expect = [&](bool holds, const char* expected) {
-      if (holds) return;
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: expected {}, found q {} and k {}", what, expected,
-                              q.shape().text(), k.shape().text()));
-    };
-    expect(keys_ > 0, "at least one key");
-    expect(key_heads_ > 0 && heads_ % key_heads_ == 0, "heads of q that are a multiple of k's");
-    expect(!options.causal || queries_ == keys_, "as many keys as queries, of causal attention");
-    if (drops())
-      expect_shape(name("whole of dropout"), options.dropout.piece.whole, {any, any, any, any});
-  }
-
-  static void expect_contiguous_rows(std::string_view what, const View<const T>& view) {
-    if (view.extent(3) <= 1 || view.stride(3) == 1) return;
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: expected a contiguous last dimension of {}, found stride {}", what,
-                            view.shape().text(), view.stride(3)));
-  }
+  Tiling(View<const T> q, View<const T> k, const AttentionOptions& options)
+      : options_(options),
+        samples_(q.extent(0)),
+        queries_(q.extent(1)),
+        heads_(q.extent(2)),
+        keys_(k.extent(1)),
+        key_heads_(k.extent(2)) {}
 
   std::int64_t samples() const { return samples_; }
   std::int64_t key_heads() const { return key_heads_; }
@@ -95,7 +70,7 @@ class Tiling {
 
  private:
   const AttentionOptions& options_;
-  std::int64_t samples_, queries_, heads_, keys_ = 0, key_heads_ = 0;
+  std::int64_t samples_, queries_, heads_, keys_, key_heads_;
 };
 
 /// [s, d] of one sample and head.
@@ -106,14 +81,13 @@ View<T> matrix(View<T> x, std::int64_t sample, std::int64_t head) {
 
 }  // namespace
 
+namespace on_host {
+
 template <class T>
 void attention(View<const std::type_identity_t<T>> q, View<const std::type_identity_t<T>> k,
                View<const std::type_identity_t<T>> v, const AttentionOptions& options, View<T> out,
                View<T> log_sums) {
-  const Tiling<T> tiling("attention", q, k, v, options);
-  expect_shape("attention: out", out.shape(), q.shape());
-  expect_shape("attention: log_sums", log_sums.shape(), {q.extent(0), q.extent(2), q.extent(1)});
-  Tiling<T>::expect_contiguous_rows("attention", out);
+  const Tiling<T> tiling(q, k, options);
   const auto& kernel = kernels<SoftmaxKernels<T>>();
   const T scale = 1 / std::sqrt(static_cast<T>(q.extent(3)));
   const Array<T> scratch = tiling.scratch();
@@ -173,17 +147,7 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
                         View<const std::type_identity_t<T>> out,
                         View<const std::type_identity_t<T>> log_sums,
                         const AttentionOptions& options, View<T> dq, View<T> dk, View<T> dv) {
-  const Tiling<T> tiling("attention_backward", q, k, v, options);
-  expect_shape("attention_backward: dout", dout.shape(), q.shape());
-  expect_shape("attention_backward: out", out.shape(), q.shape());
-  expect_shape("attention_backward: log_sums", log_sums.shape(),
-               {q.extent(0), q.extent(2), q.extent(1)});
-  expect_shape("attention_backward: dq", dq.shape(), q.shape());
-  expect_shape("attention_backward: dk", dk.shape(), k.shape());
-  expect_shape("attention_backward: dv", dv.shape(), v.shape());
-  for (const View<const T>& view :
-       {dout, out, View<const T>(dq), View<const T>(dk), View<const T>(dv)})
-    Tiling<T>::expect_contiguous_rows("attention_backward", view);
+  const Tiling<T> tiling(q, k, options);
   const auto& kernel = kernels<SoftmaxKernels<T>>();
   const T scale = 1 / std::sqrt(static_cast<T>(q.extent(3)));
   const Array<T> scratch[] = {tiling.scratch(), tiling.scratch(),
@@ -247,5 +211,7 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
+
+}  // namespace on_host
 
 }  // namespace baton::transformer

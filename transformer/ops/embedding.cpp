@@ -1,9 +1,8 @@
 #include <algorithm>
 
-#include "../shape_guard.hpp"
-#include "ops.hpp"
+#include "on_host.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::on_host {
 namespace {
 
 /// Calls body(i, row of the table) for the ids [n] that a table of `rows` from `first` on has.
@@ -20,9 +19,6 @@ void each_here(View<const std::int32_t> ids, std::int64_t first, std::int64_t ro
 template <class T>
 void embedding(View<const std::int32_t> ids, View<const std::type_identity_t<T>> table,
                std::int64_t first, View<T> y) {
-  expect_shape("embedding: ids", ids.shape(), {any});
-  expect_shape("embedding: table", table.shape(), {any, any});
-  expect_shape("embedding: y", y.shape(), {ids.extent(0), table.extent(1)});
   const View<T> rows = y.rows();
   std::fill_n(rows.data(), rows.size(), T(0));
   each_here(ids, first, table.extent(0), [&](std::int64_t i, std::int64_t row) {
@@ -33,11 +29,9 @@ void embedding(View<const std::int32_t> ids, View<const std::type_identity_t<T>>
 template <class T>
 void embedding_backward(View<const std::int32_t> ids, View<const std::type_identity_t<T>> dy,
                         std::int64_t first, View<T> dtable) {
-  expect_shape("embedding_backward: ids", ids.shape(), {any});
-  expect_shape("embedding_backward: dtable", dtable.shape(), {any, any});
-  expect_shape("embedding_backward: dy", dy.shape(), {ids.extent(0), dtable.extent(1)});
-  each_here(ids, first, dtable.extent(0),
-            [&](std::int64_t i, std::int64_t row) { add(dy.select(0, i), dtable.select(0, row)); });
+  each_here(ids, first, dtable.extent(0), [&](std::int64_t i, std::int64_t row) {
+    on_host::add<T>(dy.select(0, i), dtable.select(0, row));
+  });
 }
 
 #define BATON_INSTANTIATE(T)                                                               \
@@ -47,4 +41,4 @@ BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::on_host

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../shape_guard.hpp"
 #include "kernels.hpp"
-#include "ops.hpp"
+#include "on_host.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "transformer/ops/layer_norm.cpp"
@@ -97,16 +96,14 @@ const LayerNormKernels<double>& kernels() {
   return HWY_DYNAMIC_DISPATCH(f64_kernels)();
 }
 
+namespace on_host {
+
 template <class T>
 void layer_norm(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
                 View<const std::type_identity_t<T>> bias, double epsilon, View<T> y,
                 View<T> stats) {
   const View<const T> rows = x.rows();
   const std::int64_t n = rows.extent(1);
-  expect_shape("layer_norm: weight", weight.shape(), {n});
-  expect_shape("layer_norm: bias", bias.shape(), {n});
-  expect_shape("layer_norm: y", y.shape(), x.shape());
-  expect_shape("layer_norm: stats", stats.shape(), {rows.extent(0), 2});
   const View<T> results = y.rows();
   const auto& kernel = kernels<LayerNormKernels<T>>();
   for (std::int64_t row = 0; row < rows.extent(0); ++row) {
@@ -125,12 +122,6 @@ void layer_norm_backward(View<const std::type_identity_t<T>> dy,
   constexpr std::int64_t together = 64;
   const View<const T> rows = x.rows();
   const std::int64_t n = rows.extent(1);
-  expect_shape("layer_norm_backward: dy", dy.shape(), x.shape());
-  expect_shape("layer_norm_backward: weight", weight.shape(), {n});
-  expect_shape("layer_norm_backward: stats", stats.shape(), {rows.extent(0), 2});
-  expect_shape("layer_norm_backward: dx", dx.shape(), x.shape());
-  expect_shape("layer_norm_backward: dweight", dweight.shape(), {n});
-  expect_shape("layer_norm_backward: dbias", dbias.shape(), {n});
   const View<const T> gradients = dy.rows();
   const View<T> results = dx.rows();
   const auto& kernel = kernels<LayerNormKernels<T>>();
@@ -140,8 +131,8 @@ void layer_norm_backward(View<const std::type_identity_t<T>> dy,
       kernel.backward(n, &gradients(row, 0), &rows(row, 0), weight.data(), &stats(row, 0),
                       &results(row, 0), weight_sum.data(), bias_sum.data());
     }
-    add<T>(weight_sum, dweight);
-    add<T>(bias_sum, dbias);
+    on_host::add<T>(weight_sum, dweight);
+    on_host::add<T>(bias_sum, dbias);
   }
 }
 
@@ -152,6 +143,8 @@ void layer_norm_backward(View<const std::type_identity_t<T>> dy,
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
+
+}  // namespace on_host
 
 }  // namespace baton::transformer
 #endif

@@ -1,31 +1,21 @@
 #include <algorithm>
 
-#include "../shape_guard.hpp"
 #include "blas.hpp"
-#include "ops.hpp"
+#include "on_host.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::on_host {
 namespace {
 
 /// Summands and outputs of a panel of dweight. BLAS cuts sums likewise, so that little is lost.
 constexpr std::int64_t panel_rows = 384, panel_outputs = 1024;
-
-/// `x` with another last extent.
-Shape with_last(const Shape& x, std::int64_t extent) {
-  return x.rank() == 0 ? Shape{extent} : x.with(x.rank() - 1, extent);
-}
-
-void expect_matrix(std::string_view what, const Shape& shape) {
-  expect_shape(what, shape, {any, any});
-}
 
 }  // namespace
 
 template <class T>
 void add_to_rows(View<const std::type_identity_t<T>> bias, View<T> y) {
   const View<T> rows = y.rows();
-  expect_shape("add_to_rows: bias", bias.shape(), {rows.extent(1)});
-  for (std::int64_t row = 0; row < rows.extent(0); ++row) add<T>(bias, rows.select(0, row));
+  for (std::int64_t row = 0; row < rows.extent(0); ++row)
+    on_host::add<T>(bias, rows.select(0, row));
 }
 
 // Few at a time, so that rounding errors grow with their number's root.
@@ -34,26 +24,21 @@ void add_rows(View<const std::type_identity_t<T>> x, View<T> sum) {
   constexpr std::int64_t together = 64;
   const View<const T> rows = x.rows();
   const std::int64_t n = rows.extent(1);
-  expect_shape("add_rows: sum", sum.shape(), {n});
   const Array<T> partial({n});
   for (std::int64_t begin = 0; begin < rows.extent(0); begin += together) {
     const std::int64_t end = std::min(begin + together, rows.extent(0));
     std::copy_n(&rows(begin, 0), n, partial.data());
     for (std::int64_t row = begin + 1; row < end; ++row)
-      add<T>(rows.select(0, row), partial.view());
-    add<T>(partial, sum);
+      on_host::add<T>(rows.select(0, row), partial.view());
+    on_host::add<T>(partial, sum);
   }
 }
 
 template <class T>
 void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
             View<const std::type_identity_t<T>> bias, View<T> y) {
-  expect_matrix("linear: weight", weight.shape());
-  expect_shape("linear: x", x.shape(), with_last(x.shape(), weight.extent(1)));
-  expect_shape("linear: y", y.shape(), with_last(x.shape(), weight.extent(0)));
   const View<T> rows = y.rows();
   if (!bias.empty()) {
-    expect_shape("linear: bias", bias.shape(), {weight.extent(0)});
     for (std::int64_t row = 0; row < rows.extent(0); ++row)
       std::copy_n(bias.data(), bias.size(), rows.data() + row * bias.size());
   }
@@ -63,9 +48,6 @@ void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity
 template <class T>
 void linear_backward_input(View<const std::type_identity_t<T>> dy,
                            View<const std::type_identity_t<T>> weight, View<T> dx, bool add) {
-  expect_matrix("linear_backward_input: weight", weight.shape());
-  expect_shape("linear_backward_input: dy", dy.shape(), with_last(dy.shape(), weight.extent(0)));
-  expect_shape("linear_backward_input: dx", dx.shape(), with_last(dy.shape(), weight.extent(1)));
   multiply<T>(1, dy.rows(), weight, add ? 1 : 0, dx.rows());
 }
 
@@ -73,14 +55,8 @@ template <class T>
 void linear_backward_weight(View<const std::type_identity_t<T>> x,
                             View<const std::type_identity_t<T>> dy, View<T> dweight, View<T> dbias,
                             const Meanwhile& meanwhile) {
-  expect_matrix("linear_backward_weight: dweight", dweight.shape());
-  expect_shape("linear_backward_weight: x", x.shape(), with_last(x.shape(), dweight.extent(1)));
-  expect_shape("linear_backward_weight: dy", dy.shape(), with_last(x.shape(), dweight.extent(0)));
   const View<const T> dy_rows = dy.rows(), x_rows = x.rows();
-  if (!dbias.empty()) {
-    expect_shape("linear_backward_weight: dbias", dbias.shape(), {dweight.extent(0)});
-    add_rows<T>(dy_rows, dbias);
-  }
+  if (!dbias.empty()) on_host::add_rows<T>(dy_rows, dbias);
   if (!meanwhile) {
     multiply<T>(1, dy_rows.transposed(0, 1), x_rows, 1, dweight);
     return;
@@ -108,4 +84,4 @@ BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::on_host

@@ -2,17 +2,15 @@
 
 #include <cmath>
 
-#include "../shape_guard.hpp"
 #include "baton/error.hpp"
 #include "kernels.hpp"
-#include "ops.hpp"
+#include "on_host.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::on_host {
 
 template <class T>
 double mse(View<const T> y, View<const std::type_identity_t<T>> target, double elements,
            View<std::type_identity_t<T>> dy) {
-  expect_shape("mse: target", target.shape(), y.shape());
   const T* const values = y.rows().data();
   const T* const wanted = target.rows().data();
   double sum = 0;
@@ -21,7 +19,6 @@ double mse(View<const T> y, View<const std::type_identity_t<T>> target, double e
     sum += difference * difference;
   }
   if (!dy.empty()) {
-    expect_shape("mse: dy", dy.shape(), y.shape());
     T* const gradients = dy.rows().data();
     const auto scale = static_cast<T>(2 / elements);
     for (std::int64_t i = 0; i < y.size(); ++i) gradients[i] = (values[i] - wanted[i]) * scale;
@@ -32,10 +29,7 @@ double mse(View<const T> y, View<const std::type_identity_t<T>> target, double e
 template <class T>
 double cross_entropy(View<const T> logits, View<const std::int32_t> targets, double elements,
                      View<std::type_identity_t<T>> dlogits) {
-  expect_shape("cross_entropy: logits", logits.shape(), {any, any});
   const std::int64_t n = logits.extent(0), classes = logits.extent(1);
-  expect_shape("cross_entropy: targets", targets.shape(), {n});
-  if (!dlogits.empty()) expect_shape("cross_entropy: dlogits", dlogits.shape(), logits.shape());
   const View<const T> rows = logits.rows();
   const auto& kernel = kernels<SoftmaxKernels<T>>();
   // Where no gradient is wanted, exponentials go to a row that is used again.
@@ -69,4 +63,4 @@ BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::on_host

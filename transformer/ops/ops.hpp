@@ -1,7 +1,8 @@
 #pragma once
 /// The functions that layers are made of, each with its derivatives, on one rank. All views are
 /// contiguous unless said otherwise; `[.., n]` are rows of n. Throw Error(invalid_argument) that
-/// names both shapes where they do not fit.
+/// names both shapes where they do not fit. They run on the thread's accelerator (accelerator.hpp),
+/// or on the host; there, of bf16, in f32, and results are rounded.
 
 #include <cstdint>
 #include <functional>
@@ -49,14 +50,14 @@ void add_rows(View<const std::type_identity_t<T>> x, View<T> sum);
 /// each row; stats [rows, 2] = mean and 1 / sqrt(variance + epsilon).
 template <class T>
 void layer_norm(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
-                View<const std::type_identity_t<T>> bias, double epsilon, View<T> y, View<T> stats);
+                View<const std::type_identity_t<T>> bias, double epsilon, View<T> y,
+                View<Wide<T>> stats);
 /// dx [.., n]; dweight [n] and dbias [n] are added to.
 template <class T>
 void layer_norm_backward(View<const std::type_identity_t<T>> dy,
                          View<const std::type_identity_t<T>> x,
-                         View<const std::type_identity_t<T>> weight,
-                         View<const std::type_identity_t<T>> stats, View<T> dx, View<T> dweight,
-                         View<T> dbias);
+                         View<const std::type_identity_t<T>> weight, View<const Wide<T>> stats,
+                         View<T> dx, View<T> dweight, View<T> dbias);
 
 // --- activations ---------------------------------------------------------------------------------
 
@@ -71,7 +72,7 @@ template <class T>
 void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
                        View<const std::type_identity_t<T>> x, View<T> dx);
 
-/// y += x.
+/// y += x, of any strides.
 template <class T>
 void add(View<const std::type_identity_t<T>> x, View<T> y);
 
@@ -92,15 +93,14 @@ struct AttentionOptions {
 template <class T>
 void attention(View<const std::type_identity_t<T>> q, View<const std::type_identity_t<T>> k,
                View<const std::type_identity_t<T>> v, const AttentionOptions& options, View<T> out,
-               View<T> log_sums);
+               View<Wide<T>> log_sums);
 /// dq, dk, dv, from what forward was given and gave; probabilities are computed again.
 template <class T>
 void attention_backward(View<const std::type_identity_t<T>> dout,
                         View<const std::type_identity_t<T>> q,
                         View<const std::type_identity_t<T>> k,
                         View<const std::type_identity_t<T>> v,
-                        View<const std::type_identity_t<T>> out,
-                        View<const std::type_identity_t<T>> log_sums,
+                        View<const std::type_identity_t<T>> out, View<const Wide<T>> log_sums,
                         const AttentionOptions& options, View<T> dq, View<T> dk, View<T> dv);
 
 // --- embedding -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "../accelerator.hpp"
 #include "../exchange.hpp"
 #include "../param.hpp"
 #include "../random.hpp"
@@ -60,22 +61,24 @@ template <class T>
 Array<T> whole_of_shares(const Array<T>& own, const Shape& whole, Axes others, const Mesh& mesh) {
   Array<T> samples = own;
   for (const Axis axis : {Axis::tp, Axis::sp}) {
-    if (others.has(axis)) samples = Exchange::gather_parallel(mesh.along(axis), 1).forward(samples);
+    if (others.has(axis)) samples = Exchange::gather_parallel(mesh.group(axis), 1).forward(samples);
   }
-  Communicator* const dp = mesh.along(others & Axis::dp);
-  if (!dp) return samples;
+  const Group dp = mesh.group(others & Axis::dp);
+  if (dp.size() == 1) return samples;
   std::vector<std::int64_t> counts;
   const std::int64_t each = whole.product(1, whole.rank());
-  for (int rank = 0; rank < dp->size(); ++rank)
-    counts.push_back(slice_of(whole[0], dp->size(), rank).size() * each);
+  for (int rank = 0; rank < dp.size(); ++rank)
+    counts.push_back(slice_of(whole[0], dp.size(), rank).size() * each);
   const auto all = Array<T>::uninitialized(whole);
-  dp->all_gather_v(samples, all, counts);
+  Call call = calls::all_gather(samples, all);
+  call.recv_counts = counts;
+  dp.start(call).wait();
   return all;
 }
 
 template <class T>
 Batch<T> two_moons(std::int64_t n, double noise, std::uint64_t seed) {
-  const Batch<T> batch{Array<T>({n, 2}), Array<T>({n, 1})};
+  std::vector<T> x, target;
   const Random random = Random{seed}.of("two_moons");
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t moon = i % 2, points = (n + 1 - moon) / 2;
@@ -83,13 +86,12 @@ Batch<T> two_moons(std::int64_t n, double noise, std::uint64_t seed) {
                          static_cast<double>(std::max<std::int64_t>(points - 1, 1));
     const double along = std::cos(angle), above = std::sin(angle);
     const auto at = static_cast<std::uint64_t>(2 * i);
-    batch.x.view()(i, 0) =
-        static_cast<T>((moon == 0 ? along : 1 - along) + noise * random.normal(at));
-    batch.x.view()(i, 1) =
-        static_cast<T>((moon == 0 ? above : 0.5 - above) + noise * random.normal(at + 1));
-    batch.target.view()(i, 0) = static_cast<T>(moon);
+    x.push_back(static_cast<T>((moon == 0 ? along : 1 - along) + noise * random.normal(at)));
+    x.push_back(static_cast<T>((moon == 0 ? above : 0.5 - above) + noise * random.normal(at + 1)));
+    target.push_back(static_cast<T>(moon));
   }
-  return batch;
+  return {from_host<T>(View<const T>(x.data(), {n, 2})),
+          from_host<T>(View<const T>(target.data(), {n, 1}))};
 }
 
 template <class T>
@@ -106,10 +108,12 @@ Batch<T> create_batch(std::uint64_t seed, const Shape& x, const Shape& target) {
   template Share<T> whole_of(const Batch<T>&);                                         \
   template Share<T> share_of(const Batch<T>&, const Mesh&, bool);                      \
   template Array<T> whole_of_shares(const Array<T>&, const Shape&, Axes, const Mesh&); \
-  template Batch<T> two_moons(std::int64_t, double, std::uint64_t);                    \
   template Batch<T> create_batch(std::uint64_t, const Shape&, const Shape&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
+template Batch<float> two_moons(std::int64_t, double, std::uint64_t);
+template Batch<double> two_moons(std::int64_t, double, std::uint64_t);
 
 }  // namespace baton::transformer

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "../accelerator.hpp"
 #include "../shape_guard.hpp"
 
 namespace baton::transformer {
@@ -12,17 +13,19 @@ template <class T>
 Comparison compare_tensors(View<const std::type_identity_t<T>> found, View<T> expected,
                            double tolerance) {
   expect_shape("compare_tensors", found.shape(), expected.shape());
-  const auto a = found.reshaped({found.size()});
-  const auto b = expected.reshaped({expected.size()});
+  const Array<T> a = to_host<T>(found), b = to_host<T>(expected);
   Comparison comparison;
+  const auto value = [](const Array<T>& of, std::int64_t i) {
+    return static_cast<double>(widen(of.data()[i]));
+  };
   double sum = 0;
   for (std::int64_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(static_cast<double>(a(i)) - static_cast<double>(b(i)));
+    const double difference = std::abs(value(a, i) - value(b, i));
     sum += difference;
     // A NaN is larger than any number, and stays.
     if (!(difference <= comparison.max_difference) && !std::isnan(comparison.max_difference))
       comparison.max_difference = difference;
-    comparison.largest = std::fmax(comparison.largest, std::abs(static_cast<double>(b(i))));
+    comparison.largest = std::fmax(comparison.largest, std::abs(value(b, i)));
   }
   comparison.mean_difference = a.size() > 0 ? sum / static_cast<double>(a.size()) : 0;
   comparison.match = comparison.max_difference <= tolerance * comparison.largest;
@@ -32,6 +35,7 @@ Comparison compare_tensors(View<const std::type_identity_t<T>> found, View<T> ex
 #define BATON_INSTANTIATE(T) template Comparison compare_tensors<T>(View<const T>, View<T>, double);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

@@ -14,7 +14,7 @@ struct Comparison {
   double relative() const;
 };
 
-/// Of contiguous tensors. Throws Error(invalid_argument) where shapes differ.
+/// Throws Error(invalid_argument) where shapes differ.
 template <class T>
 Comparison compare_tensors(View<const std::type_identity_t<T>> found, View<T> expected,
                            double tolerance);

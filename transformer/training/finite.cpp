@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../accelerator.hpp"
+
 namespace baton::transformer {
 namespace {
 
 template <class T>
 bool finite_everywhere(const Array<T>& array, Communicator& world) {
-  const auto values = array.span();
+  const Array<T> here = to_host<T>(array);
+  const auto values = here.span();
   std::int32_t bad =
-      std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(value); }) ? 0
-                                                                                              : 1;
+      std::all_of(values.begin(), values.end(), [](T value) { return std::isfinite(widen(value)); })
+          ? 0
+          : 1;
   world.all_reduce(std::span(&bad, 1), max);
   return bad == 0;
 }
@@ -37,6 +41,7 @@ std::string first_not_finite(Sequential<T>& model, const Array<T>& x, Context co
   template std::string first_not_finite(Sequential<T>&, const Array<T>&, Context, Communicator&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

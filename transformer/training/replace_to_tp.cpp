@@ -70,6 +70,7 @@ void replace_to_tp(Sequential<T>& model, const std::map<std::string, Cut>& cuts,
   template void replace_to_tp(Sequential<T>&, const std::map<std::string, Cut>&, const Mesh&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

@@ -59,6 +59,7 @@ SimpleMLP<T>::SimpleMLP(std::int64_t in, std::int64_t hidden, std::int64_t out,
   template class SimpleMLP<T>;
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

@@ -30,8 +30,11 @@ template <class T>
 Array<T> joined(const std::vector<Array<T>>& outputs, const Shape& whole) {
   if (outputs.size() == 1) return outputs[0];
   const auto all = Array<T>::uninitialized(whole);
-  T* at = all.data();
-  for (const Array<T>& output : outputs) at = std::copy_n(output.data(), output.size(), at);
+  std::int64_t at = 0;
+  for (const Array<T>& output : outputs) {
+    assign<T>(output, all.view().slice(0, at, at + output.extent(0)));
+    at += output.extent(0);
+  }
   return all;
 }
 
@@ -75,6 +78,7 @@ StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& 
                                     const StepOptions&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer

@@ -1,0 +1,239 @@
+/// Where each operation runs: on the thread's accelerator, or on the host, where bf16 is computed
+/// as f32.
+
+#include "ops.hpp"
+
+#include <fmt/format.h>
+
+#include "../accelerator.hpp"
+#include "../shape_guard.hpp"
+#include "baton/error.hpp"
+#include "on_host.hpp"
+#include "widened.hpp"
+
+namespace baton::transformer {
+namespace {
+
+/// `x` with another last extent.
+Shape with_last(const Shape& x, std::int64_t extent) {
+  return x.rank() == 0 ? Shape{extent} : x.with(x.rank() - 1, extent);
+}
+
+void expect_matrix(std::string_view what, const Shape& shape) {
+  expect_shape(what, shape, {any, any});
+}
+
+template <class... T>
+void expect_contiguous(std::string_view what, const View<T>&... views) {
+  const auto expect = [&](const auto& view) {
+    if (view.contiguous()) return;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: expected contiguous elements, found {} with strides", what,
+                            view.shape().text()));
+  };
+  (expect(views), ...);
+}
+
+}  // namespace
+
+template <class T>
+void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
+            View<const std::type_identity_t<T>> bias, View<T> y) {
+  expect_matrix("linear: weight", weight.shape());
+  expect_shape("linear: x", x.shape(), with_last(x.shape(), weight.extent(1)));
+  expect_shape("linear: y", y.shape(), with_last(x.shape(), weight.extent(0)));
+  if (!bias.empty()) expect_shape("linear: bias", bias.shape(), {weight.extent(0)});
+  expect_contiguous("linear", x, weight, bias, y);
+  if (Accelerator* const device = accelerator()) return device->linear(x, weight, bias, y);
+  widened([](auto... views) { on_host::linear<Wide<T>>(views...); }, x, weight, bias, y);
+}
+
+template <class T>
+void linear_backward_input(View<const std::type_identity_t<T>> dy,
+                           View<const std::type_identity_t<T>> weight, View<T> dx, bool add) {
+  expect_matrix("linear_backward_input: weight", weight.shape());
+  expect_shape("linear_backward_input: dy", dy.shape(), with_last(dy.shape(), weight.extent(0)));
+  expect_shape("linear_backward_input: dx", dx.shape(), with_last(dy.shape(), weight.extent(1)));
+  expect_contiguous("linear_backward_input", dy, weight, dx);
+  if (Accelerator* const device = accelerator())
+    return device->linear_backward_input(dy, weight, dx, add);
+  widened([&](auto... views) { on_host::linear_backward_input<Wide<T>>(views..., add); }, dy,
+          weight, dx);
+}
+
+template <class T>
+void linear_backward_weight(View<const std::type_identity_t<T>> x,
+                            View<const std::type_identity_t<T>> dy, View<T> dweight, View<T> dbias,
+                            const Meanwhile& meanwhile) {
+  expect_matrix("linear_backward_weight: dweight", dweight.shape());
+  expect_shape("linear_backward_weight: x", x.shape(), with_last(x.shape(), dweight.extent(1)));
+  expect_shape("linear_backward_weight: dy", dy.shape(), with_last(x.shape(), dweight.extent(0)));
+  if (!dbias.empty())
+    expect_shape("linear_backward_weight: dbias", dbias.shape(), {dweight.extent(0)});
+  expect_contiguous("linear_backward_weight", x, dy, dweight, dbias);
+  if (Accelerator* const device = accelerator())
+    return device->linear_backward_weight(x, dy, dweight, dbias);
+  widened([&](auto... views) { on_host::linear_backward_weight<Wide<T>>(views..., meanwhile); }, x,
+          dy, dweight, dbias);
+}
+
+template <class T>
+void add_to_rows(View<const std::type_identity_t<T>> bias, View<T> y) {
+  expect_shape("add_to_rows: bias", bias.shape(), {y.rows().extent(1)});
+  expect_contiguous("add_to_rows", bias, y);
+  if (Accelerator* const device = accelerator()) return device->add_to_rows(bias, y);
+  widened([](auto... views) { on_host::add_to_rows<Wide<T>>(views...); }, bias, y);
+}
+
+template <class T>
+void add_rows(View<const std::type_identity_t<T>> x, View<T> sum) {
+  expect_shape("add_rows: sum", sum.shape(), {x.rows().extent(1)});
+  expect_contiguous("add_rows", x, sum);
+  if (Accelerator* const device = accelerator()) return device->add_rows(x, sum);
+  widened([](auto... views) { on_host::add_rows<Wide<T>>(views...); }, x, sum);
+}
+
+template <class T>
+void layer_norm(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
+                View<const std::type_identity_t<T>> bias, double epsilon, View<T> y,
+                View<Wide<T>> stats) {
+  const View<const T> rows = x.rows();
+  expect_shape("layer_norm: weight", weight.shape(), {rows.extent(1)});
+  expect_shape("layer_norm: bias", bias.shape(), {rows.extent(1)});
+  expect_shape("layer_norm: y", y.shape(), x.shape());
+  expect_shape("layer_norm: stats", stats.shape(), {rows.extent(0), 2});
+  expect_contiguous("layer_norm", x, weight, bias, y, stats);
+  if (Accelerator* const device = accelerator())
+    return device->layer_norm(x, weight, bias, epsilon, y, stats);
+  widened([&](auto x, auto weight, auto bias, auto y,
+              auto stats) { on_host::layer_norm<Wide<T>>(x, weight, bias, epsilon, y, stats); },
+          x, weight, bias, y, stats);
+}
+
+template <class T>
+void layer_norm_backward(View<const std::type_identity_t<T>> dy,
+                         View<const std::type_identity_t<T>> x,
+                         View<const std::type_identity_t<T>> weight, View<const Wide<T>> stats,
+                         View<T> dx, View<T> dweight, View<T> dbias) {
+  const View<const T> rows = x.rows();
+  const Shape row{rows.extent(1)};
+  expect_shape("layer_norm_backward: dy", dy.shape(), x.shape());
+  expect_shape("layer_norm_backward: weight", weight.shape(), row);
+  expect_shape("layer_norm_backward: stats", stats.shape(), {rows.extent(0), 2});
+  expect_shape("layer_norm_backward: dx", dx.shape(), x.shape());
+  expect_shape("layer_norm_backward: dweight", dweight.shape(), row);
+  expect_shape("layer_norm_backward: dbias", dbias.shape(), row);
+  expect_contiguous("layer_norm_backward", dy, x, weight, stats, dx, dweight, dbias);
+  if (Accelerator* const device = accelerator())
+    return device->layer_norm_backward(dy, x, weight, stats, dx, dweight, dbias);
+  widened([](auto... views) { on_host::layer_norm_backward<Wide<T>>(views...); }, dy, x, weight,
+          stats, dx, dweight, dbias);
+}
+
+template <class T>
+void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y) {
+  expect_shape("activate: y", y.shape(), x.shape());
+  expect_contiguous("activate", x, y);
+  if (Accelerator* const device = accelerator()) return device->activate(f, x, y);
+  widened([&](auto... views) { on_host::activate<Wide<T>>(f, views...); }, x, y);
+}
+
+template <class T>
+void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
+                       View<const std::type_identity_t<T>> x, View<T> dx) {
+  expect_shape("activate_backward: dy", dy.shape(), x.shape());
+  expect_shape("activate_backward: dx", dx.shape(), x.shape());
+  expect_contiguous("activate_backward", dy, x, dx);
+  if (Accelerator* const device = accelerator()) return device->activate_backward(f, dy, x, dx);
+  widened([&](auto... views) { on_host::activate_backward<Wide<T>>(f, views...); }, dy, x, dx);
+}
+
+template <class T>
+void add(View<const std::type_identity_t<T>> x, View<T> y) {
+  expect_shape("add: y", y.shape(), x.shape());
+  if (Accelerator* const device = accelerator()) return device->add(x, y);
+  widened([](auto... views) { on_host::add<Wide<T>>(views...); }, x, y);
+}
+
+template <class T>
+void embedding(View<const std::int32_t> ids, View<const std::type_identity_t<T>> table,
+               std::int64_t first, View<T> y) {
+  expect_shape("embedding: ids", ids.shape(), {any});
+  expect_matrix("embedding: table", table.shape());
+  expect_shape("embedding: y", y.shape(), {ids.extent(0), table.extent(1)});
+  expect_contiguous("embedding", ids, table, y);
+  if (Accelerator* const device = accelerator()) return device->embedding(ids, table, first, y);
+  widened([&](auto table, auto y) { on_host::embedding<Wide<T>>(ids, table, first, y); }, table, y);
+}
+
+template <class T>
+void embedding_backward(View<const std::int32_t> ids, View<const std::type_identity_t<T>> dy,
+                        std::int64_t first, View<T> dtable) {
+  expect_shape("embedding_backward: ids", ids.shape(), {any});
+  expect_matrix("embedding_backward: dtable", dtable.shape());
+  expect_shape("embedding_backward: dy", dy.shape(), {ids.extent(0), dtable.extent(1)});
+  expect_contiguous("embedding_backward", ids, dy, dtable);
+  if (Accelerator* const device = accelerator())
+    return device->embedding_backward(ids, dy, first, dtable);
+  widened(
+      [&](auto dy, auto dtable) { on_host::embedding_backward<Wide<T>>(ids, dy, first, dtable); },
+      dy, dtable);
+}
+
+template <class T>
+double mse(View<const T> y, View<const std::type_identity_t<T>> target, double elements,
+           View<std::type_identity_t<T>> dy) {
+  expect_shape("mse: target", target.shape(), y.shape());
+  if (!dy.empty()) expect_shape("mse: dy", dy.shape(), y.shape());
+  expect_contiguous("mse", y, target, dy);
+  if (Accelerator* const device = accelerator()) return device->mse(y, target, elements, dy);
+  double loss = 0;
+  widened(
+      [&](auto y, auto target, auto dy) { loss = on_host::mse<Wide<T>>(y, target, elements, dy); },
+      y, target, dy);
+  return loss;
+}
+
+template <class T>
+double cross_entropy(View<const T> logits, View<const std::int32_t> targets, double elements,
+                     View<std::type_identity_t<T>> dlogits) {
+  expect_matrix("cross_entropy: logits", logits.shape());
+  expect_shape("cross_entropy: targets", targets.shape(), {logits.extent(0)});
+  if (!dlogits.empty()) expect_shape("cross_entropy: dlogits", dlogits.shape(), logits.shape());
+  expect_contiguous("cross_entropy", logits, targets, dlogits);
+  if (Accelerator* const device = accelerator())
+    return device->cross_entropy(logits, targets, elements, dlogits);
+  double loss = 0;
+  widened(
+      [&](auto logits, auto dlogits) {
+        loss = on_host::cross_entropy<Wide<T>>(logits, targets, elements, dlogits);
+      },
+      logits, dlogits);
+  return loss;
+}
+
+#define BATON_INSTANTIATE(T)                                                               \
+  template void linear(View<const T>, View<const T>, View<const T>, View<T>);              \
+  template void linear_backward_input(View<const T>, View<const T>, View<T>, bool);        \
+  template void linear_backward_weight(View<const T>, View<const T>, View<T>, View<T>,     \
+                                       const Meanwhile&);                                  \
+  template void add_to_rows(View<const T>, View<T>);                                       \
+  template void add_rows(View<const T>, View<T>);                                          \
+  template void layer_norm(View<const T>, View<const T>, View<const T>, double, View<T>,   \
+                           View<Wide<T>>);                                                 \
+  template void layer_norm_backward(View<const T>, View<const T>, View<const T>,           \
+                                    View<const Wide<T>>, View<T>, View<T>, View<T>);       \
+  template void activate(Activation, View<const T>, View<T>);                              \
+  template void activate_backward(Activation, View<const T>, View<const T>, View<T>);      \
+  template void add(View<const T>, View<T>);                                               \
+  template void embedding(View<const std::int32_t>, View<const T>, std::int64_t, View<T>); \
+  template void embedding_backward(View<const std::int32_t>, View<const T>, std::int64_t,  \
+                                   View<T>);                                               \
+  template double mse(View<const T>, View<const T>, double, View<T>);                      \
+  template double cross_entropy(View<const T>, View<const std::int32_t>, double, View<T>);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
+#undef BATON_INSTANTIATE
+
+}  // namespace baton::transformer

@@ -1,0 +1,59 @@
+#pragma once
+/// bf16 on the host: computed as f32.
+
+#include <tuple>
+#include <type_traits>
+
+#include "../tensor.hpp"
+
+namespace baton::transformer {
+
+/// What stands for a view where elements are computed on: the view itself.
+template <class T>
+class Widened {
+ public:
+  explicit Widened(const View<T>& view) : view_(view) {}
+  const View<T>& view() const { return view_; }
+  void round() const {}
+
+ private:
+  View<T> view_;
+};
+
+/// Of bf16, a copy in f32; round() puts it back, where it may be written.
+template <class T>
+requires std::is_same_v<std::remove_const_t<T>, bf16>
+class Widened<T> {
+ public:
+  explicit Widened(const View<T>& view) : narrow_(view) {
+    if (view.empty()) return;
+    wide_ = Array<float>::uninitialized(view.shape());
+    convert<bf16>(view, wide_.view());
+  }
+  auto view() const {
+    return View<std::conditional_t<std::is_const_v<T>, const float, float>>(
+        wide_.data(), wide_.empty() ? Shape() : narrow_.shape());
+  }
+  void round() const {
+    if constexpr (!std::is_const_v<T>)
+      if (!narrow_.empty()) convert<float>(wide_.view(), narrow_);
+  }
+
+ private:
+  View<T> narrow_;
+  Array<float> wide_;
+};
+
+/// Calls `compute` with what stands for these views, and rounds what it wrote.
+template <class Compute, class... T>
+void widened(const Compute& compute, const View<T>&... views) {
+  const std::tuple<Widened<T>...> all{Widened<T>(views)...};
+  std::apply(
+      [&](const auto&... each) {
+        compute(each.view()...);
+        (each.round(), ...);
+      },
+      all);
+}
+
+}  // namespace baton::transformer
