@@ -13,17 +13,24 @@ namespace {
 
 template <class T>
 double difference(const Array<T>& found, View<const T> expected) {
-  const auto whole = Array<T>::of(expected);
-  return compare_tensors<T>(found, whole.view(), 0).relative();
+  const auto here = to_host<T>(found);
+  const AcceleratorScope host(nullptr);
+  return compare_tensors<T>(here, Array<T>::of(expected).view(), 0).relative();
 }
 
 Random of_step() { return Random{11, 3}; }
 
 }  // namespace
 
+Mesh mesh_of(Communicator& world, const Place& place,
+             const std::vector<std::pair<Axis, int>>& axes) {
+  if (place.communicator) return {world, *place.communicator, axes};
+  return {world, axes};
+}
+
 template <class T>
-Differences differences(Communicator& world, const BlockCase& c, const Rewire<T>& rewire,
-                        bool sync) {
+Differences differences(Communicator& world, const BlockCase& c, const Rewire<T>& rewire, bool sync,
+                        const Place& place) {
   const Random random{5};
   Array<T> x({c.batch, c.seq, c.config.d_model}), dy(x.shape());
   fill_normal(x.view(), random.of("x"), 1);
@@ -34,7 +41,7 @@ Differences differences(Communicator& world, const BlockCase& c, const Rewire<T>
   context.random = of_step();
   const Array<T> y = whole.forward(x, context), dx = whole.backward(dy, context);
 
-  const Mesh mesh(world, {{Axis::dp, c.dp}, {Axis::sp, c.sp}, {Axis::tp, c.tp}});
+  const Mesh mesh = mesh_of(world, place, {{Axis::dp, c.dp}, {Axis::sp, c.sp}, {Axis::tp, c.tp}});
   TransformerBlock<T> block(c.config, random);
   block.parallelize(mesh, c.sequence_parallel);
   auto form = block.parallel_form();
@@ -44,15 +51,16 @@ Differences differences(Communicator& world, const BlockCase& c, const Rewire<T>
         .slice(0, mesh.rank(Axis::dp) * samples, (mesh.rank(Axis::dp) + 1) * samples)
         .slice(1, form.part * positions, (form.part + 1) * positions);
   };
-  const auto x_piece = Array<T>::of(piece(x)), dy_piece = Array<T>::of(piece(dy));
   if (rewire) rewire(form);
+  const Params<T> params = block.params(form), expected = whole.params();
+  if (place.accelerator) move_to(*place.accelerator, params);
+  const AcceleratorScope scope(place.accelerator);
   Context own;
   own.random = of_step();
   own.first_sample = mesh.rank(Axis::dp) * samples;
   Differences found;
-  found["y"] = difference<T>(block.forward(x_piece, own, form), piece(y));
-  found["dx"] = difference<T>(block.backward(dy_piece, own, form), piece(dx));
-  const Params<T> params = block.params(form), expected = whole.params();
+  found["y"] = difference<T>(block.forward(from_host<T>(piece(x)), own, form), piece(y));
+  found["dx"] = difference<T>(block.backward(from_host<T>(piece(dy)), own, form), piece(dx));
   if (sync) sync_grads(params, mesh, 4096);
   for (std::size_t p = 0; p < params.size(); ++p)
     found[expected[p]->name] =
@@ -60,10 +68,12 @@ Differences differences(Communicator& world, const BlockCase& c, const Rewire<T>
   return found;
 }
 
-template Differences differences<float>(Communicator&, const BlockCase&, const Rewire<float>&,
-                                        bool);
+template Differences differences<float>(Communicator&, const BlockCase&, const Rewire<float>&, bool,
+                                        const Place&);
 template Differences differences<double>(Communicator&, const BlockCase&, const Rewire<double>&,
-                                         bool);
+                                         bool, const Place&);
+template Differences differences<bf16>(Communicator&, const BlockCase&, const Rewire<bf16>&, bool,
+                                       const Place&);
 
 double largest(const Differences& differences) {
   double most = 0;

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "transformer/accelerator.hpp"
 #include "transformer/block.hpp"
 
 namespace support {
@@ -23,11 +24,20 @@ using Differences = std::map<std::string, double>;
 template <class T>
 using Rewire = std::function<void(typename baton::transformer::TransformerBlock<T>::Form&)>;
 
+/// Where a rank computes the parallel form; the whole block is always on the host.
+struct Place {
+  baton::transformer::Accelerator* accelerator = nullptr;  ///< null: the host, too
+  baton::StreamCommunicator* communicator = nullptr;
+};
+/// Over both of a rank's communicators, if it has two.
+baton::transformer::Mesh mesh_of(baton::Communicator& world, const Place& place,
+                                 const std::vector<std::pair<baton::transformer::Axis, int>>& axes);
+
 /// Forward and backward of random x and dy, dp times tp times sp being the communicator's size.
 /// Collective; every rank gets its own differences. `sync` false leaves gradients unsummed.
 template <class T>
 Differences differences(baton::Communicator& world, const BlockCase& c,
-                        const Rewire<T>& rewire = {}, bool sync = true);
+                        const Rewire<T>& rewire = {}, bool sync = true, const Place& place = {});
 
 double largest(const Differences& differences);
 std::string text(const BlockCase& c);

@@ -112,6 +112,16 @@ TEST_CASE_TEMPLATE("GELU as PyTorch", T, float, double) {
   CHECK(difference(dx, golden("x.grad")) < tolerance);
 }
 
+TEST_CASE("add of strided views") {
+  const auto x = random_array<double>({5, 3}, 1), y = random_array<double>({4, 3, 5}, 2);
+  const auto sum = y.copy();
+  add<double>(x.view().transposed(0, 1), sum.view().select(0, 2));
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 3; ++j)
+      for (int k = 0; k < 5; ++k)
+        CHECK(sum.view()(i, j, k) == y.view()(i, j, k) + (i == 2 ? x.view()(k, j) : 0));
+}
+
 TEST_CASE("add; shapes that do not fit are named") {
   const auto x = random_array<double>({3, 5}, 1), y = random_array<double>({3, 5}, 2);
   const auto sum = y.copy();
@@ -128,8 +138,11 @@ TEST_CASE("add; shapes that do not fit are named") {
   CHECK(support::holds(
       sentence([&] { activate_backward<double>(Activation::gelu, other, x, x.view()); }),
       {"activate_backward: dy", "[3, 5]", "[5, 3]"}));
-  CHECK(support::holds(sentence([&] { add<double>(x.view().transposed(0, 1), other.view()); }),
-                       {"contiguous"}));
+  CHECK(support::holds(sentence([&] {
+                         activate<double>(Activation::relu, x.view().transposed(0, 1),
+                                          other.view());
+                       }),
+                       {"activate", "contiguous", "[5, 3]"}));
   CHECK(name(Activation::relu) == "relu");
   CHECK(name(Activation::gelu) == "gelu");
 }

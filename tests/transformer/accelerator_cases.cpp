@@ -1,0 +1,229 @@
+#include "accelerator_cases.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "support/ranks.hpp"
+#include "transformer/linear_layers.hpp"
+#include "transformer/training/compare.hpp"
+#include "transformer/training/step.hpp"
+#include "transformer/vocab.hpp"
+
+namespace accelerator_cases {
+
+using namespace baton;
+using namespace baton::transformer;
+using namespace support;
+
+namespace {
+
+/// Of an array that lies where Arrays do now, and one on the host.
+template <class T>
+double difference(const Array<T>& found, const Array<T>& expected) {
+  const auto here = to_host<T>(found);
+  const AcceleratorScope host(nullptr);
+  return compare_tensors<T>(here, expected.view(), 0).relative();
+}
+
+template <class T>
+Array<T> drawn(const Shape& shape, std::string_view name) {
+  auto array = Array<T>::uninitialized(shape);
+  fill_normal(array.view(), Random{8}.of(name), 1);
+  return array;
+}
+
+struct Layout {
+  std::vector<std::pair<Axis, int>> axes;
+  bool sequence_parallel = false;
+};
+
+std::vector<Layout> layouts_of(int ranks) {
+  if (ranks == 1) return {{}};
+  std::vector<Layout> layouts{{{{Axis::dp, ranks}}},
+                              {{{Axis::tp, ranks}}},
+                              {{{Axis::tp, ranks}}, true},
+                              {{{Axis::sp, ranks}}}};
+  if (ranks == 4) layouts.push_back({{{Axis::sp, 2}, {Axis::tp, 2}}, true});
+  return layouts;
+}
+
+}  // namespace
+
+void on_one_device(int size, const Card& card,
+                   const std::function<void(Communicator&, const Place&)>& body,
+                   std::uint64_t seed) {
+  ThreadOptions options;
+  options.devices = {card.device};
+  options.seed = seed;
+  Watchdog watchdog(size, std::chrono::seconds(240));
+  const auto run = [&](std::unique_ptr<Transport> transport) {
+    const int rank = transport->rank();
+    try {
+      const auto accelerator = card.make();
+      StreamCommunicator communicator(transport->split(0, rank), card.device, test_options());
+      Communicator world(std::move(transport), test_options());
+      body(world, {accelerator.get(), &communicator});
+      accelerator->synchronize();
+    } catch (const std::exception& error) {
+      FAIL_CHECK("rank " << rank << " of " << size << ": " << std::string(error.what()));
+    }
+    watchdog.returned(rank);
+  };
+  run_threads(size, run, options);
+}
+
+template <class T>
+void blocks(int ranks, const Card& card, std::uint64_t seed) {
+  for (const BlockCase& c : cases_for(ranks)) {
+    CAPTURE(text(c));
+    on_one_device(
+        ranks, card,
+        [&](Communicator& world, const Place& place) {
+          for (const auto& [name, difference] : differences<T>(world, c, {}, true, place)) {
+            CAPTURE(name);
+            CHECK(difference <= tolerance<T>);
+          }
+        },
+        seed);
+  }
+}
+
+template <class T>
+void training(int ranks, const Card& card) {
+  constexpr int steps = 4;
+  BlockConfig config;
+  config.heads = 8, config.d_model = 32, config.d_ff = 48;
+  config.activation = Activation::gelu;
+  config.causal = true;
+  config.hidden_dropout = 0.1, config.attention_dropout = 0.1;
+  const Shape shape{8, 8, config.d_model};
+  const auto batch = create_batch<T>(3, shape, shape);
+  const auto options = [](int step, int micro_batches) {
+    StepOptions options;
+    options.micro_batches = micro_batches;
+    options.random = Random{17}.of(static_cast<std::uint64_t>(step));
+    options.bucket_bytes = 4096;
+    return options;
+  };
+  const auto optimizer = [](bool adam, const Params<T>& params) -> std::unique_ptr<Optimizer<T>> {
+    if (!adam) return std::make_unique<Sgd<T>>(params, 0.5);
+    // Steps of gradients near zero, which rounding may turn around, stay small.
+    return std::make_unique<AdamW<T>>(params, AdamWOptions{.learning_rate = 1e-2, .epsilon = 1e-2});
+  };
+  for (const bool adam : {false, true}) {
+    CAPTURE(adam);
+    TransformerBlock<T> reference(config, {5});
+    const auto of_reference = optimizer(adam, reference.params());
+    std::vector<double> losses;
+    for (int step = 0; step < steps; ++step)
+      losses.push_back(
+          train_step(reference, whole_of(batch), *of_reference, Mesh(), options(step, 1)).loss);
+    CHECK(losses.back() < 0.99 * losses.front());
+    for (const Layout& layout : layouts_of(ranks)) {
+      on_one_device(ranks, card, [&](Communicator& world, const Place& place) {
+        const Mesh mesh = mesh_of(world, place, layout.axes);
+        TransformerBlock<T> block(config, {5});
+        block.parallelize(mesh, layout.sequence_parallel);
+        Module<T>& model = block.parallel();
+        move_to(*place.accelerator, model.params());
+        const AcceleratorScope scope(place.accelerator);
+        const auto own = optimizer(adam, model.params());
+        const Batch<T> there{from_host<T>(batch.x), from_host<T>(batch.target)};
+        const auto share = share_of(there, mesh, layout.sequence_parallel);
+        for (int step = 0; step < steps; ++step) {
+          CAPTURE(step);
+          const double expected = losses[static_cast<std::size_t>(step)];
+          const auto found = train_step(model, share, *own, mesh, options(step, step % 2 + 1));
+          CHECK(std::abs(found.loss - expected) <= tolerance<T> * expected);
+          CHECK(whole_of_shares(found.output, shape, share.others, mesh).shape() == shape);
+        }
+        const Params<T> expected = reference.params(), params = model.params();
+        for (std::size_t p = 0; p < params.size(); ++p) {
+          CAPTURE(params[p]->name);
+          CHECK(difference(whole_value(*params[p], mesh), expected[p]->value) <= tolerance<T>);
+        }
+      });
+    }
+  }
+}
+
+template <class T>
+void linear_layers(int ranks, const Card& card) {
+  constexpr std::int64_t in = 24, hidden = 16, out = 8;
+  const Random random{6};
+  const auto x = drawn<T>({3, 5, in}, "x"), dy = drawn<T>({3, 5, out}, "dy");
+  Linear<T> first("first", in, hidden, true, random), second("second", hidden, out, true, random);
+  Context context;
+  const auto y = second.forward(first.forward(x, context), context);
+  const auto dx = first.backward(second.backward(dy, context), context);
+  for (const bool whole_between : {false, true}) {
+    CAPTURE(whole_between);
+    on_one_device(ranks, card, [&](Communicator& world, const Place& place) {
+      const Mesh mesh = mesh_of(world, place, {{Axis::tp, ranks}});
+      const AcceleratorScope scope(place.accelerator);
+      ColumnParallelLinear<T> column("first", in, hidden, true, random, mesh, whole_between);
+      RowParallelLinear<T> row("second", hidden, out, true, random, mesh, !whole_between);
+      Context own;
+      CHECK(difference(row.forward(column.forward(from_host<T>(x), own), own), y) <= tolerance<T>);
+      CHECK(difference(column.backward(row.backward(from_host<T>(dy), own), own), dx) <=
+            tolerance<T>);
+      for (const auto& [part, whole] :
+           {std::pair(&column.weight, &first.weight), std::pair(&column.bias, &first.bias),
+            std::pair(&row.weight, &second.weight), std::pair(&row.bias, &second.bias)}) {
+        CAPTURE(part->name);
+        CHECK(difference(whole_value(*part, mesh), whole->value) == 0);
+        CHECK(difference(whole_grad(*part, mesh), whole->grad) <= tolerance<T>);
+      }
+    });
+  }
+}
+
+template <class T>
+void vocabulary(int ranks, const Card& card) {
+  constexpr std::int64_t words = 24, d = 6, n = 16;
+  Array<std::int32_t> ids({2, n / 2});
+  for (std::int64_t i = 0; i < n; ++i)
+    ids.data()[i] = static_cast<std::int32_t>(Random{4}.word(static_cast<std::uint64_t>(i)) %
+                                              static_cast<std::uint32_t>(words));
+  const auto targets = ids.reshaped({n});
+  const auto dy = drawn<T>({2, n / 2, d}, "dy"), logits = drawn<T>({n, words}, "logits");
+  VocabParallelEmbedding<T> whole(words, d, Mesh(), {7});
+  const auto y = whole.forward(ids);
+  whole.backward(ids, dy);
+  const Array<T> gradient(logits.shape());
+  const double loss = cross_entropy<T>(logits.view(), targets, n, gradient.view());
+  on_one_device(ranks, card, [&](Communicator& world, const Place& place) {
+    const Mesh mesh = mesh_of(world, place, {{Axis::tp, ranks}});
+    const AcceleratorScope scope(place.accelerator);
+    VocabParallelEmbedding<T> part(words, d, mesh, {7});
+    CHECK(difference(whole_value(part.table, mesh), whole.table.value) == 0);
+    CHECK(difference(part.forward(ids), y) <= tolerance<T>);
+    part.backward(ids, from_host<T>(dy));
+    CHECK(difference(whole_grad(part.table, mesh), whole.table.grad) <= tolerance<T>);
+
+    const auto there = from_host<T>(logits);
+    const auto own = part_of<T>(there, {1, Axis::tp}, mesh);
+    const Array<T> shard(own.shape()), all(there.shape());
+    CHECK(std::abs(vocab_parallel_cross_entropy<T>(own.view(), targets, n, mesh.group(Axis::tp),
+                                                   shard.view()) -
+                   loss) <= tolerance<T> * loss);
+    CHECK(difference(Exchange::gather_parallel(mesh.group(Axis::tp), 1).forward(shard), gradient) <=
+          tolerance<T>);
+    const auto targets_there = from_host<std::int32_t>(targets);
+    CHECK(std::abs(cross_entropy<T>(there.view(), targets_there, n, all.view()) - loss) <=
+          tolerance<T> * loss);
+    CHECK(difference(all, gradient) <= tolerance<T>);
+  });
+}
+
+#define BATON_INSTANTIATE(T)                                \
+  template void blocks<T>(int, const Card&, std::uint64_t); \
+  template void training<T>(int, const Card&);              \
+  template void linear_layers<T>(int, const Card&);         \
+  template void vocabulary<T>(int, const Card&);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(bf16)
+#undef BATON_INSTANTIATE
+
+}  // namespace accelerator_cases

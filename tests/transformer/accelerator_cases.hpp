@@ -1,0 +1,42 @@
+#pragma once
+/// A transformer on accelerators, whatever they are, against the host: checks that stand-ins and
+/// GPUs share.
+
+#include <functional>
+#include <memory>
+
+#include "equivalence.hpp"
+
+namespace accelerator_cases {
+
+/// A device, and what makes accelerators on it, each with a stream of its own.
+struct Card {
+  std::shared_ptr<baton::Device> device;
+  std::function<std::unique_ptr<baton::transformer::Accelerator>()> make;
+};
+
+/// Runs `body` on ranks as threads, which share the device. `seed`: as ThreadOptions::seed.
+void on_one_device(
+    int size, const Card& card,
+    const std::function<void(baton::Communicator& world, const support::Place& place)>& body,
+    std::uint64_t seed = 0);
+
+/// What elements of T may differ by, relative to the largest of a tensor.
+template <class T>
+constexpr double tolerance = sizeof(T) == 4 ? 1e-4 : 1.6e-2;
+
+/// Every form of the block, of f32 or bf16, gives forward and backward of the whole one on the
+/// host.
+template <class T>
+void blocks(int ranks, const Card& card, std::uint64_t seed = 0);
+/// Steps of training in every form leave the losses and the weights that one rank's on the host do.
+template <class T>
+void training(int ranks, const Card& card);
+/// Linear layers, column- and row-parallel, with what is gathered and split between them.
+template <class T>
+void linear_layers(int ranks, const Card& card);
+/// An embedding and a cross-entropy, whole and of a vocabulary that is cut.
+template <class T>
+void vocabulary(int ranks, const Card& card);
+
+}  // namespace accelerator_cases
