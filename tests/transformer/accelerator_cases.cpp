@@ -75,7 +75,9 @@ void on_one_device(int size, const Card& card,
 
 template <class T>
 void blocks(int ranks, const Card& card, std::uint64_t seed) {
-  for (const BlockCase& c : cases_for(ranks)) {
+  for (BlockCase c : cases_for(ranks)) {
+    // The derivative of relu jumps where rounding may take an element to the other side.
+    if (sizeof(T) < 4) c.config.activation = Activation::gelu;
     CAPTURE(text(c));
     on_one_device(
         ranks, card,
