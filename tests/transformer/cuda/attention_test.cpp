@@ -1,0 +1,154 @@
+/// Attention's thread blocks on the host, against transformer/ops.
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "samples.hpp"
+#include "transformer/cuda/attention_backward_units.hpp"
+#include "transformer/cuda/attention_units.hpp"
+#include "transformer/cuda/layout.hpp"
+
+using namespace baton;
+using namespace baton::transformer;
+using namespace samples;
+using support::difference;
+namespace gpu = baton::transformer::cuda;
+
+namespace {
+
+struct Case {
+  std::int64_t samples, queries, keys, heads, key_heads, size;
+  bool causal;
+  double dropped = 0;
+};
+const Case cases[] = {{1, 1, 1, 1, 1, 1, false},        {2, 5, 5, 4, 2, 3, true},
+                      {1, 64, 64, 1, 1, 64, true},      {1, 3, 130, 2, 1, 8, false},
+                      {2, 65, 65, 2, 1, 12, true, 0.3}, {1, 7, 67, 2, 2, 5, false, 0.5},
+                      {1, 70, 70, 3, 1, 65, true},      {1, 66, 10, 1, 1, 128, false, 0.25},
+                      {1, 130, 130, 2, 2, 128, true},   {1, 200, 129, 1, 1, 16, false}};
+
+/// Of a part of a larger tensor: samples, heads and queries that others have come first.
+AttentionOptions options_of(const Case& c) {
+  AttentionOptions options;
+  options.causal = c.causal;
+  if (c.dropped > 0) {
+    options.dropout = {c.dropped,
+                       {0x123456789abcdef0, 0xfedcba9876543210},
+                       {{c.samples + 2, c.heads + 3, c.queries + 5, c.keys + 1}, {2, 3, 5, 1}}};
+  }
+  return options;
+}
+
+/// [b, s, h, d] of a tensor that has other heads and more of each row, at odd places if `odd`.
+template <class T>
+struct Strided {
+  Array<T> all;
+  View<T> view;
+  Strided(const Array<float>& x, bool odd) {
+    const Shape& s = x.shape();
+    const std::int64_t extra = odd ? 3 : 4;
+    all = as<T>(numbers({s[0], s[1], s[2] + 1, s[3] + extra}, 99));
+    view = all.view().slice(2, 1, s[2] + 1).slice(3, odd ? 1 : 0, s[3] + (odd ? 1 : 0));
+    transformer::assign<T>(as<T>(x), view);
+  }
+  Array<float> values() const { return widened(Array<T>::of(view)); }
+};
+
+/// Every unit of a grid, the last first.
+template <class Unit>
+void each_unit(std::int64_t samples, std::int64_t heads, std::int64_t positions, Unit unit) {
+  for (std::int64_t begin = (positions - 1) / gpu::tile * gpu::tile; begin >= 0; begin -= gpu::tile)
+    for (std::int64_t sample = 0; sample < samples; ++sample)
+      for (std::int64_t head = 0; head < heads; ++head) unit(gpu::Tile{sample, head, begin});
+}
+
+struct alignas(16) Shared {
+  explicit Shared(int floats) : memory(static_cast<std::size_t>(floats) + 4, NAN) {}
+  float* data() {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    return memory.data() + (16 - address % 16) % 16 / sizeof(float);
+  }
+  std::vector<float> memory;
+};
+
+template <int width, class T>
+void forward(const gpu::Attention<T>& of) {
+  Shared shared(gpu::attention_floats<width>);
+  each_unit(of.samples, of.heads, of.queries, [&](const gpu::Tile& at) {
+    gpu::HostTeam<gpu::AttentionState<width>> team;
+    gpu::attention_unit<width>(team, of, at, shared.data());
+  });
+}
+template <int width, class T>
+void backward(const gpu::Attention<T>& of) {
+  Shared shared(gpu::query_gradient_floats<width>);
+  each_unit(of.samples, of.heads, of.queries, [&](const gpu::Tile& at) {
+    gpu::HostTeam<gpu::QueryGradientState<width>> team;
+    gpu::query_gradient_unit<width>(team, of, at, shared.data());
+  });
+  Shared shared_by_keys(gpu::key_gradient_floats<width>);
+  each_unit(of.samples, of.key_heads, of.keys, [&](const gpu::Tile& at) {
+    gpu::HostTeam<gpu::KeyGradientState<width>> team;
+    gpu::key_gradient_unit<width>(team, of, at, shared_by_keys.data());
+  });
+}
+
+template <class T>
+void check(const Case& c, bool odd) {
+  const Shape queries{c.samples, c.queries, c.heads, c.size};
+  const Shape keys{c.samples, c.keys, c.key_heads, c.size};
+  const AttentionOptions options = options_of(c);
+  const auto q = numbers(queries, 1, 3), k = numbers(keys, 2), v = numbers(keys, 3),
+             dout = numbers(queries, 4);
+  Array<float> out(queries), log_sums({c.samples, c.heads, c.queries});
+  attention<float>(q, k, v, options, out.view(), log_sums.view());
+
+  const Strided<T> q_(q, odd), k_(k, odd), v_(v, odd), dout_(dout, odd);
+  const Strided<T> out_(Array<float>{queries}, odd);
+  Array<float> log_sums_(log_sums.shape());
+  const auto of = gpu::attention_of<T>(q_.view, k_.view, v_.view, options, out_.view,
+                                       View<const float>(log_sums_));
+  CHECK(of.quads == (!odd && c.size % 4 == 0));
+  c.size <= 64 ? forward<64>(of) : forward<128>(of);
+  CHECK(difference(out_.values(), out) < rounding<T>);
+  CHECK(difference(log_sums_, log_sums) < 4e-6);
+
+  // Backward of what was found forward, so that only its own roundings differ.
+  Array<float> dq(queries), dk(keys), dv(keys);
+  attention_backward<float>(dout, q, k, v, out_.values(), log_sums_, options, dq.view(), dk.view(),
+                            dv.view());
+  const Strided<T> dq_(Array<float>{queries}, odd), dk_(Array<float>{keys}, odd),
+      dv_(Array<float>{keys}, odd);
+  Array<float> dots(log_sums.shape());
+  const auto back = gpu::attention_backward_of<T>(dout_.view, q_.view, k_.view, v_.view, out_.view,
+                                                  View<const float>(log_sums_), options,
+                                                  dots.data(), dq_.view, dk_.view, dv_.view);
+  c.size <= 64 ? backward<64>(back) : backward<128>(back);
+  CHECK(difference(dq_.values(), dq) < rounding<T>);
+  CHECK(difference(dk_.values(), dk) < rounding<T>);
+  CHECK(difference(dv_.values(), dv) < rounding<T>);
+}
+
+}  // namespace
+
+TEST_CASE("tiles of attention give what attention on the host gives, and its gradients") {
+  for (const Case& c : cases) {
+    CAPTURE((Shape{c.samples, c.queries, c.keys, c.heads, c.key_heads, c.size}.text()));
+    for (const bool odd : {false, true}) {
+      CAPTURE(odd);
+      check<float>(c, odd);
+      check<bf16>(c, odd);
+    }
+  }
+}
+
+TEST_CASE("what is not a number stays so") {
+  const Shape shape{1, 70, 1, 8};
+  auto q = numbers(shape, 1), k = numbers(shape, 2), v = numbers(shape, 3);
+  q.view()(0, 66, 0, 3) = NAN;
+  Array<float> out(shape), log_sums({1, 1, 70});
+  forward<64>(gpu::attention_of<float>(q.view(), k.view(), v.view(), {}, out.view(),
+                                       View<const float>(log_sums)));
+  for (std::int64_t i = 0; i < 70; ++i) CHECK(std::isnan(out.view()(0, i, 0, 0)) == (i == 66));
+}

@@ -1,0 +1,41 @@
+#pragma once
+/// Launches of attention's kernels.
+
+#include "kernel.cuh"
+#include "kernels.hpp"
+
+namespace baton::transformer::cuda {
+
+/// Which unit a thread block does: the last tiles first, since of causal attention those of queries
+/// are the largest.
+struct Units {
+  std::int64_t samples, heads, tiles;
+  __device__ __forceinline__ Tile at(std::int64_t unit) const {
+    const std::int64_t row = unit % (samples * heads);
+    return {row / heads, row % heads, (tiles - 1 - unit / (samples * heads)) * tile};
+  }
+  std::int64_t count() const { return samples * heads * tiles; }
+};
+
+/// Lets a kernel have so much shared memory, and loads it.
+template <class Kernel>
+void prepare(Kernel kernel, int floats) {
+  baton::cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          floats * static_cast<int>(sizeof(float))),
+                     "shared memory of a kernel of attention");
+  load_all(kernel);
+}
+
+template <class Kernel, class T>
+void launch(Kernel kernel, int floats, const Units& units, const Attention<T>& of,
+            cudaStream_t stream) {
+  if (units.count() == 0) return;
+  const std::size_t bytes = static_cast<std::size_t>(floats) * sizeof(float);
+  kernel<<<blocks_for(units.count(), 1), threads, bytes, stream>>>(of, units);
+  launched("attention");
+}
+
+/// Columns that a head of this size takes in tiles.
+constexpr bool is_narrow(int size) { return size <= tile; }
+
+}  // namespace baton::transformer::cuda

@@ -1,0 +1,54 @@
+#pragma once
+/// The threads of a block on the device, and launches.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "memory/cuda/error.hpp"
+#include "team.hpp"
+
+namespace baton::transformer::cuda {
+
+/// The device's HostTeam: this thread, and its state in registers.
+template <class State>
+class DeviceTeam {
+ public:
+  template <class Body>
+  __device__ __forceinline__ void step(Body body) {
+    body(static_cast<int>(threadIdx.x), state_);
+    __syncthreads();
+  }
+  template <class Body>
+  __device__ __forceinline__ void run(Body body) {
+    body(static_cast<int>(threadIdx.x), state_);
+  }
+  template <int width, class Value, class Op>
+  __device__ __forceinline__ void among(Value value, Op op) {
+    auto& own = value(state_);
+#pragma unroll
+    for (int offset = width / 2; offset > 0; offset /= 2)
+      own = op(own, __shfl_xor_sync(0xffffffff, own, offset));
+  }
+
+ private:
+  State state_;
+};
+
+/// Thread blocks for `units` of `each` at a time; loops take what is beyond.
+inline unsigned blocks_for(std::int64_t units, std::int64_t each) {
+  const std::int64_t blocks = (units + each - 1) / each;
+  return static_cast<unsigned>(blocks < 65536 ? blocks : 65536);
+}
+
+/// Asking for a kernel's attributes loads it.
+template <class... Kernel>
+void load_all(Kernel... kernel) {
+  cudaFuncAttributes attributes;
+  (baton::cuda::check(cudaFuncGetAttributes(&attributes, kernel), "loading a kernel"), ...);
+}
+
+/// Throws what <<<>>> could not launch.
+inline void launched(const char* what) { baton::cuda::check(cudaGetLastError(), what); }
+
+}  // namespace baton::transformer::cuda

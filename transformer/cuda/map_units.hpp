@@ -1,0 +1,142 @@
+#pragma once
+/// Maps of elements: what a thread does for four of them, or for one of a strided view.
+
+#include <cmath>
+
+#include "element.hpp"
+#include "philox.hpp"
+
+namespace baton::transformer::cuda {
+
+struct Same {
+  BATON_DEVICE float operator()(float x) const { return x; }
+};
+struct Add {
+  BATON_DEVICE float operator()(float x, float y) const { return x + y; }
+};
+// NaN passes through.
+struct Relu {
+  BATON_DEVICE float operator()(float x) const { return x < 0 ? 0 : x; }
+};
+struct ReluBackward {
+  BATON_DEVICE float operator()(float dy, float x) const { return x > 0 ? dy : 0; }
+};
+/// Φ(x), the normal distribution's function.
+BATON_DEVICE float normal_distribution(float x) { return 0.5f * std::erfc(-0.707106781f * x); }
+struct Gelu {
+  BATON_DEVICE float operator()(float x) const { return x * normal_distribution(x); }
+};
+struct GeluBackward {
+  BATON_DEVICE float operator()(float dy, float x) const {
+    return dy * (normal_distribution(x) + x * 0.398942280f * std::exp(-0.5f * x * x));
+  }
+};
+
+/// to[i] = f(from[i]...) for elements 4 · quad to 4 · quad + 3 of n; `quads`: all addresses take
+/// them. `to` may be a `from`.
+template <class F, class To, class... From>
+BATON_DEVICE void map_unit(F f, std::int64_t n, std::int64_t quad, bool quads, To* to,
+                           const From*... from) {
+  const std::int64_t first = 4 * quad;
+  if (quads && first + 4 <= n) {
+    Quad<float> result;
+    const auto each = [&](const auto&... values) {
+      BATON_UNROLL
+      for (int i = 0; i < 4; ++i) result.lane[i] = f(values.lane[i]...);
+    };
+    each(load_quad(from + first)...);
+    store_quad(to + first, result);
+    return;
+  }
+  for (std::int64_t i = first; i < n && i < first + 4; ++i) store(to + i, f(load(from + i)...));
+}
+
+/// y[row, i] += bias[i] for the element of this index in y [rows, n].
+template <class T>
+BATON_DEVICE void add_to_rows_unit(std::int64_t n, std::int64_t index, const T* bias, T* y) {
+  store(y + index, load(y + index) + load(bias + index % n));
+}
+
+/// Elements of up to 8 dimensions at different strides for each operand; row-major.
+template <int operands>
+struct Strides {
+  int rank = 0;
+  std::int64_t count = 1;
+  std::int64_t extent[8] = {};
+  std::int64_t stride[operands][8] = {};
+
+  struct Offsets {
+    std::int64_t of[operands];
+  };
+  BATON_DEVICE Offsets at(std::int64_t index) const {
+    Offsets offsets{};
+    for (int d = rank; d-- > 0;) {
+      const std::int64_t rest = d > 0 ? index / extent[d] : 0, here = index - rest * extent[d];
+      for (int k = 0; k < operands; ++k) offsets.of[k] += here * stride[k][d];
+      index = rest;
+    }
+    return offsets;
+  }
+};
+
+/// to = from, converted.
+template <class To, class From>
+BATON_DEVICE void assign_unit(const Strides<2>& strides, std::int64_t index, To* to,
+                              const From* from) {
+  const auto at = strides.at(index);
+  if constexpr (std::is_same_v<To, From>) {
+    to[at.of[0]] = from[at.of[1]];
+  } else {
+    store(to + at.of[0], load(from + at.of[1]));
+  }
+}
+/// y += x.
+template <class T>
+BATON_DEVICE void add_unit(const Strides<2>& strides, std::int64_t index, T* y, const T* x) {
+  const auto at = strides.at(index);
+  store(y + at.of[0], load(y + at.of[0]) + load(x + at.of[1]));
+}
+
+/// Dropout of an element; the second operand's offset, from `first` on, is its place in the whole.
+template <class T>
+BATON_DEVICE void dropout_unit(const Strides<2>& strides, std::int64_t index, const Mask& mask,
+                               std::uint64_t first, T* x) {
+  const auto at = strides.at(index);
+  const float factor = mask.at(first + static_cast<std::uint64_t>(at.of[1]));
+  // What is dropped is 0, whatever it was.
+  store(x + at.of[0], factor == 0 ? 0 : load(x + at.of[0]) * factor);
+}
+
+// --- optimizers ----------------------------------------------------------------------------------
+
+/// An element's value in f32: the master's where there is one.
+template <class T>
+BATON_DEVICE float value_of(const T* value, const float* master, std::int64_t i) {
+  return master ? master[i] : load(value + i);
+}
+template <class T>
+BATON_DEVICE void set_value(T* value, float* master, std::int64_t i, float to) {
+  if (master) master[i] = to;
+  store(value + i, to);
+}
+
+template <class T>
+BATON_DEVICE void sgd_unit(float rate, std::int64_t i, const T* grad, T* value, float* master) {
+  set_value(value, master, i, value_of(value, master, i) - rate * load(grad + i));
+}
+
+/// What AdamW's step is made of; rate and scale have the corrections of bias.
+struct AdamStep {
+  float rate, scale, old_mean, new_mean, old_square, new_square, epsilon, kept;
+};
+template <class T>
+BATON_DEVICE void adamw_unit(const AdamStep& by, std::int64_t i, const T* grad, T* value,
+                             float* master, float* mean, float* square) {
+  const float g = load(grad + i);
+  mean[i] = by.old_mean * mean[i] + by.new_mean * g;
+  square[i] = by.old_square * square[i] + by.new_square * g * g;
+  const float step = by.rate * mean[i] / (std::sqrt(square[i]) * by.scale + by.epsilon);
+  set_value(value, master, i, by.kept * value_of(value, master, i) - step);
+}
+
+}  // namespace baton::transformer::cuda

@@ -1,0 +1,196 @@
+#pragma once
+/// Layer norm, sums of columns, embeddings: what a thread block or a thread does. Sums are in f32,
+/// each in an order that depends on shapes only.
+
+#include <cmath>
+
+#include "element.hpp"
+#include "team.hpp"
+
+namespace baton::transformer::cuda {
+
+/// A row belongs to the 32 threads of a warp.
+inline constexpr int lanes = 32, rows_each = threads / lanes;
+
+// --- layer norm ----------------------------------------------------------------------------------
+
+template <class T>
+struct LayerNorm {
+  std::int64_t rows, n;
+  const T *x, *weight, *bias;
+  float epsilon;
+  T* y;
+  float* stats;  ///< [rows, 2]: mean, 1 / deviation
+};
+struct NormState {
+  float a, b, mean, scale;
+};
+
+/// Rows `first` to `first` + rows_each - 1.
+template <class T, class Team>
+BATON_DEVICE void layer_norm_unit(Team& team, const LayerNorm<T>& of, std::int64_t first) {
+  const auto each = [&](int thread, auto body) {
+    const std::int64_t row = first + thread / lanes;
+    if (row >= of.rows) return;
+    for (std::int64_t i = thread % lanes; i < of.n; i += lanes) body(row * of.n + i, i);
+  };
+  const auto part = [](NormState& state) -> float& { return state.a; };
+  team.run([&](int thread, NormState& state) {
+    state.a = 0;
+    each(thread, [&](std::int64_t at, std::int64_t) { state.a += load(of.x + at); });
+  });
+  team.template among<lanes>(part, Sum());
+  team.run([&](int thread, NormState& state) {
+    state.mean = state.a / static_cast<float>(of.n);
+    state.a = 0;
+    each(thread, [&](std::int64_t at, std::int64_t) {
+      const float deviation = load(of.x + at) - state.mean;
+      state.a += deviation * deviation;
+    });
+  });
+  team.template among<lanes>(part, Sum());
+  team.run([&](int thread, NormState& state) {
+    state.scale = 1 / std::sqrt(state.a / static_cast<float>(of.n) + of.epsilon);
+    each(thread, [&](std::int64_t at, std::int64_t i) {
+      store(of.y + at,
+            (load(of.x + at) - state.mean) * state.scale * load(of.weight + i) + load(of.bias + i));
+    });
+    const std::int64_t row = first + thread / lanes;
+    if (row < of.rows && thread % lanes == 0) {
+      of.stats[2 * row] = state.mean;
+      of.stats[2 * row + 1] = state.scale;
+    }
+  });
+}
+
+template <class T>
+struct LayerNormBackward {
+  std::int64_t rows, n;
+  const T *dy, *x, *weight;
+  const float* stats;
+  T* dx;
+};
+
+/// With z = (x - mean) · scale and g = dy · weight: dx = scale · (g - mean(g) - z · mean(g · z)).
+template <class T, class Team>
+BATON_DEVICE void layer_norm_backward_unit(Team& team, const LayerNormBackward<T>& of,
+                                           std::int64_t first) {
+  const auto each = [&](int thread, const NormState& state, auto body) {
+    const std::int64_t row = first + thread / lanes;
+    if (row >= of.rows) return;
+    for (std::int64_t i = thread % lanes; i < of.n; i += lanes) {
+      const std::int64_t at = row * of.n + i;
+      body(at, load(of.dy + at) * load(of.weight + i),
+           (load(of.x + at) - state.mean) * state.scale);
+    }
+  };
+  team.run([&](int thread, NormState& state) {
+    const std::int64_t row = first + thread / lanes;
+    state = {0, 0, 0, 0};
+    if (row < of.rows) state.mean = of.stats[2 * row], state.scale = of.stats[2 * row + 1];
+    each(thread, state, [&](std::int64_t, float g, float z) { state.a += g, state.b += g * z; });
+  });
+  team.template among<lanes>([](NormState& state) -> float& { return state.a; }, Sum());
+  team.template among<lanes>([](NormState& state) -> float& { return state.b; }, Sum());
+  team.run([&](int thread, NormState& state) {
+    const auto n = static_cast<float>(of.n);
+    const float mean_g = state.a / n, mean_gz = state.b / n;
+    each(thread, state, [&](std::int64_t at, float g, float z) {
+      store(of.dx + at, state.scale * (g - mean_g - z * mean_gz));
+    });
+  });
+}
+
+// --- sums of columns: partial ones of chunks of rows, then their sums in turn -------------------
+
+struct Chunks {
+  std::int64_t rows, n, each, count;
+  BATON_DEVICE std::int64_t begin(std::int64_t chunk) const { return chunk * each; }
+  BATON_DEVICE std::int64_t end(std::int64_t chunk) const {
+    const std::int64_t end = begin(chunk) + each;
+    return end < rows ? end : rows;
+  }
+};
+/// At least 64 rows a chunk, at most 256 chunks.
+inline Chunks chunks_of(std::int64_t rows, std::int64_t n) {
+  const std::int64_t each = rows <= 64 * 256 ? 64 : (rows + 255) / 256;
+  return {rows, n, each, (rows + each - 1) / each};
+}
+
+/// partial [count, n] of x [rows, n], of one chunk and column.
+template <class T>
+BATON_DEVICE void column_sum_unit(const Chunks& chunks, std::int64_t chunk, std::int64_t column,
+                                  const T* x, float* partial) {
+  float sum = 0;
+  for (std::int64_t row = chunks.begin(chunk); row < chunks.end(chunk); ++row)
+    sum += load(x + row * chunks.n + column);
+  partial[chunk * chunks.n + column] = sum;
+}
+/// partial [2, count, n]: of dy · z for the gradient of layer norm's weight, and of dy.
+template <class T>
+BATON_DEVICE void norm_sum_unit(const Chunks& chunks, std::int64_t chunk, std::int64_t column,
+                                const LayerNormBackward<T>& of, float* partial) {
+  float weight = 0, bias = 0;
+  for (std::int64_t row = chunks.begin(chunk); row < chunks.end(chunk); ++row) {
+    const std::int64_t at = row * chunks.n + column;
+    const float dy = load(of.dy + at);
+    weight += dy * ((load(of.x + at) - of.stats[2 * row]) * of.stats[2 * row + 1]);
+    bias += dy;
+  }
+  partial[chunk * chunks.n + column] = weight;
+  partial[(chunks.count + chunk) * chunks.n + column] = bias;
+}
+/// sum[column] += all chunks' partial sums.
+template <class T>
+BATON_DEVICE void add_chunks_unit(const Chunks& chunks, std::int64_t column, const float* partial,
+                                  T* sum) {
+  float all = 0;
+  for (std::int64_t chunk = 0; chunk < chunks.count; ++chunk)
+    all += partial[chunk * chunks.n + column];
+  store(sum + column, load(sum + column) + all);
+}
+
+// --- embedding -----------------------------------------------------------------------------------
+
+template <class T>
+struct Table {
+  std::int64_t count, rows, d, first;
+  const std::int32_t* ids;  ///< [count]; those outside of [first, first + rows) are others'
+  BATON_DEVICE std::int64_t row_of(std::int64_t i) const {
+    const std::int64_t row = ids[i] - first;
+    return row >= 0 && row < rows ? row : -1;
+  }
+};
+
+/// y [count, d]: the element of this index.
+template <class T>
+BATON_DEVICE void embedding_unit(const Table<T>& of, std::int64_t index, const T* table, T* y) {
+  const std::int64_t i = index / of.d, row = of.row_of(i);
+  store(y + index, row < 0 ? 0 : load(table + row * of.d + (index - i * of.d)));
+}
+
+/// next [count]: where i's id comes again, or `count`. heads [count]: whether it is in the table
+/// and has not come before.
+template <class T>
+BATON_DEVICE void chain_unit(const Table<T>& of, std::int64_t i, std::int32_t* next,
+                             std::int32_t* heads) {
+  const std::int32_t id = of.ids[i];
+  std::int64_t after = i + 1, before = i;
+  while (after < of.count && of.ids[after] != id) ++after;
+  while (before > 0 && of.ids[before - 1] != id) --before;
+  next[i] = static_cast<std::int32_t>(after);
+  heads[i] = of.row_of(i) >= 0 && before == 0;
+}
+/// Adds to a column of the table's row of id i, if it comes there first, all of its gradients.
+template <class T>
+BATON_DEVICE void embedding_backward_unit(const Table<T>& of, std::int64_t i, std::int64_t column,
+                                          const std::int32_t* next, const std::int32_t* heads,
+                                          const T* dy, T* dtable) {
+  if (!heads[i]) return;
+  T* const to = dtable + of.row_of(i) * of.d + column;
+  float sum = load(to);
+  for (std::int64_t at = i; at < of.count; at = next[at]) sum += load(dy + at * of.d + column);
+  store(to, sum);
+}
+
+}  // namespace baton::transformer::cuda
