@@ -20,9 +20,9 @@ struct Units {
 /// Lets a kernel have so much shared memory, and loads it.
 template <class Kernel>
 void prepare(Kernel kernel, int floats) {
-  baton::cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          floats * static_cast<int>(sizeof(float))),
-                     "shared memory of a kernel of attention");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             floats * static_cast<int>(sizeof(float))),
+        "shared memory of a kernel of attention");
   load_all(kernel);
 }
 

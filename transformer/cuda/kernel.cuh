@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "memory/cuda/error.hpp"
+#include "error.hpp"
 #include "team.hpp"
 
 namespace baton::transformer::cuda {
@@ -45,10 +45,10 @@ inline unsigned blocks_for(std::int64_t units, std::int64_t each) {
 template <class... Kernel>
 void load_all(Kernel... kernel) {
   cudaFuncAttributes attributes;
-  (baton::cuda::check(cudaFuncGetAttributes(&attributes, kernel), "loading a kernel"), ...);
+  (check(cudaFuncGetAttributes(&attributes, kernel), "loading a kernel"), ...);
 }
 
 /// Throws what <<<>>> could not launch.
-inline void launched(const char* what) { baton::cuda::check(cudaGetLastError(), what); }
+inline void launched(const char* what) { check(cudaGetLastError(), what); }
 
 }  // namespace baton::transformer::cuda

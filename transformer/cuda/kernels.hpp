@@ -76,9 +76,15 @@ std::int64_t mse_terms(std::int64_t count);
 /// The sum of (y - target)²; scratch: mse_terms(of.count) doubles.
 template <class T>
 void mse(const Mse<T>& of, double* scratch, double* total, cudaStream_t stream);
-/// The sum of its rows' terms; scratch: of.rows doubles.
+/// most [rows] and sums [2, rows] are as Accelerator's.
 template <class T>
-void cross_entropy(const CrossEntropy<T>& of, double* scratch, double* total, cudaStream_t stream);
+void row_maximum(const Logits<T>& of, float* most, cudaStream_t stream);
+template <class T>
+void exponential_sums(const Logits<T>& of, const float* most, float* sums, cudaStream_t stream);
+/// The sum of rows' terms; dlogits may be null. scratch: of.rows doubles.
+template <class T>
+void cross_entropy(const Logits<T>& of, const float* most, const float* sums, double elements,
+                   T* dlogits, double* scratch, double* total, cudaStream_t stream);
 
 // --- attention -----------------------------------------------------------------------------------
 

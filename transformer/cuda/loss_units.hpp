@@ -64,60 +64,91 @@ BATON_DEVICE void mse_unit(Team& team, const Mse<T>& of, std::int64_t block, dou
   });
 }
 
-// --- cross-entropy ------------------------------------------------------------------------------
+// --- cross-entropy, of rows whose classes may be cut over ranks
+// ------------------------------------
 
 template <class T>
-struct CrossEntropy {
-  std::int64_t rows, classes;
-  const T* logits;              ///< [rows, classes]
-  const std::int32_t* targets;  ///< [rows]; what is no class counts as a logit of 0
-  double elements;
-  T* dlogits;  ///< may be null
+struct Logits {
+  std::int64_t rows, classes, first;  ///< classes are [first, first + classes) of all
+  const T* logits;                    ///< [rows, classes]
+  const std::int32_t* targets;        ///< [rows]; not of row_maximum_unit()
+
+  /// The target's class here, or -1.
+  BATON_DEVICE std::int64_t own(std::int64_t row) const {
+    const std::int64_t own = targets[row] - first;
+    return own >= 0 && own < classes ? own : -1;
+  }
 };
 struct RowState {
-  float most, sum;
+  float part;
 };
 
-/// terms [rows]: of rows `first` to `first` + rows_each - 1, -log softmax(logits)[target].
+/// Calls body(row, class, logit) for this thread's elements of rows `first` to `first` + rows_each
+/// - 1.
+template <class T, class Body>
+BATON_DEVICE void each_logit(const Logits<T>& of, std::int64_t first, int thread, Body body) {
+  const std::int64_t row = first + thread / lanes;
+  if (row >= of.rows) return;
+  for (std::int64_t c = thread % lanes; c < of.classes; c += lanes)
+    body(row, c, load(of.logits + row * of.classes + c));
+}
+
+/// most [rows]: the largest of each row; NaN if any is.
 template <class T, class Team>
-BATON_DEVICE void cross_entropy_unit(Team& team, const CrossEntropy<T>& of, std::int64_t first,
-                                     double* terms) {
-  const auto each = [&](int thread, auto body) {
-    const std::int64_t row = first + thread / lanes;
-    if (row >= of.rows) return;
-    for (std::int64_t c = thread % lanes; c < of.classes; c += lanes) body(row * of.classes + c, c);
-  };
+BATON_DEVICE void row_maximum_unit(Team& team, const Logits<T>& of, std::int64_t first,
+                                   float* most) {
   team.run([&](int thread, RowState& state) {
-    state.most = -INFINITY;
-    each(thread, [&](std::int64_t at, std::int64_t) {
-      state.most = largest(state.most, load(of.logits + at));
+    state.part = -INFINITY;
+    each_logit(of, first, thread, [&](std::int64_t, std::int64_t, float logit) {
+      state.part = largest(state.part, logit);
     });
   });
-  team.template among<lanes>([](RowState& state) -> float& { return state.most; }, Largest());
-  team.run([&](int thread, RowState& state) {
-    state.sum = 0;
-    each(thread, [&](std::int64_t at, std::int64_t) {
-      state.sum += std::exp(load(of.logits + at) - state.most);
-    });
-  });
-  team.template among<lanes>([](RowState& state) -> float& { return state.sum; }, Sum());
+  team.template among<lanes>([](RowState& state) -> float& { return state.part; }, Largest());
   team.run([&](int thread, RowState& state) {
     const std::int64_t row = first + thread / lanes;
+    if (row < of.rows && thread % lanes == 0) most[row] = state.part;
+  });
+}
+
+/// sums [2, rows]: of exp(logit - most), and the target's logit less `most`, or 0 where it is none
+/// of these classes.
+template <class T, class Team>
+BATON_DEVICE void exponential_sums_unit(Team& team, const Logits<T>& of, std::int64_t first,
+                                        const float* most, float* sums) {
+  team.run([&](int thread, RowState& state) {
+    state.part = 0;
+    each_logit(of, first, thread, [&](std::int64_t row, std::int64_t, float logit) {
+      state.part += std::exp(logit - most[row]);
+    });
+  });
+  team.template among<lanes>([](RowState& state) -> float& { return state.part; }, Sum());
+  team.run([&](int thread, RowState& state) {
+    const std::int64_t row = first + thread / lanes;
+    if (row >= of.rows || thread % lanes != 0) return;
+    const std::int64_t own = of.own(row);
+    sums[row] = state.part;
+    sums[of.rows + row] = own < 0 ? 0 : load(of.logits + row * of.classes + own) - most[row];
+  });
+}
+
+/// terms [rows] of the loss, and dlogits, unless it is null, from sums over all classes.
+template <class T, class Team>
+BATON_DEVICE void cross_entropy_unit(Team& team, const Logits<T>& of, std::int64_t first,
+                                     const float* most, const float* sums, double elements,
+                                     double* terms, T* dlogits) {
+  team.run([&](int thread, RowState&) {
+    const std::int64_t row = first + thread / lanes;
     if (row >= of.rows) return;
-    const std::int64_t target = of.targets[row];
-    const bool there = target >= 0 && target < of.classes;
-    const auto total = static_cast<double>(state.sum);
-    // Before dlogits, which may be logits, is written.
-    if (thread % lanes == (there ? target % lanes : 0)) {
-      const float own = there ? load(of.logits + row * of.classes + target) : 0;
-      terms[row] = std::log(total) - (static_cast<double>(own) - static_cast<double>(state.most));
-    }
-    if (!of.dlogits) return;
-    const auto scale = static_cast<float>(1 / (total * of.elements));
-    const auto less = static_cast<float>(1 / of.elements);
-    each(thread, [&](std::int64_t at, std::int64_t c) {
-      const float p = std::exp(load(of.logits + at) - state.most) * scale;
-      store(of.dlogits + at, c == target ? p - less : p);
+    const auto total = static_cast<double>(sums[row]);
+    if (thread % lanes == 0)
+      terms[row] = std::log(total) - static_cast<double>(sums[of.rows + row]);
+    if (!dlogits) return;
+    const std::int64_t own = of.own(row);
+    const auto scale = static_cast<float>(1 / (total * elements));
+    const auto less = static_cast<float>(1 / elements);
+    each_logit(of, first, thread, [&](std::int64_t, std::int64_t c, float logit) {
+      const float p = std::exp(logit - most[row]) * scale;
+      store(dlogits + row * of.classes + c, c == own ? p - less : p);
     });
   });
 }

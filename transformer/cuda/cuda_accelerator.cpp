@@ -1,0 +1,415 @@
+#include "cuda_accelerator.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <string>
+
+#include "baton/cuda.hpp"
+#include "baton/error.hpp"
+#include "error.hpp"
+#include "kernels.hpp"
+#include "matmul.hpp"
+#include "memory/cuda/current.hpp"
+
+namespace baton::transformer {
+namespace {
+
+using baton::cuda::Current;
+using cuda::check;
+using cuda::check_memory;
+
+/// Bytes that cuBLASLt may use.
+constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+
+template <class T>
+const T* in(const ConstOperand& x) {
+  return static_cast<const T*>(x.data);
+}
+template <class T>
+T* out(const Operand& x) {
+  return static_cast<T*>(x.writable());
+}
+std::int64_t last(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[shape.rank() - 1]; }
+std::int64_t rows(const Shape& shape) {
+  return shape.rank() == 0 ? 1 : shape.product(0, shape.rank() - 1);
+}
+
+/// Calls call.operator()<T>() with T float or bf16.
+template <class Call>
+void with_type(Datatype type, Call call) {
+  if (type == Datatype::f32) return call.template operator()<float>();
+  if (type == Datatype::bf16) return call.template operator()<bf16>();
+  throw Error(ErrorCode::unsupported,
+              fmt::format("expected elements of f32 or bf16 on a CUDA device, found {}",
+                          baton::name(type)));
+}
+
+/// A stream and a pool of memory, of a device that is current when they are made.
+class Resources {
+ public:
+  explicit Resources(int ordinal) : ordinal_(ordinal) {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+    cudaMemPoolProps of{};
+    of.allocType = cudaMemAllocationTypePinned;
+    of.location.type = cudaMemLocationTypeDevice;
+    of.location.id = ordinal;
+    check(cudaMemPoolCreate(&pool_, &of), "a memory pool");
+    std::uint64_t keep = ~std::uint64_t{0};  // nothing is given back to the system while it lives
+    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "a memory pool");
+    int devices = 0;
+    check(cudaGetDeviceCount(&devices), "the devices");
+    for (int other = 0; other < devices; ++other) {  // messages between devices come from here
+      int can = 0;
+      if (other == ordinal || cudaDeviceCanAccessPeer(&can, other, ordinal) != cudaSuccess || !can)
+        continue;
+      cudaMemAccessDesc access{};
+      access.location.type = cudaMemLocationTypeDevice;
+      access.location.id = other;
+      access.flags = cudaMemAccessFlagsProtReadWrite;
+      check(cudaMemPoolSetAccess(pool_, &access, 1), "a peer's access");
+    }
+  }
+  ~Resources() {
+    if (stream_) cudaStreamSynchronize(stream_);
+    if (pool_) cudaMemPoolDestroy(pool_);
+    if (stream_) cudaStreamDestroy(stream_);
+  }
+  Resources(const Resources&) = delete;
+  Resources& operator=(const Resources&) = delete;
+
+  int ordinal() const { return ordinal_; }
+  cudaStream_t stream() const { return stream_; }
+  std::shared_ptr<void> allocate(std::size_t bytes) {
+    const Current current(ordinal_);
+    void* memory = nullptr;
+    const std::size_t some = bytes > 0 ? bytes : 1;
+    check_memory(cudaMallocFromPoolAsync(&memory, some, pool_, stream_), some,
+                 fmt::format("CUDA device {}", ordinal_));
+    return {memory, [stream = stream_](void* gone) { cudaFreeAsync(gone, stream); }};
+  }
+
+ private:
+  const int ordinal_;
+  cudaStream_t stream_ = nullptr;
+  cudaMemPool_t pool_ = nullptr;
+};
+
+class CudaAccelerator final : public Accelerator {
+ public:
+  /// Of the current device.
+  explicit CudaAccelerator(const CudaAcceleratorOptions& options, std::shared_ptr<Device> device)
+      : device_(std::move(device)),
+        resources_(options.ordinal),
+        matmul_(options.tf32, reserved(options.reserve), workspace_bytes) {
+    cuda::load_kernels();
+  }
+
+  Device& device() const override { return *device_; }
+  Stream stream() const override { return resources_.stream(); }
+  void synchronize() override {
+    check(cudaStreamSynchronize(native()), "what was given to a CUDA device");
+  }
+
+  // --- memory ------------------------------------------------------------------------------------
+
+  std::shared_ptr<void> allocate(std::size_t bytes) override { return resources_.allocate(bytes); }
+  void upload(const void* from, void* to, std::size_t bytes) override {
+    copy(from, to, bytes, cudaMemcpyHostToDevice);
+    synchronize();
+  }
+  void download(const void* from, void* to, std::size_t bytes) override {
+    copy(from, to, bytes, cudaMemcpyDeviceToHost);
+    synchronize();
+  }
+  void zero(void* data, std::size_t bytes) override {
+    const Current current(resources_.ordinal());
+    if (bytes > 0) check(cudaMemsetAsync(data, 0, bytes, native()), "zeros on a CUDA device");
+  }
+  void assign(const ConstOperand& from, const Operand& to) override {
+    const Current current(resources_.ordinal());
+    const auto strides = cuda::strides_of(to.shape, to.strides, from.strides);
+    if (from.type == to.type && contiguous(strides)) {
+      return copy(from.data, to.writable(),
+                  static_cast<std::size_t>(strides.count) * size_of(to.type),
+                  cudaMemcpyDeviceToDevice);
+    }
+    if (from.type == Datatype::i32 && to.type == Datatype::i32) {
+      return cuda::assign(strides, in<std::int32_t>(from), out<std::int32_t>(to), native());
+    }
+    with_type(from.type, [&]<class From>() {
+      with_type(to.type, [&]<class To>() {
+        if (contiguous(strides)) {
+          cuda::convert(strides.count, in<From>(from), out<To>(to), native());
+        } else {
+          cuda::assign(strides, in<From>(from), out<To>(to), native());
+        }
+      });
+    });
+  }
+
+  // --- ops/ops.hpp -------------------------------------------------------------------------------
+
+  void linear(const ConstOperand& x, const ConstOperand& weight, const ConstOperand& bias,
+              const Operand& y) override {
+    multiply(cuda::linear_product(rows(y.shape), weight.shape[1], weight.shape[0]), weight, x, bias,
+             false, y);
+  }
+  void linear_backward_input(const ConstOperand& dy, const ConstOperand& weight, const Operand& dx,
+                             bool add) override {
+    multiply(cuda::input_product(rows(dy.shape), weight.shape[1], weight.shape[0]), weight, dy, {},
+             add, dx);
+  }
+  void linear_backward_weight(const ConstOperand& x, const ConstOperand& dy, const Operand& dweight,
+                              const Operand& dbias) override {
+    if (dbias.data) add_rows(dy, dbias);
+    multiply(cuda::weight_product(rows(dy.shape), dweight.shape[1], dweight.shape[0]), x, dy, {},
+             true, dweight);
+  }
+  void add_to_rows(const ConstOperand& bias, const Operand& y) override {
+    on_device(y.type, [&]<class T>() {
+      cuda::add_to_rows(rows(y.shape), last(y.shape), in<T>(bias), out<T>(y), native());
+    });
+  }
+  void add_rows(const ConstOperand& x, const Operand& sum) override {
+    const std::int64_t count = rows(x.shape), n = last(x.shape);
+    const auto scratch = floats(cuda::chunks_of(count, n).count * n);
+    on_device(x.type, [&]<class T>() {
+      cuda::add_rows(count, n, in<T>(x), out<T>(sum), scratch.get(), native());
+    });
+  }
+
+  void layer_norm(const ConstOperand& x, const ConstOperand& weight, const ConstOperand& bias,
+                  double epsilon, const Operand& y, const Operand& stats) override {
+    on_device(x.type, [&]<class T>() {
+      cuda::layer_norm<T>({rows(x.shape), last(x.shape), in<T>(x), in<T>(weight), in<T>(bias),
+                           static_cast<float>(epsilon), out<T>(y), out<float>(stats)},
+                          native());
+    });
+  }
+  void layer_norm_backward(const ConstOperand& dy, const ConstOperand& x,
+                           const ConstOperand& weight, const ConstOperand& stats, const Operand& dx,
+                           const Operand& dweight, const Operand& dbias) override {
+    const std::int64_t count = rows(x.shape), n = last(x.shape);
+    const auto scratch = floats(2 * cuda::chunks_of(count, n).count * n);
+    on_device(x.type, [&]<class T>() {
+      cuda::layer_norm_backward<T>(
+          {count, n, in<T>(dy), in<T>(x), in<T>(weight), in<float>(stats), out<T>(dx)},
+          out<T>(dweight), out<T>(dbias), scratch.get(), native());
+    });
+  }
+
+  void activate(Activation f, const ConstOperand& x, const Operand& y) override {
+    on_device(x.type, [&]<class T>() {
+      cuda::activate(f, x.shape.elements(), in<T>(x), out<T>(y), native());
+    });
+  }
+  void activate_backward(Activation f, const ConstOperand& dy, const ConstOperand& x,
+                         const Operand& dx) override {
+    on_device(x.type, [&]<class T>() {
+      cuda::activate_backward(f, x.shape.elements(), in<T>(dy), in<T>(x), out<T>(dx), native());
+    });
+  }
+  void add(const ConstOperand& x, const Operand& y) override {
+    const auto strides = cuda::strides_of(y.shape, y.strides, x.strides);
+    on_device(y.type, [&]<class T>() {
+      if (contiguous(strides)) {
+        cuda::add(strides.count, in<T>(x), out<T>(y), native());
+      } else {
+        cuda::add(strides, in<T>(x), out<T>(y), native());
+      }
+    });
+  }
+
+  void attention(const ConstOperand& q, const ConstOperand& k, const ConstOperand& v,
+                 const AttentionOptions& options, const Operand& result,
+                 const Operand& log_sums) override {
+    expect_head(q.shape);
+    on_device(q.type, [&]<class T>() {
+      cuda::attention(cuda::attention_of<T>(q, k, v, options, result, log_sums), native());
+    });
+  }
+  void attention_backward(const ConstOperand& dout, const ConstOperand& q, const ConstOperand& k,
+                          const ConstOperand& v, const ConstOperand& result,
+                          const ConstOperand& log_sums, const AttentionOptions& options,
+                          const Operand& dq, const Operand& dk, const Operand& dv) override {
+    expect_head(q.shape);
+    const auto dots = floats(log_sums.shape.elements());
+    on_device(q.type, [&]<class T>() {
+      cuda::attention_backward(cuda::attention_backward_of<T>(dout, q, k, v, result, log_sums,
+                                                              options, dots.get(), dq, dk, dv),
+                               native());
+    });
+  }
+
+  void embedding(const ConstOperand& ids, const ConstOperand& table, std::int64_t first,
+                 const Operand& y) override {
+    on_device(table.type, [&]<class T>() {
+      cuda::embedding(table_of<T>(ids, table.shape, first), in<T>(table), out<T>(y), native());
+    });
+  }
+  void embedding_backward(const ConstOperand& ids, const ConstOperand& dy, std::int64_t first,
+                          const Operand& dtable) override {
+    const auto scratch = scratch_of<std::int32_t>(2 * ids.shape.elements());
+    on_device(dy.type, [&]<class T>() {
+      cuda::embedding_backward(table_of<T>(ids, dtable.shape, first), in<T>(dy), out<T>(dtable),
+                               scratch.get(), native());
+    });
+  }
+
+  // --- losses ------------------------------------------------------------------------------------
+
+  double mse(const ConstOperand& y, const ConstOperand& target, double elements,
+             const Operand& dy) override {
+    const std::int64_t count = y.shape.elements();
+    return loss(y.type, cuda::mse_terms(count), elements, [&]<class T>(double* terms, double* sum) {
+      cuda::mse<T>({count, in<T>(y), in<T>(target), static_cast<float>(2 / elements), out<T>(dy)},
+                   terms, sum, native());
+    });
+  }
+  double cross_entropy(const ConstOperand& logits, const ConstOperand& targets, double elements,
+                       const Operand& dlogits) override {
+    const std::int64_t n = logits.shape[0], classes = logits.shape[1];
+    const auto most = floats(n), sums = floats(2 * n);
+    const double result = loss(logits.type, n, elements, [&]<class T>(double* terms, double* sum) {
+      const auto of = logits_of<T>(logits, targets, 0);
+      cuda::row_maximum(of, most.get(), native());
+      cuda::exponential_sums(of, most.get(), sums.get(), native());
+      cuda::cross_entropy(of, most.get(), sums.get(), elements, out<T>(dlogits), terms, sum,
+                          native());
+    });
+    const auto here = std::make_unique<std::int32_t[]>(static_cast<std::size_t>(n));
+    download(targets.data, here.get(), static_cast<std::size_t>(n) * sizeof(std::int32_t));
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int32_t target = here[static_cast<std::size_t>(i)];
+      if (target >= 0 && target < classes) continue;
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("cross_entropy: expected a target within [0, {}), found {} at {}",
+                              classes, target, i));
+    }
+    return result;
+  }
+  void row_maximum(const ConstOperand& logits, const Operand& most) override {
+    on_device(logits.type, [&]<class T>() {
+      cuda::row_maximum(logits_of<T>(logits, {}, 0), out<float>(most), native());
+    });
+  }
+  void exponential_sums(const ConstOperand& logits, const ConstOperand& targets, std::int64_t first,
+                        const ConstOperand& most, const Operand& sums) override {
+    on_device(logits.type, [&]<class T>() {
+      cuda::exponential_sums(logits_of<T>(logits, targets, first), in<float>(most),
+                             out<float>(sums), native());
+    });
+  }
+  double cross_entropy_of_sums(const ConstOperand& logits, const ConstOperand& targets,
+                               std::int64_t first, const ConstOperand& most,
+                               const ConstOperand& sums, double elements,
+                               const Operand& dlogits) override {
+    return loss(logits.type, logits.shape[0], elements, [&]<class T>(double* terms, double* sum) {
+      cuda::cross_entropy(logits_of<T>(logits, targets, first), in<float>(most), in<float>(sums),
+                          elements, out<T>(dlogits), terms, sum, native());
+    });
+  }
+
+  // --- dropout and optimizers --------------------------------------------------------------------
+
+  void drop(const Dropout& dropout, const Operand& x) override {
+    const cuda::Dropped of = cuda::dropped(dropout, x);
+    on_device(x.type, [&]<class T>() {
+      cuda::dropout(of.strides, of.mask, of.first, out<T>(x), native());
+    });
+  }
+  void sgd_step(double rate, const ConstOperand& grad, const Operand& value,
+                const Operand& master) override {
+    on_device(value.type, [&]<class T>() {
+      cuda::sgd(rate, value.shape.elements(), in<T>(grad), out<T>(value), out<float>(master),
+                native());
+    });
+  }
+  void adamw_step(const AdamWStep& step, const ConstOperand& grad, const Operand& mean,
+                  const Operand& square, const Operand& value, const Operand& master) override {
+    on_device(value.type, [&]<class T>() {
+      cuda::adamw(cuda::adam_step(step), value.shape.elements(), in<T>(grad), out<T>(value),
+                  out<float>(master), out<float>(mean), out<float>(square), native());
+    });
+  }
+
+ private:
+  cudaStream_t native() const { return resources_.stream(); }
+  template <class Call>
+  void on_device(Datatype type, Call call) {
+    const Current current(resources_.ordinal());
+    with_type(type, call);
+  }
+
+  /// The workspace, once the pool has had so much more.
+  std::shared_ptr<void> reserved(std::size_t bytes) {
+    auto workspace = resources_.allocate(workspace_bytes);
+    resources_.allocate(bytes);
+    return workspace;
+  }
+  /// In the stream's order: it may go when the kernels that use it have been given.
+  template <class T>
+  std::shared_ptr<T> scratch_of(std::int64_t count) {
+    return std::static_pointer_cast<T>(allocate(static_cast<std::size_t>(count) * sizeof(T)));
+  }
+  std::shared_ptr<float> floats(std::int64_t count) { return scratch_of<float>(count); }
+
+  void copy(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) {
+    const Current current(resources_.ordinal());
+    if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, kind, native()), "a copy");
+  }
+  void multiply(const cuda::Product& product, const ConstOperand& a, const ConstOperand& b,
+                const ConstOperand& bias, bool add, const Operand& c) {
+    const Current current(resources_.ordinal());
+    if (product.k == 0) {
+      if (!add) zero(c.writable(), static_cast<std::size_t>(c.shape.elements()) * size_of(c.type));
+      if (bias.data) add_to_rows(bias, c);
+      return;
+    }
+    with_type(c.type, [&]<class T>() {
+      matmul_.multiply(product, c.type, a.data, b.data, bias.data, add, c.writable(), native());
+    });
+  }
+  /// call.operator()<T>(terms, sum) gives the stream what writes a sum of `terms` terms.
+  template <class Call>
+  double loss(Datatype type, std::int64_t terms, double elements, Call call) {
+    const auto scratch = scratch_of<double>(terms + 1);
+    on_device(type,
+              [&]<class T>() { call.template operator()<T>(scratch.get() + 1, scratch.get()); });
+    double sum = 0;
+    download(scratch.get(), &sum, sizeof(sum));
+    return sum / elements;
+  }
+
+  template <class T>
+  static cuda::Table<T> table_of(const ConstOperand& ids, const Shape& table, std::int64_t first) {
+    return {ids.shape.elements(), table[0], table[1], first, in<std::int32_t>(ids)};
+  }
+  template <class T>
+  static cuda::Logits<T> logits_of(const ConstOperand& logits, const ConstOperand& targets,
+                                   std::int64_t first) {
+    return {logits.shape[0], logits.shape[1], first, in<T>(logits), in<std::int32_t>(targets)};
+  }
+  static void expect_head(const Shape& q) {
+    if (q[3] <= cuda::largest_head) return;
+    throw Error(ErrorCode::unsupported,
+                fmt::format("attention: expected heads of at most {} elements on a CUDA device, "
+                            "found {}",
+                            cuda::largest_head, q.text()));
+  }
+
+  std::shared_ptr<Device> device_;
+  Resources resources_;
+  cuda::Matmul matmul_;
+};
+
+}  // namespace
+
+std::unique_ptr<Accelerator> cuda_accelerator(const CudaAcceleratorOptions& options) {
+  auto device = cuda_device(options.ordinal);
+  const Current current(options.ordinal);
+  return std::make_unique<CudaAccelerator>(options, std::move(device));
+}
+
+}  // namespace baton::transformer
