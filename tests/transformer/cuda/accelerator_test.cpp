@@ -1,0 +1,46 @@
+/// The accelerator of CUDA devices on stand-ins for CUDA's runtime, cuBLASLt and the launches of
+/// kernels: everything but these.
+
+#include <doctest/doctest.h>
+
+#include "operations.hpp"
+#include "stand_in_runtime.hpp"
+#include "transformer/cuda/cuda_accelerator.hpp"
+
+using namespace baton::transformer;
+using namespace accelerator_cases;
+
+namespace {
+
+Card card() {
+  support::StandInOptions options;
+  options.memory = std::size_t{256} << 20;
+  const auto device = std::make_shared<support::StandInDevice>(options);
+  support::stand_in_for_cuda(device);
+  return {device, [] { return cuda_accelerator({.reserve = 1 << 20}); }};
+}
+
+}  // namespace
+
+TEST_CASE("every operation gives what the host's gives, and the same bits a second time") {
+  operations<float>(card());
+  operations<baton::bf16>(card());
+}
+
+TEST_CASE("what cannot be done is refused") { refusals(card()); }
+
+TEST_CASE("every form of a block gives what the host's whole block gives") {
+  for (const int ranks : {1, 2}) {
+    blocks<float>(ranks, card());
+    blocks<baton::bf16>(ranks, card());
+  }
+}
+
+TEST_CASE("steps of training, linear layers and vocabularies give what the host's give") {
+  training<float>(2, card());
+  training<baton::bf16>(2, card());
+  linear_layers<float>(2, card());
+  linear_layers<baton::bf16>(2, card());
+  vocabulary<float>(2, card());
+  vocabulary<baton::bf16>(2, card());
+}

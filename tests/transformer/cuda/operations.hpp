@@ -1,0 +1,15 @@
+#pragma once
+/// Single operations on an accelerator against the host's, of shapes that kernels cut: more rows,
+/// columns, queries and keys than a thread block takes at once.
+
+#include "transformer/accelerator_cases.hpp"
+
+namespace accelerator_cases {
+
+/// Every operation gives what the host's gives, and the same bits a second time.
+template <class T>
+void operations(const Card& card);
+/// What cannot be done is refused in a sentence.
+void refusals(const Card& card);
+
+}  // namespace accelerator_cases

@@ -1,0 +1,67 @@
+/// A transformer on a CUDA device. Exit code 77 where there is no device.
+
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "accelerator_cases.hpp"
+#include "baton/cuda.hpp"
+#include "cuda/operations.hpp"
+#include "transformer/cuda/cuda_accelerator.hpp"
+
+using namespace baton;
+using namespace baton::transformer;
+using namespace accelerator_cases;
+
+namespace {
+
+Card card() {
+  return {cuda_device(0), [] { return cuda_accelerator(); }};
+}
+
+}  // namespace
+
+TEST_CASE("CUDA: every operation gives what the host's gives, and the same bits a second time") {
+  operations<float>(card());
+  operations<bf16>(card());
+}
+
+TEST_CASE("CUDA: what cannot be done is refused") { refusals(card()); }
+
+TEST_CASE("CUDA: on 1, 2 and 4 ranks, every form of a block gives the host's whole block") {
+  for (const int ranks : {1, 2, 4}) {
+    CAPTURE(ranks);
+    blocks<float>(ranks, card());
+    blocks<bf16>(ranks, card());
+  }
+}
+
+TEST_CASE("CUDA: steps of training in every form leave the host's losses and weights") {
+  for (const int ranks : {1, 2, 4}) {
+    CAPTURE(ranks);
+    training<float>(ranks, card());
+    training<bf16>(ranks, card());
+  }
+}
+
+TEST_CASE("CUDA: linear layers and vocabularies give what the host's give") {
+  for (const int ranks : {1, 2, 4}) {
+    CAPTURE(ranks);
+    linear_layers<float>(ranks, card());
+    linear_layers<bf16>(ranks, card());
+    vocabulary<float>(ranks, card());
+    vocabulary<bf16>(ranks, card());
+  }
+}
+
+int main(int count, char** arguments) {
+  // Before the first call of CUDA: cuBLASLt's kernels are loaded before collectives hold streams.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  if (cuda_devices() == 0) {
+    std::puts("skipped: expected a CUDA device, found none");
+    return 77;
+  }
+  return doctest::Context(count, arguments).run();
+}
