@@ -5,6 +5,11 @@
 #include "accelerator_cases.hpp"
 #include "stand_in_accelerator.hpp"
 #include "support/ranks.hpp"
+#include "transformer/exchange.hpp"
+#include "transformer/optimizer.hpp"
+#include "transformer/training/batch.hpp"
+#include "transformer/training/compare.hpp"
+#include "transformer/training/finite.hpp"
 
 using namespace baton;
 using namespace baton::transformer;
@@ -48,4 +53,60 @@ TEST_CASE("linear layers and vocabularies give what the host's give") {
     vocabulary<float>(ranks, stand_in());
     vocabulary<bf16>(ranks, stand_in());
   }
+}
+
+TEST_CASE("arrays are where the thread's accelerator is, and their memory is given back") {
+  const auto device = std::make_shared<StandInDevice>();
+  {
+    StandInAccelerator accelerator(device);
+    const AcceleratorScope scope(&accelerator);
+    const auto x = create_batch<float>(1, {3, 4}, {3, 4}).x;
+    CHECK(device->residence(x.data()) == Residence::device);
+    const Array<float> zeros({5});
+    const auto turned = to_host<float>(x.view().transposed(0, 1));
+    {
+      const AcceleratorScope host(nullptr);
+      const auto expected = create_batch<float>(1, {3, 4}, {3, 4}).x;
+      CHECK(device->residence(expected.data()) == Residence::host);
+      for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 4; ++j) CHECK(turned.view()(j, i) == expected.view()(i, j));
+    }
+    CHECK(accelerator.device().residence(turned.data()) == Residence::host);
+    const auto back = to_host<float>(from_host<float>(turned.view().transposed(0, 1)));
+    const auto none = to_host<float>(zeros);
+    const AcceleratorScope host(nullptr);
+    CHECK(compare_tensors<float>(back, turned.view().transposed(0, 1), 0).match);
+    for (const float zero : none.span()) CHECK(zero == 0);
+    CHECK(device->allocated() > 0);
+  }
+  CHECK(device->allocated() == 0);
+}
+
+TEST_CASE("an accelerator's mesh without a communicator for its memory is refused") {
+  const Card card = stand_in();
+  on_one_device(2, card, [&](Communicator& world, const Place& place) {
+    const Mesh mesh(world, {{Axis::tp, 2}});
+    const AcceleratorScope scope(place.accelerator);
+    const auto sentence = [&](const auto& call) { return std::string(error_of(call).what()); };
+    CHECK(holds(sentence([&] {
+                  Exchange::reduce_parallel(mesh.group(Axis::tp)).forward(Array<float>({3}));
+                }),
+                {"all_reduce", "expected a mesh with a StreamCommunicator", "stand-in device"}));
+    StreamCommunicator alone = place.communicator->split(world.rank());
+    CHECK(holds(sentence([&] {
+                  Mesh(world, alone, {{Axis::tp, 2}});
+                }),
+                {"mesh", "the same ranks", "of 2", "rank 0 of 1"}));
+  });
+}
+
+TEST_CASE("what is not finite on an accelerator is named") {
+  on_one_device(2, stand_in(), [&](Communicator& world, const Place& place) {
+    const AcceleratorScope scope(place.accelerator);
+    SimpleMLP<float> model(2, 4, 1, {3});
+    auto x = Array<float>({5, 2});
+    CHECK(first_not_finite(model, x, {}, world) == "the loss");
+    Sgd<float>(model.params(), HUGE_VAL).step();  // infinite times 0
+    CHECK(first_not_finite(model, x, {}, world) == "the weights fc1.weight");
+  });
 }

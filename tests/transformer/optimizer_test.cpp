@@ -72,3 +72,25 @@ TEST_CASE("an optimizer refuses parameters that were cut after it was made") {
   CHECK(error_of([&] { sgd.step(); }).what() == std::string(sentence));
   CHECK(error_of([&] { adamw.step(); }).what() == std::string(sentence));
 }
+
+TEST_CASE("values of bf16 follow a master: steps that each would be rounded away add up") {
+  const auto param = [] {
+    const auto ones = Array<bf16>::uninitialized({4, 4});
+    std::fill_n(ones.data(), ones.size(), to_bf16(1));
+    Param<bf16> made("w", ones);
+    std::fill_n(made.grad.data(), made.grad.size(), to_bf16(1));
+    return made;
+  };
+  Param<bf16> w = param(), v = param();
+  Sgd<bf16> sgd({&w}, 0x1p-10);
+  AdamW<bf16> adamw({&v}, {.learning_rate = 0x1p-10, .weight_decay = 0});
+  for (int step = 0; step < 256; ++step) {
+    CHECK(w.value.data()[0] == to_bf16(1 - static_cast<float>(step) * 0x1p-10f));
+    sgd.step();
+    adamw.step();  // with equal gradients, by its learning rate
+  }
+  for (std::int64_t i = 0; i < 16; ++i) {
+    CHECK(w.value.data()[i] == to_bf16(0.75f));
+    CHECK(v.value.data()[i] == to_bf16(0.75f));
+  }
+}

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "compare.hpp"
 #include "support/ranks.hpp"
 
 using namespace baton::transformer;
@@ -167,4 +168,21 @@ TEST_CASE("sizes that no memory holds are refused, also where their product over
     CHECK(error.code == baton::ErrorCode::unsupported);
     CHECK(support::holds(error.what(), {"expected memory for a tensor of " + shape.text(), "8 B"}));
   }
+}
+
+TEST_CASE("convert between f32 and bf16, of any strides") {
+  const auto from = support::random_array<float>({3, 4}, 1);
+  const auto narrow = Array<baton::bf16>::uninitialized({4, 3});
+  convert<float>(from.view().transposed(0, 1), narrow.view());
+  const Array<float> back({3, 4, 2});
+  convert<baton::bf16>(narrow.view().transposed(0, 1), back.view().select(2, 1));
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 4; ++j) {
+      CHECK(narrow.view()(j, i) == baton::to_bf16(from.view()(i, j)));
+      CHECK(back.view()(i, j, 1) == baton::to_float(narrow.view()(j, i)));
+      CHECK(back.view()(i, j, 0) == 0);
+    }
+  }
+  CHECK(support::holds(support::error_of([&] { convert<float>(from, narrow.view()); }).what(),
+                       {"convert", "[4, 3]", "[3, 4]"}));
 }
