@@ -94,7 +94,7 @@ class Accelerator {
                                  const Operand& dx) = 0;
   /// Any strides.
   virtual void add(const ConstOperand& x, const Operand& y) = 0;
-  /// log_sums f32. AttentionOptions::meanwhile need not be called.
+  /// log_sums f32. AttentionOptions::meanwhile is empty.
   virtual void attention(const ConstOperand& q, const ConstOperand& k, const ConstOperand& v,
                          const AttentionOptions& options, const Operand& out,
                          const Operand& log_sums) = 0;
@@ -161,7 +161,8 @@ class AcceleratorScope {
   Accelerator* before_;
 };
 
-/// A copy, where Arrays lie now, of elements in the host's memory.
+/// A copy, where Arrays lie now, of elements in the host's memory; Array::of() is of those that lie
+/// there already.
 template <class T>
 Array<T> from_host(View<const std::type_identity_t<T>> x);
 /// A copy in the host's memory of elements that lie where Arrays do now. Waits for them.

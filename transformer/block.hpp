@@ -47,6 +47,9 @@ struct BudgetLine {
 /// what the rank was given; `partial` says over which axes they have to be added, and sync_grads()
 /// does.
 ///
+/// T is float, double or bf16. It is made where the thread's arrays lie; parameters that
+/// parallelize() has cut may be moved to an accelerator (move_to()).
+///
 /// Errors: Error(invalid_argument), before anything is sent, where a shape or a dimension does not
 /// fit, or parallelize() has not been called.
 template <class T>

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+
 #include "accelerator_cases.hpp"
 #include "stand_in_accelerator.hpp"
 #include "support/ranks.hpp"
@@ -80,6 +82,21 @@ TEST_CASE("arrays are where the thread's accelerator is, and their memory is giv
     CHECK(device->allocated() > 0);
   }
   CHECK(device->allocated() == 0);
+}
+
+TEST_CASE("what may be gone when an accelerator works is not called") {
+  StandInAccelerator accelerator(std::make_shared<StandInDevice>());
+  const AcceleratorScope scope(&accelerator);
+  const Array<float> q({1, 3, 2, 4}), log_sums({1, 2, 3}), gradient({2, 4});
+  std::atomic<int> calls = 0;
+  AttentionOptions options;
+  options.meanwhile = [&] { ++calls; };
+  attention<float>(q, q, q, options, q.view(), log_sums.view());
+  attention_backward<float>(q, q, q, q, q, log_sums.view(), options, q.view(), q.view(), q.view());
+  linear_backward_weight<float>(gradient, gradient, Array<float>({4, 4}).view(), {},
+                                options.meanwhile);
+  accelerator.synchronize();
+  CHECK(calls == 0);
 }
 
 TEST_CASE("an accelerator's mesh without a communicator for its memory is refused") {

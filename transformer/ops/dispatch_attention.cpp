@@ -48,6 +48,11 @@ void expect_attention(std::string_view what, View<const T> q, View<const T> k, V
     expect_shape(name("whole of dropout"), options.dropout.piece.whole, {any, any, any, any});
 }
 
+/// For an accelerator, whose work goes on after the call: the caller's function may be gone then.
+AttentionOptions without_meanwhile(const AttentionOptions& options) {
+  return {options.causal, options.dropout, {}};
+}
+
 }  // namespace
 
 template <class T>
@@ -56,7 +61,7 @@ void attention(View<const std::type_identity_t<T>> q, View<const std::type_ident
                View<Wide<T>> log_sums) {
   expect_attention<T>("attention", q, k, v, out, log_sums, options);
   if (Accelerator* const device = accelerator())
-    return device->attention(q, k, v, options, out, log_sums);
+    return device->attention(q, k, v, without_meanwhile(options), out, log_sums);
   widened([&](auto q, auto k, auto v, auto out,
               auto log_sums) { on_host::attention<Wide<T>>(q, k, v, options, out, log_sums); },
           q, k, v, out, log_sums);
@@ -77,7 +82,8 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
   expect_shape("attention_backward: dv", dv.shape(), v.shape());
   expect_contiguous_rows(what, dout, dq, dk, dv);
   if (Accelerator* const device = accelerator())
-    return device->attention_backward(dout, q, k, v, out, log_sums, options, dq, dk, dv);
+    return device->attention_backward(dout, q, k, v, out, log_sums, without_meanwhile(options), dq,
+                                      dk, dv);
   widened(
       [&](auto dout, auto q, auto k, auto v, auto out, auto log_sums, auto dq, auto dk, auto dv) {
         on_host::attention_backward<Wide<T>>(dout, q, k, v, out, log_sums, options, dq, dk, dv);

@@ -16,7 +16,7 @@ namespace baton::transformer {
 /// parallelism.
 void use_blas_threads(int threads);
 
-/// Called between pieces of a long computation; may be empty.
+/// Called between pieces of a long computation on the host; may be empty.
 using Meanwhile = std::function<void()>;
 
 // --- linear: y = x · weightᵀ + bias ------------------------------------------------------------
