@@ -41,12 +41,13 @@ struct AdamWStep {
 /// The functions of ops/ops.hpp, and what else layers, exchanges and optimizers do to elements, on
 /// a device. Each is given to one stream, in order, and returns at once; those that return a
 /// double wait for it. Operands lie in the device's memory, and are f32 or bf16, all alike unless
-/// said otherwise; their shapes fit, and their strides are those that ops.hpp allows. With bf16,
-/// statistics, sums of exponentials and what optimizers keep are f32, and sums are f32 until they
-/// are written. Results depend on operands only, not on timing.
+/// said otherwise; their shapes fit, also without any elements, and their strides are those that
+/// ops.hpp allows. With bf16, statistics, sums of exponentials and what optimizers keep are f32,
+/// and sums are f32 until they are written. Results depend on operands only, not on timing.
 ///
 /// It belongs to one rank, whose thread uses it. Memory may be released by any thread, until the
-/// accelerator ends. Throws Error(device) and Error(memory), also for what was given earlier.
+/// accelerator ends. Throws Error(device) and Error(memory), also for what was given earlier, and
+/// Error(unsupported) for f64.
 class Accelerator {
  public:
   virtual ~Accelerator() = default;
@@ -56,8 +57,7 @@ class Accelerator {
   /// Returns when all that was given is done.
   virtual void synchronize() = 0;
 
-  // --- memory
-  // --------------------------------------------------------------------------------------
+  // --- memory -----------------------------------------------------------------------------------
 
   /// At least one byte, aligned to 256 bytes, for what is given to the stream from here on; when it
   /// is released, for what was given until then.
@@ -70,8 +70,7 @@ class Accelerator {
   /// to = from, with any strides, of one type, i32 as well, or between f32 and bf16.
   virtual void assign(const ConstOperand& from, const Operand& to) = 0;
 
-  // --- ops/ops.hpp
-  // ---------------------------------------------------------------------------------
+  // --- ops/ops.hpp -------------------------------------------------------------------------------
 
   virtual void linear(const ConstOperand& x, const ConstOperand& weight, const ConstOperand& bias,
                       const Operand& y) = 0;
@@ -114,9 +113,9 @@ class Accelerator {
   virtual double cross_entropy(const ConstOperand& logits, const ConstOperand& targets,
                                double elements, const Operand& dlogits) = 0;
 
-  // --- vocab_parallel_cross_entropy(), between its exchanges: `logits` [n, classes] are those of
-  // the classes from `first` on, targets i32 [n] count through all, the rest is f32
-  // ---------------------
+  // --- vocab.hpp ---------------------------------------------------------------------------------
+  // vocab_parallel_cross_entropy() between its exchanges: logits [n, classes] are those of the
+  // classes from `first` on, targets i32 [n] count through all; most and sums are f32.
 
   /// most [n] = the largest of each row.
   virtual void row_maximum(const ConstOperand& logits, const Operand& most) = 0;
@@ -132,8 +131,7 @@ class Accelerator {
                                        const ConstOperand& sums, double elements,
                                        const Operand& dlogits) = 0;
 
-  // --- elsewhere
-  // -----------------------------------------------------------------------------------
+  // --- elsewhere ---------------------------------------------------------------------------------
 
   /// Dropout::apply, of any strides.
   virtual void drop(const Dropout& dropout, const Operand& x) = 0;

@@ -151,6 +151,27 @@ void training(int ranks, const Card& card) {
   }
 }
 
+void masters(const Card& card) {
+  on_one_device(1, card, [](Communicator&, const Place& place) {
+    const AcceleratorScope scope(place.accelerator);
+    const std::vector<bf16> ones(48, to_bf16(1));
+    const View<const bf16> all(ones.data(), {6, 8});
+    Param<bf16> w("w", from_host<bf16>(all)), v("v", from_host<bf16>(all));
+    w.grad = from_host<bf16>(all), v.grad = from_host<bf16>(all);
+    Sgd<bf16> sgd({&w}, 0x1p-10);
+    AdamW<bf16> adamw({&v}, {.learning_rate = 0x1p-10, .weight_decay = 0});
+    for (int step = 0; step < 256; ++step) {
+      sgd.step();
+      adamw.step();  // with equal gradients, by its learning rate
+    }
+    for (const Param<bf16>* param : {&w, &v}) {
+      CAPTURE(param->name);
+      const auto values = to_host<bf16>(param->value);
+      for (const bf16 value : values.span()) CHECK(to_float(value) == 0.75f);
+    }
+  });
+}
+
 template <class T>
 void linear_layers(int ranks, const Card& card) {
   constexpr std::int64_t in = 24, hidden = 16, out = 8;

@@ -32,6 +32,8 @@ void blocks(int ranks, const Card& card, std::uint64_t seed = 0);
 /// Steps of training in every form leave the losses and the weights that one rank's on the host do.
 template <class T>
 void training(int ranks, const Card& card);
+/// Values of bf16 follow a master in f32: steps that each would be rounded away add up.
+void masters(const Card& card);
 /// Linear layers, column- and row-parallel, with what is gathered and split between them.
 template <class T>
 void linear_layers(int ranks, const Card& card);

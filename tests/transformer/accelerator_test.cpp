@@ -48,6 +48,8 @@ TEST_CASE("steps of training in every form leave the host's losses and weights")
   }
 }
 
+TEST_CASE("values of bf16 follow a master") { masters(stand_in()); }
+
 TEST_CASE("linear layers and vocabularies give what the host's give") {
   for (const int ranks : {1, 2, 4}) {
     linear_layers<float>(ranks, stand_in());
