@@ -21,4 +21,10 @@ std::unique_ptr<Transport> staged_transport(std::unique_ptr<Transport> host,
                                             std::shared_ptr<Device> device,
                                             std::size_t segment = (std::size_t{1} << 20) + 64);
 
+/// `transport` itself where on every rank its messages may lie in a device's memory
+/// (Capabilities::device_memory), else a staged_transport() of it. Collective; ranks tell each
+/// other by tag 0, which must not be in use. Throws as staged_transport().
+std::unique_ptr<Transport> device_transport(std::unique_ptr<Transport> transport,
+                                            std::shared_ptr<Device> device);
+
 }  // namespace baton

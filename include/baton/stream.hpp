@@ -28,7 +28,8 @@ namespace baton {
 class StreamCommunicator {
  public:
   /// Collective. The transport must take messages in the device's memory, and let a second thread
-  /// use it (Capabilities::concurrent). Throws Error(unsupported) if it does not.
+  /// use it (Capabilities::concurrent); device_transport() makes any one take such messages. Throws
+  /// Error(unsupported) if it does not.
   StreamCommunicator(std::unique_ptr<Transport> transport, std::shared_ptr<Device> device,
                      Options options = Options::from_environment());
   /// Collective. Messages go in groups instead, and a call as a whole into the caller's stream,

@@ -20,7 +20,8 @@ struct Capabilities {
   bool cancels = true;  ///< cancel() ends any message; otherwise one that is under way may go on
   int spins = 256;      ///< tests in a row that are worth their while before idle()
   bool waits = false;   ///< send(), recv() and send_recv() cost less than what they stand for
-  bool one_process = false;  ///< ranks are threads of one process
+  bool one_process = false;    ///< ranks are threads of one process
+  bool device_memory = false;  ///< messages may lie in a device's memory
 };
 
 /// State of one message in flight, owned by the caller and used by one transport. Neither it nor

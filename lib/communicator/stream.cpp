@@ -105,6 +105,12 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
                             "streams return before they are complete; found {}, which serves one "
                             "(of MPI, ask for MPI_THREAD_MULTIPLE)",
                             transport->capabilities().name));
+  if (!transport->capabilities().device_memory)
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("expected a transport whose messages may lie in the memory of {}, found "
+                    "{}, which takes the host's alone (device_transport() makes one of it)",
+                    device->name(), transport->capabilities().name));
   state_ = std::make_shared<Communicator::State>(std::move(transport), std::move(options),
                                                  std::make_shared<Family>());
   state_->agree_options();

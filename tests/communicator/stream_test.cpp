@@ -234,3 +234,11 @@ TEST_CASE("streams: a transport that serves one thread is refused") {
   CHECK(error.code == ErrorCode::unsupported);
   CHECK(holds(error.what(), {"second thread", "single"}));
 }
+
+TEST_CASE("streams: a transport of the host's memory alone is refused") {
+  const auto device = std::make_shared<StandInDevice>();
+  auto ranks = thread_transports(1);
+  const Error error = error_of([&] { StreamCommunicator(std::move(ranks[0]), device); });
+  CHECK(error.code == ErrorCode::unsupported);
+  CHECK(holds(error.what(), {"memory of " + device->name(), "thread", "device_transport()"}));
+}

@@ -112,6 +112,51 @@ TEST_CASE("staged transport: a message that is given up leaves its memory alone"
   });
 }
 
+TEST_CASE("device transport: staged unless every rank's messages may lie in a device's memory") {
+  /// The host's transport, which says so on some ranks only.
+  struct Says final : Transport {
+    Says(std::unique_ptr<Transport> host, bool says) : host(std::move(host)), says(says) {}
+    int rank() const override { return host->rank(); }
+    int size() const override { return host->size(); }
+    Capabilities capabilities() const override {
+      Capabilities can = host->capabilities();
+      can.device_memory = says;
+      return can;
+    }
+    void isend(int peer, int tag, const void* data, std::size_t n, Message& m) override {
+      host->isend(peer, tag, data, n, m);
+    }
+    void irecv(int peer, int tag, void* data, std::size_t n, Message& m) override {
+      host->irecv(peer, tag, data, n, m);
+    }
+    bool test(Message& message, std::size_t& bytes) override { return host->test(message, bytes); }
+    void cancel(Message& message) override { host->cancel(message); }
+    void progress() override { host->progress(); }
+    void idle(std::chrono::microseconds at_most) override { host->idle(at_most); }
+    std::unique_ptr<Transport> split(int color, int key) override {
+      return host->split(color, key);
+    }
+    std::unique_ptr<Transport> host;
+    bool says;
+  };
+  for (const int size : {1, 2, 3, 5, 8})
+    for (int without = -1; without < size; ++without) {
+      CAPTURE(size);
+      CAPTURE(without);
+      run_threads(size, [&](std::unique_ptr<Transport> host) {
+        const bool says = host->rank() != without;
+        auto transport = std::make_unique<Says>(std::move(host), says);
+        const Transport* const given = transport.get();
+        const auto found =
+            device_transport(std::move(transport), std::make_shared<StandInDevice>());
+        CHECK((found.get() == given) == (without < 0));
+        CHECK(found->capabilities().device_memory);
+      });
+    }
+  CHECK(support::holds(support::error_of([] { device_transport(nullptr, nullptr); }).what(),
+                       {"transport and a device", "null"}));
+}
+
 TEST_CASE("staged transport: what is wrong with its arguments is said") {
   auto ranks = thread_transports(1);
   const auto device = std::make_shared<StandInDevice>();

@@ -17,6 +17,9 @@
 #include "check.hpp"
 #include "message.hpp"
 #include "places.hpp"
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
 
 namespace baton {
 namespace {
@@ -30,6 +33,15 @@ constexpr bool library_yields = true;
 #else
 constexpr bool library_yields = false;
 #endif
+
+/// Whether the MPI library says that it takes CUDA's memory.
+bool cuda_aware() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT) || (defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40000000)
+  return MPIX_Query_cuda_support() == 1;
+#else
+  return false;
+#endif
+}
 
 class MpiTransport final : public Transport {
  public:
@@ -69,7 +81,8 @@ class MpiTransport final : public Transport {
             .concurrent = level == MPI_THREAD_MULTIPLE,
             .cancels = false,  // of sends, MPI promises nothing
             .spins = crowded_ ? 256 : 4096,
-            .waits = !crowded_ || library_yields};
+            .waits = !crowded_ || library_yields,
+            .device_memory = cuda_aware()};
   }
 
   std::span<const int> hosts() const override { return hosts_; }

@@ -35,6 +35,7 @@ class StagedTransport final : public Transport {
     Capabilities can = host_->capabilities();
     can.name = "staged over " + can.name;
     can.waits = false;
+    can.device_memory = true;
     can.cancels = false;  // segments that have gone cannot be taken back
     return can;
   }
@@ -139,6 +140,22 @@ std::unique_ptr<Transport> staged_transport(std::unique_ptr<Transport> host,
   if (segment == 0)
     throw Error(ErrorCode::invalid_argument, "expected segments of at least 1 byte, found 0");
   return std::make_unique<StagedTransport>(std::move(host), std::move(device), segment);
+}
+
+std::unique_ptr<Transport> device_transport(std::unique_ptr<Transport> transport,
+                                            std::shared_ptr<Device> device) {
+  if (!transport || !device) return staged_transport(std::move(transport), std::move(device));
+  const int rank = transport->rank(), size = transport->size();
+  // After round k each rank has heard, also by way of others, of the 2^k ranks before it.
+  std::uint8_t everywhere = transport->capabilities().device_memory ? 1 : 0;
+  for (int distance = 1; distance < size; distance *= 2) {
+    std::uint8_t theirs = 0;
+    transport->send_recv({(rank + distance) % size, 0, &everywhere, 1},
+                         {(rank + size - distance) % size, 0, &theirs, 1});
+    everywhere &= theirs;
+  }
+  if (everywhere) return transport;
+  return staged_transport(std::move(transport), std::move(device));
 }
 
 }  // namespace baton

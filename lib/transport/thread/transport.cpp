@@ -62,7 +62,8 @@ class ThreadTransport final : public Transport {
             .tags = std::numeric_limits<int>::max(),
             .concurrent = true,
             .cancels = true,
-            .one_process = true};
+            .one_process = true,
+            .device_memory = group_->has_devices()};
   }
   std::span<const int> hosts() const override { return group_->options().hosts; }
 

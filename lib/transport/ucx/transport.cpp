@@ -57,7 +57,8 @@ class UcxTransport final : public Transport {
             .tags = user_tags,
             .concurrent = false,  // one worker serves all groups
             .cancels = false,     // sends cannot be called back
-            .spins = world_->crowded() ? 64 : 2048};
+            .spins = world_->crowded() ? 64 : 2048,
+            .device_memory = world_->takes_cuda_memory()};
   }
 
   std::span<const int> hosts() const override { return hosts_; }

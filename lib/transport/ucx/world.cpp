@@ -85,6 +85,13 @@ World::~World() {
   take_back();
 }
 
+bool World::takes_cuda_memory() const {
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  check(ucp_context_query(context_.get(), &attributes), "ucp_context_query");
+  return (attributes.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
+}
+
 void World::block(std::chrono::microseconds at_most) {
   const ucs_status_t armed = ucp_worker_arm(worker());
   if (armed == UCS_ERR_BUSY) return;

@@ -34,6 +34,7 @@ class World {
   ucp_ep_h endpoint(int rank) const { return peers_[static_cast<std::size_t>(rank)].endpoint; }
   std::span<const int> hosts() const { return hosts_; }
   bool crowded() const { return crowded_; }
+  bool takes_cuda_memory() const;
 
   /// Why nothing will come from this rank any more; UCS_OK: it may.
   ucs_status_t gone(int rank) const { return peers_[static_cast<std::size_t>(rank)].gone; }
