@@ -150,6 +150,7 @@ class GpuCheck(unittest.TestCase):
     def test_dry_run_prints_commands_for_the_card(self):
         text = self.check("--dry-run")
         self.assertIn("-Ddevice_architectures=90 ", text)
+        self.assertIn("bench --device cuda --ranks 4", text)
         self.assertRegex(text, "mpirun -n 4 .*/baton bench --device cuda --bytes")
         self.assertFalse((self.folder / "calls").exists())
 
@@ -200,13 +201,12 @@ class GpuCheck(unittest.TestCase):
         self.assertRegex(text, r"\ntest: pairs +skipped +\d\.\d  skipped: expected 2 devices\n")
         self.assertRegex(text, r"\n11 passed, 1 failed or out of time\n$")
 
-    def test_where_there_is_nccl_the_benchmark_is_of_processes(self):
+    def test_where_there_is_nccl_it_is_timed_beside_ours_by_processes(self):
         launcher = self.program("build/launcher", '#!/bin/sh\necho "launcher $*" >>"$CALLS"\n')
         self.plan([("device:communicator/nccl_stream on 2", launcher)], [])
         self.check(code=1)  # there is nothing for the sanitizers
-        self.assertRegex(self.calls(), "launcher -n 8 .*/baton bench --device cuda --bytes")
-        self.assertNotIn("--ranks", self.calls())
-        self.assertEqual(self.results()["benchmark: 8 ranks"], "passed")
+        self.assertRegex(self.calls(), "launcher -n 2 .*/baton bench --device cuda --bytes")
+        self.assertEqual(self.results()["benchmark: 4 ranks beside NCCL"], "passed")
 
     def test_nothing_is_run_without_what_it_needs(self):
         self.program("bin/ninja", "#!/bin/sh\necho 'error: no such type'\nexit 1\n")
