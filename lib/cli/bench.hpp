@@ -37,8 +37,9 @@ int bench_device(const BenchOptions& options, Session& session);
 
 /// What a rank of bench_on() works with.
 struct BenchDevices {
-  int ranks = 0;            ///< of a collective
-  std::vector<Card> cards;  ///< of rank 0's threads, rank r on card r modulo their number
+  int ranks = 0;  ///< of a collective
+  /// On rank 0, of its threads: rank r on card r modulo their number.
+  std::vector<Card> cards;
   /// This rank's device for the rival's messages and collectives, and the way that these go.
   Card own = {};
   std::string way = {};

@@ -47,7 +47,7 @@ class Rivalry {
     Contestant side{call->name, call->name, false, {}, {}, {}, {}, devices_.way};
     Checker checker(world_, exercise, *trial_);
     // How it rounds an average is its own affair.
-    if (exercise.op != OpKind::avg) {
+    if (!reducing(exercise.collective()) || exercise.op != OpKind::avg) {
       const auto run = [&] {
         trial_->upload();
         trial_->run(call->give, 1);
@@ -94,6 +94,7 @@ class DeviceBenchmark {
 
   /// The exit code.
   int run(std::ofstream& json) {
+    hosts_ = world_.texts(host_name());
     table_.print(head());
     for (const Exercise& exercise : exercises_) table_.add({exercise, contest(exercise), 0});
     table_.close();
@@ -163,25 +164,29 @@ class DeviceBenchmark {
            bench_head(LastColumn::way);
   }
 
-  Json result() {
-    std::vector<Json> devices, own;
+  Json result() const {
+    std::vector<Json> devices, hosts, own, nccl;
     for (const Card& card : devices_.cards) devices.emplace_back(card.device->name());
+    for (const std::string& host : hosts_) hosts.emplace_back(host);
     for (const std::string& variable : own_environment()) own.emplace_back(variable);
-    return Json::object({{"baton", BATON_VERSION},
-                         {"compiler", compiler()},
-                         {"processor", processor()},
-                         {"ranks", devices_.ranks},
-                         {"devices", Json::array(devices)},
-                         {"rival", rivalry_ ? Json(rivalry_->name()) : Json::null()},
-                         {"why_no_rival", rivalry_ ? Json::null() : Json(why_alone_)},
-                         {"environment", Json::object({{"ours", Json::array(own)}})},
-                         {"pairs", options_.contest.pairs},
-                         {"large_pairs", options_.contest.large_pairs},
-                         {"large_bytes", options_.contest.large},
-                         {"sample_ms", options_.sample_ms},
-                         {"checked", table_.checks()},
-                         {"wrong", table_.wrong()},
-                         {"rows", Json::array(table_.json())}});
+    for (const std::string& variable : nccl_environment()) nccl.emplace_back(variable);
+    return Json::object(
+        {{"baton", BATON_VERSION},
+         {"compiler", compiler()},
+         {"processor", processor()},
+         {"ranks", devices_.ranks},
+         {"devices", Json::array(devices)},
+         {"rival", rivalry_ ? Json(rivalry_->name()) : Json::null()},
+         {"why_no_rival", rivalry_ ? Json::null() : Json(why_alone_)},
+         {"hosts", Json::array(hosts)},
+         {"environment", Json::object({{"ours", Json::array(own)}, {"nccl", Json::array(nccl)}})},
+         {"pairs", options_.contest.pairs},
+         {"large_pairs", options_.contest.large_pairs},
+         {"large_bytes", options_.contest.large},
+         {"sample_ms", options_.sample_ms},
+         {"checked", table_.checks()},
+         {"wrong", table_.wrong()},
+         {"rows", Json::array(table_.json())}});
   }
 
   World& world_;
@@ -192,6 +197,7 @@ class DeviceBenchmark {
   std::optional<Rivalry> rivalry_;
   std::string why_alone_;
   std::optional<DeviceThreads> threads_;  // on rank 0
+  std::vector<std::string> hosts_;
 };
 
 /// This rank's number among those of its host, and whether any host has more ranks than devices.
@@ -225,7 +231,11 @@ BenchDevices cuda_devices_for(World& world, bool processes, const BenchOptions& 
   int devices = 0;
   world.together([&] { devices = cuda_cards_here(); });
   found.ranks = processes ? world.size() : options.ranks > 0 ? options.ranks : std::max(devices, 2);
-  for (int i = 0; i < std::min(devices, found.ranks); ++i) found.cards.push_back(cuda_card(i));
+  world.together([&] {
+    for (int i = 0; world.rank() == 0 && i < std::min(devices, found.ranks); ++i) {
+      found.cards.push_back(cuda_card(i));
+    }
+  });
   if (!processes) {
     found.rival = [ranks = found.ranks](Transport&, const Card&) -> std::unique_ptr<Rival> {
       throw Error(ErrorCode::unsupported,
@@ -236,7 +246,7 @@ BenchDevices cuda_devices_for(World& world, bool processes, const BenchOptions& 
     return found;
   }
   const Place place = place_of(world, devices);
-  found.own = cuda_card(place.local % devices);
+  world.together([&] { found.own = cuda_card(place.local % devices); });
   found.rival = nccl_rival;
   found.way =
       place.shares ? "NCCL over its network, several ranks on one GPU" : "NCCL, a GPU a rank";

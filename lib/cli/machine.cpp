@@ -74,4 +74,8 @@ std::vector<std::string> mpi_environment() {
   });
 }
 
+std::vector<std::string> nccl_environment() {
+  return environment([](std::string_view v) { return v.starts_with("NCCL_"); });
+}
+
 }  // namespace baton::cli

@@ -21,5 +21,7 @@ std::vector<std::string> own_environment();
 /// Those that set an MPI library's or its networks' (OMPI_MCA_…, MPIR_CVAR_…, UCX_…, FI_…), without
 /// what a launcher tells its processes about themselves.
 std::vector<std::string> mpi_environment();
+/// Those that set NCCL's (NCCL_…).
+std::vector<std::string> nccl_environment();
 
 }  // namespace baton::cli
