@@ -25,6 +25,7 @@ echo >one.deb
 DPKG_DEB = """#!/bin/sh
 share=$3/usr/share to=$3/usr/lib/x86_64-linux-gnu
 mkdir -p "$share/man" "$share/doc" "$to/fortran" "$to/pkgconfig" "$to/deep/lib/pkgconfig"
+mkdir "$to/blas" && touch "$to/blas/libblas.so.3" "$to/pkgconfig/blas-netlib.pc"
 touch "$share/man/page" "$share/doc/news" "$share/doc/copyright" "$to/libucp.so.0" "$to/libx.a"
 printf 'prefix = /usr\\nlibdir=/usr/lib/deep\\nother=/usrlocal\\n' >"$to/deep/lib/pkgconfig/a.pc"
 ln -s ../deep/lib/pkgconfig/a.pc "$to/pkgconfig/a.pc"
@@ -67,7 +68,7 @@ class GpuBundle(unittest.TestCase):
         return done.stdout + done.stderr
 
     def test_a_bundle_says_where_its_files_are_wherever_it_is(self):
-        said = "has 9 packages and UCX without CUDA (PyPI gave no libucx-cu13): 0 MB\n"
+        said = "has 10 packages and UCX without CUDA (PyPI gave no libucx-cu13): 0 MB\n"
         self.assertIn(said, self.bundle(1000))
         asked = (self.folder / "calls").read_text().split()
         self.assertIn("library", asked)
@@ -81,6 +82,8 @@ class GpuBundle(unittest.TestCase):
             self.assertEqual(Path(found).resolve(), (moved / "usr").resolve())
             self.assertEqual(libdir, f"libdir={prefix.removeprefix('prefix = ')}/lib/deep")
             self.assertEqual(other, "other=/usrlocal")
+        for there in ["libblas.so.3", "pkgconfig/blas.pc"]:
+            self.assertTrue((libraries / there).is_file())
         for gone in [
             libraries / "libx.a",
             libraries / "fortran",

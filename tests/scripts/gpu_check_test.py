@@ -156,6 +156,9 @@ class GpuCheck(unittest.TestCase):
 
     def test_all_parts_run_and_are_in_the_table_and_the_json(self):
         kernels = self.program("build/kernels", KERNELS)
+        operations = self.program(
+            "build/operations", "#!/bin/sh\ntest $# = 0 || echo products\n"
+        )
         streams = self.program("build/streams", STREAMS)
         pairs = self.program(
             "build/pairs", "#!/bin/sh\necho 'skipped: expected 2 devices'\nexit 77\n"
@@ -164,6 +167,7 @@ class GpuCheck(unittest.TestCase):
         self.plan(
             [
                 ("device:memory/cuda_device", kernels),
+                ("device:transformer/cuda_operations", operations),
                 ("device:streams", streams),
                 ("device:pairs", pairs),
                 ("unit:other", "/none"),
@@ -172,7 +176,7 @@ class GpuCheck(unittest.TestCase):
         )
         text = self.check(code=1, BATON_CHECK="1")  # a race is planted
         self.assertIn("-Ddevice_architectures=90 ", self.calls())
-        self.assertIn(f"ninja -C {self.build} baton kernels pairs speed streams\n", self.calls())
+        self.assertIn(f"ninja -C {self.build} baton kernels operations pairs speed streams\n", self.calls())
         watched = f"{kernels} --test-case=copies\\, strided\n"
         self.assertIn(f"sanitizer --tool memcheck --error-exitcode 9 {watched}", self.calls())
         self.assertIn("baton bench --device cuda --ranks 8 ", self.calls())
@@ -182,12 +186,15 @@ class GpuCheck(unittest.TestCase):
                 "configure": "passed",
                 "compile": "passed",
                 "test: memory/cuda_device": "passed",
+                "test: transformer/cuda_operations": "passed",
                 "test: streams": "passed",
                 "test: pairs": "skipped",
                 "memcheck: sums": "passed",
                 "memcheck: copies, strided": "passed",
+                "memcheck: products": "passed",
                 "racecheck: sums": "failed",
                 "racecheck: copies, strided": "passed",
+                "racecheck: products": "passed",
                 "benchmark: speed": "passed",
                 "benchmark: 2 ranks": "passed",
                 "benchmark: 4 ranks": "passed",
@@ -199,7 +206,7 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("Stand-in GPU, 24 GiB, compute capability 9.0; driver ", text)
         self.assertIn(" (up to CUDA 13.1), CUDA 13.0, NCCL ", text)
         self.assertRegex(text, r"\ntest: pairs +skipped +\d\.\d  skipped: expected 2 devices\n")
-        self.assertRegex(text, r"\n11 passed, 1 failed or out of time\n$")
+        self.assertRegex(text, r"\n14 passed, 1 failed or out of time\n$")
 
     def test_where_there_is_nccl_it_is_timed_beside_ours_by_processes(self):
         launcher = self.program("build/launcher", '#!/bin/sh\necho "launcher $*" >>"$CALLS"\n')

@@ -8,7 +8,6 @@
 
 #include "accelerator_cases.hpp"
 #include "baton/cuda.hpp"
-#include "cuda/operations.hpp"
 #include "transformer/cuda/cuda_accelerator.hpp"
 
 using namespace baton;
@@ -18,17 +17,10 @@ using namespace accelerator_cases;
 namespace {
 
 Card card() {
-  return {cuda_device(0), [] { return cuda_accelerator(); }};
+  return {cuda_device(0), [] { return cuda_accelerator({.reserve = 16 << 20}); }};
 }
 
 }  // namespace
-
-TEST_CASE("CUDA: every operation gives what the host's gives, and the same bits a second time") {
-  operations<float>(card());
-  operations<bf16>(card());
-}
-
-TEST_CASE("CUDA: what cannot be done is refused") { refusals(card()); }
 
 TEST_CASE("CUDA: on 1, 2 and 4 ranks, every form of a block gives the host's whole block") {
   for (const int ranks : {1, 2, 4}) {

@@ -17,19 +17,26 @@
 namespace baton::transformer {
 namespace {
 
+/// Of OpenBLAS; another CBLAS has as many as it has.
+void set_threads([[maybe_unused]] int threads) {
+#ifdef OPENBLAS_VERSION
+  openblas_set_num_threads(threads);
+#endif
+}
+
 /// OpenBLAS starts with as many threads as there are cores.
 void start_with_one_thread() {
-  static const bool once = (openblas_set_num_threads(1), true);
+  static const bool once = (set_threads(1), true);
   static_cast<void>(once);
 }
 
-blasint extent(std::int64_t value) {
-  if (value > std::numeric_limits<blasint>::max()) {
+int extent(std::int64_t value) {
+  if (value > std::numeric_limits<int>::max()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("matrix product: expected extents and strides up to {}, found {}",
-                            std::numeric_limits<blasint>::max(), value));
+                            std::numeric_limits<int>::max(), value));
   }
-  return static_cast<blasint>(value);
+  return static_cast<int>(value);
 }
 
 /// A matrix as CBLAS takes it: transposed where its first dimension is the contiguous one.
@@ -37,7 +44,7 @@ template <class T>
 struct Operand {
   CBLAS_TRANSPOSE transpose = CblasNoTrans;
   const T* data;
-  blasint leading;
+  int leading;
 
   explicit Operand(View<const T> m) : data(m.data()) {
     if (m.stride(1) != 1) {
@@ -58,8 +65,8 @@ struct Operand {
 std::atomic<int> onednn_threads = 1;
 
 // oneDNN takes as many threads as OpenMP's parallel regions in the calling thread would have.
-void gemm(const Operand<float>& a, const Operand<float>& b, const Operand<float>& c, blasint m,
-          blasint n, blasint k, float alpha, float beta, float* into) {
+void gemm(const Operand<float>& a, const Operand<float>& b, const Operand<float>& c, int m, int n,
+          int k, float alpha, float beta, float* into) {
   const auto letter = [](CBLAS_TRANSPOSE t) { return t == CblasNoTrans ? 'N' : 'T'; };
   const int before = omp_get_max_threads();
   omp_set_num_threads(onednn_threads);
@@ -73,14 +80,14 @@ void gemm(const Operand<float>& a, const Operand<float>& b, const Operand<float>
                           m, k, k, n, static_cast<int>(status)));
 }
 #else
-void gemm(const Operand<float>& a, const Operand<float>& b, const Operand<float>& c, blasint m,
-          blasint n, blasint k, float alpha, float beta, float* into) {
+void gemm(const Operand<float>& a, const Operand<float>& b, const Operand<float>& c, int m, int n,
+          int k, float alpha, float beta, float* into) {
   cblas_sgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, alpha, a.data, a.leading, b.data,
               b.leading, beta, into, c.leading);
 }
 #endif
-void gemm(const Operand<double>& a, const Operand<double>& b, const Operand<double>& c, blasint m,
-          blasint n, blasint k, double alpha, double beta, double* into) {
+void gemm(const Operand<double>& a, const Operand<double>& b, const Operand<double>& c, int m,
+          int n, int k, double alpha, double beta, double* into) {
   cblas_dgemm(CblasRowMajor, a.transpose, b.transpose, m, n, k, alpha, a.data, a.leading, b.data,
               b.leading, beta, into, c.leading);
 }
@@ -93,7 +100,7 @@ void use_blas_threads(int threads) {
                 fmt::format("use_blas_threads: expected at least 1 thread, found {}", threads));
   }
   start_with_one_thread();
-  openblas_set_num_threads(threads);
+  set_threads(threads);
 #ifdef BATON_HAS_ONEDNN
   onednn_threads = threads;
 #endif
