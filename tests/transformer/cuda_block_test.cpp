@@ -38,6 +38,8 @@ TEST_CASE("CUDA: steps of training in every form leave the host's losses and wei
   }
 }
 
+TEST_CASE("CUDA: values of bf16 follow masters in f32") { masters(card()); }
+
 TEST_CASE("CUDA: linear layers and vocabularies give what the host's give") {
   for (const int ranks : {1, 2, 4}) {
     CAPTURE(ranks);

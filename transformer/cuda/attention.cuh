@@ -17,11 +17,16 @@ struct Units {
   std::int64_t count() const { return samples * heads * tiles; }
 };
 
-/// Lets a kernel have so much shared memory, and loads it.
+/// Lets a kernel have so much shared memory, and loads it; not where the device has less.
 template <class Kernel>
 void prepare(Kernel kernel, int floats) {
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             floats * static_cast<int>(sizeof(float))),
+  const int bytes = floats * static_cast<int>(sizeof(float));
+  int device = 0, most = 0;
+  check(cudaGetDevice(&device), "the current device");
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "a device's shared memory");
+  if (bytes > most) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
         "shared memory of a kernel of attention");
   load_all(kernel);
 }

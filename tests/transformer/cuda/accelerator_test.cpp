@@ -36,9 +36,10 @@ TEST_CASE("every form of a block gives what the host's whole block gives") {
   }
 }
 
-TEST_CASE("steps of training, linear layers and vocabularies give what the host's give") {
+TEST_CASE("steps of training, masters, linear layers and vocabularies give what the host's give") {
   training<float>(2, card());
   training<baton::bf16>(2, card());
+  masters(card());
   linear_layers<float>(2, card());
   linear_layers<baton::bf16>(2, card());
   vocabulary<float>(2, card());

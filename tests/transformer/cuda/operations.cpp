@@ -196,6 +196,9 @@ void refusals(const Card& card) {
   const Array<float> logits({3, 5});
   refused(ErrorCode::invalid_argument, {"target within [0, 5)", "at"},
           [&] { cross_entropy<float>(logits.view(), ids(3, 1000), 3, {}); });
+  const Array<double> f64({2});
+  refused(ErrorCode::unsupported, {"f32 or bf16", "found f64"},
+          [&] { activate<double>(Activation::relu, f64, f64.view()); });
   const Array<float> wide({1, 2, 1, 129}), sums({1, 1, 2});
   refused(ErrorCode::unsupported, {"at most 128 elements", "[1, 2, 1, 129]"},
           [&] { attention<float>(wide, wide, wide, {}, wide.view(), sums.view()); });
