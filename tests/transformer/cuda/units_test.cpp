@@ -303,6 +303,26 @@ TEST_CASE("losses and their gradients") {
   }
 }
 
+TEST_CASE("a logit that is not a number makes its row so, and no other") {
+  for (const std::int64_t place : {0, 31, 40}) {
+    CAPTURE(place);
+    const auto logits = numbers({3, 50}, 1);
+    logits.view()(1, place) = NAN;
+    const std::int32_t targets[] = {1, 2, 3};
+    const gpu::Logits<float> of{3, 50, 0, logits.data(), targets};
+    gpu::HostTeam<gpu::RowState> team;
+    float most[3], sums[6];
+    double terms[3];
+    gpu::row_maximum_unit(team, of, 0, most);
+    gpu::exponential_sums_unit(team, of, 0, most, sums);
+    gpu::cross_entropy_unit(team, of, 0, most, sums, 3, terms, static_cast<float*>(nullptr));
+    for (std::size_t row = 0; row < 3; ++row) {
+      CHECK(std::isnan(most[row]) == (row == 1));
+      CHECK(std::isnan(terms[row]) == (row == 1));
+    }
+  }
+}
+
 TEST_CASE("strided views are assigned, converted and added") {
   const auto x = numbers({8, 6, 10}, 1), y = numbers({10, 6, 8}, 2);
   const auto x_ = as<bf16>(x);
