@@ -8,10 +8,24 @@
 
 namespace baton {
 
-/// Element types. Integers wrap around. 16-bit floats fold in fp32, rounded to nearest even.
+/// Element types. Integers wrap around. 8- and 16-bit floats fold in fp32, rounded to nearest even.
 /// `user`: what a user's operation takes, of Op::element_bytes bytes each.
-enum class Datatype : std::uint8_t { i8, u8, i32, u32, i64, u64, f16, bf16, f32, f64, user };
-inline constexpr int datatype_count = 10;  ///< without `user`
+enum class Datatype : std::uint8_t {
+  i8,
+  u8,
+  i32,
+  u32,
+  i64,
+  u64,
+  f8e4m3,
+  f8e5m2,
+  f16,
+  bf16,
+  f32,
+  f64,
+  user
+};
+inline constexpr int datatype_count = 12;  ///< without `user`
 
 std::size_t size_of(Datatype type);  ///< bytes of one element; 0 for `user`
 std::string_view name(Datatype type);
@@ -19,8 +33,18 @@ std::string_view name(Datatype type);
 Datatype datatype_named(std::string_view name);
 bool is_float(Datatype type);
 
-/// Storage of IEEE binary16 and of bfloat16. No arithmetic: that is the library's, by the numerics
-/// contract.
+/// Storage of 8-bit floats: E4M3, without infinities, and E5M2. Source: OCP 8-bit Floating Point
+/// Specification (OFP8), revision 1.0, 2023. No arithmetic, here and below: that is the library's,
+/// by the numerics contract.
+struct f8e4m3 {
+  std::uint8_t bits;
+  bool operator==(const f8e4m3&) const = default;
+};
+struct f8e5m2 {
+  std::uint8_t bits;
+  bool operator==(const f8e5m2&) const = default;
+};
+/// Storage of IEEE binary16 and of bfloat16.
 struct f16 {
   std::uint16_t bits;
   bool operator==(const f16&) const = default;
@@ -30,10 +54,16 @@ struct bf16 {
   bool operator==(const bf16&) const = default;
 };
 
-float to_float(f16 value);   ///< exact
-float to_float(bf16 value);  ///< exact
-f16 to_f16(float value);     ///< rounded to nearest even; NaN becomes 0x7e00
-bf16 to_bf16(float value);   ///< rounded to nearest even; NaN becomes 0x7fc0
+float to_float(f8e4m3 value);  ///< exact
+float to_float(f8e5m2 value);  ///< exact
+float to_float(f16 value);     ///< exact
+float to_float(bf16 value);    ///< exact
+/// Rounded to nearest even. What is beyond the largest number, 448, becomes NaN (magnitudes above
+/// 464), as NaN itself does: 0x7f, whatever the sign.
+f8e4m3 to_f8e4m3(float value);
+f8e5m2 to_f8e5m2(float value);  ///< rounded to nearest even; NaN becomes 0x7e
+f16 to_f16(float value);        ///< rounded to nearest even; NaN becomes 0x7e00
+bf16 to_bf16(float value);      ///< rounded to nearest even; NaN becomes 0x7fc0
 
 namespace detail {
 template <class T, class... List>
@@ -45,7 +75,7 @@ consteval int index_in() {
 template <class T>
 inline constexpr int datatype_index =
     index_in<std::remove_cv_t<T>, std::int8_t, std::uint8_t, std::int32_t, std::uint32_t,
-             std::int64_t, std::uint64_t, f16, bf16, float, double>();
+             std::int64_t, std::uint64_t, f8e4m3, f8e5m2, f16, bf16, float, double>();
 }  // namespace detail
 
 /// Whether a C++ type is the element type of a datatype, and of which.

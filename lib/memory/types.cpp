@@ -25,6 +25,8 @@ constexpr std::array<DatatypeRow, datatype_count + 1> datatypes{{{"i8", 1, false
                                                                  {"u32", 4, false},
                                                                  {"i64", 8, false},
                                                                  {"u64", 8, false},
+                                                                 {"f8e4m3", 1, true},
+                                                                 {"f8e5m2", 1, true},
                                                                  {"f16", 2, true},
                                                                  {"bf16", 2, true},
                                                                  {"f32", 4, true},
@@ -74,8 +76,12 @@ Datatype datatype_named(std::string_view name) {
   return static_cast<Datatype>(find(std::span(datatypes).first(datatype_count), name, "datatype"));
 }
 
+float to_float(f8e4m3 value) { return host::widen(value); }
+float to_float(f8e5m2 value) { return host::widen(value); }
 float to_float(f16 value) { return host::widen(value); }
 float to_float(bf16 value) { return host::widen(value); }
+f8e4m3 to_f8e4m3(float value) { return host::narrow<f8e4m3>(value); }
+f8e5m2 to_f8e5m2(float value) { return host::narrow<f8e5m2>(value); }
 f16 to_f16(float value) { return host::narrow<f16>(value); }
 bf16 to_bf16(float value) { return host::narrow<bf16>(value); }
 

@@ -38,7 +38,7 @@ BATON_DEVICE T narrow(float value) {
 }
 
 template <class T>
-inline constexpr bool folds_in_fp32 = host::Half<T>;
+inline constexpr bool folds_in_fp32 = host::NarrowFloat<T>;
 
 /// left (+) right of one element.
 template <OpKind op, class T>

@@ -34,6 +34,10 @@ const void* finish_kernel(Datatype type) {
       return divide<std::int64_t>();
     case Datatype::u64:
       return divide<std::uint64_t>();
+    case Datatype::f8e4m3:
+      return divide<f8e4m3>();
+    case Datatype::f8e5m2:
+      return divide<f8e5m2>();
     case Datatype::f16:
       return divide<f16>();
     case Datatype::bf16:

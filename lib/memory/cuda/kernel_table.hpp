@@ -10,6 +10,7 @@ namespace baton::cuda {
 const void* bitwise_fold(OpKind op);                 ///< of all integers
 const void* byte_fold(OpKind op, Datatype type);     ///< i8, u8
 const void* integer_fold(OpKind op, Datatype type);  ///< 32 and 64 bits
+const void* float8_fold(OpKind op, Datatype type);   ///< f8e4m3, f8e5m2
 const void* half_fold(OpKind op, Datatype type);     ///< f16, bf16
 const void* float_fold(OpKind op, Datatype type);    ///< f32, f64
 /// Of any of the groups.

@@ -16,6 +16,7 @@ void load(const void* kernel) {
 
 const void* fold_kernel(OpKind op, Datatype type) {
   if (!defined_on(op, type)) return nullptr;
+  if (is_float(type) && size_of(type) == 1) return float8_fold(op, type);
   if (is_float(type)) return size_of(type) == 2 ? half_fold(op, type) : float_fold(op, type);
   if (const void* kernel = bitwise_fold(op)) return kernel;
   return size_of(type) == 1 ? byte_fold(op, type) : integer_fold(op, type);

@@ -14,7 +14,10 @@
 namespace baton::host {
 
 template <class T>
-concept Half = std::same_as<T, f16> || std::same_as<T, bf16>;
+concept Float8 = std::same_as<T, f8e4m3> || std::same_as<T, f8e5m2>;
+/// Floats that fold in fp32.
+template <class T>
+concept NarrowFloat = Float8<T> || std::same_as<T, f16> || std::same_as<T, bf16>;
 
 /// Element `index` of memory that need not be aligned.
 template <class T>
@@ -30,14 +33,35 @@ void store(void* base, std::size_t index, T value) {
 
 /// Floating-point formats as fp32 bit patterns, shared with the vector kernels.
 namespace bits {
+
 inline constexpr std::uint32_t sign = 0x80000000, infinity = 0x7f800000, nan = 0x7fc00000;
-/// Difference of the exponent biases of fp32 and f16 (127 - 15), and the exponent of 2^-14, the
-/// smallest normal f16, both in fp32's exponent field.
-inline constexpr std::uint32_t f16_rebias = 112u << 23, f16_min_normal = 113u << 23;
-/// 2^16: magnitudes from here on are infinite as f16.
-inline constexpr std::uint32_t f16_infinity = 143u << 23;
-/// 0.5, whose last place is 2^-24, the smallest f16: adding it rounds a subnormal f16.
-inline constexpr std::uint32_t f16_subnormal_round = 126u << 23;
+
+/// A format with fewer exponent bits than fp32. Codes are bit patterns without the sign.
+template <int fraction_bits, int bias, std::uint32_t overflow_code, std::uint32_t nan_code>
+struct Format {
+  /// Bits of fraction that fp32 has besides.
+  static constexpr int shift = 23 - fraction_bits;
+  /// Difference of the exponent biases, and the smallest normal number, in fp32's exponent field.
+  static constexpr std::uint32_t rebias = static_cast<std::uint32_t>(127 - bias) << 23;
+  static constexpr std::uint32_t min_normal = rebias + (1u << 23);
+  /// The power of two whose last place in fp32 is the smallest number: adding it rounds a subnormal
+  /// number.
+  static constexpr std::uint32_t subnormal_round =
+      rebias + (static_cast<std::uint32_t>(shift + 1) << 23);
+  /// What exceeds the largest number becomes `overflow`; no code from here on is a number.
+  static constexpr std::uint32_t overflow = overflow_code;
+  static constexpr std::uint32_t nan = nan_code;
+};
+
+template <class T>
+struct FormatOf;
+template <>
+struct FormatOf<f8e4m3> : Format<3, 7, 0x7f, 0x7f> {};
+template <>
+struct FormatOf<f8e5m2> : Format<2, 15, 0x7c, 0x7e> {};
+template <>
+struct FormatOf<f16> : Format<10, 15, 0x7c00, 0x7e00> {};
+
 }  // namespace bits
 
 /// `value`, or the canonical quiet NaN if it is any NaN.
@@ -50,47 +74,57 @@ constexpr float widen(bf16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }
 
-constexpr float widen(f16 value) {
-  const std::uint32_t sign = (value.bits & 0x8000u) << 16;
-  const std::uint32_t magnitude = (value.bits & 0x7fffu) << 13;  // exponent in place, bias not
-  std::uint32_t wide = magnitude + bits::f16_rebias;
-  if (magnitude >= 0x7c00u << 13) {
-    wide += bits::f16_rebias;  // infinity and NaN
-  } else if (magnitude < 0x0400u << 13) {
-    // Subnormal: read as 2^-14 + value, which fp32 holds exactly.
-    wide = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude + bits::f16_min_normal) -
-                                        std::bit_cast<float>(bits::f16_min_normal));
+template <NarrowFloat T>
+constexpr float widen(T value) {
+  using Format = bits::FormatOf<T>;
+  constexpr int unused = 32 - 8 * static_cast<int>(sizeof(T));
+  const std::uint32_t sign = static_cast<std::uint32_t>(value.bits) << unused & bits::sign;
+  const std::uint32_t code = value.bits & (bits::sign - 1) >> unused;
+  const std::uint32_t magnitude = code << Format::shift;  // exponent in place, bias not
+  std::uint32_t wide = magnitude + Format::rebias;
+  if (code >= Format::overflow) {
+    wide |= bits::infinity;  // or NaN, of its fraction
+  } else if (wide < Format::min_normal) {
+    // Subnormal: read as the smallest normal number + value, which fp32 holds exactly.
+    wide = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude + Format::min_normal) -
+                                        std::bit_cast<float>(Format::min_normal));
   }
   return std::bit_cast<float>(wide | sign);
 }
 
 /// Rounded to nearest even; NaN becomes the canonical one.
-template <Half T>
+template <NarrowFloat T>
 constexpr T narrow(float value) {
   const std::uint32_t wide = std::bit_cast<std::uint32_t>(canonical(value));
   if constexpr (std::same_as<T, bf16>) {
     // Adds half of the last place, less one unit where that leaves a tie at an even value.
     return {static_cast<std::uint16_t>((wide + 0x7fff + (wide >> 16 & 1)) >> 16)};
   } else {
+    using Format = bits::FormatOf<T>;
+    using Bits = decltype(T::bits);
     const std::uint32_t magnitude = wide & ~bits::sign;
-    std::uint32_t half;
-    if (magnitude >= bits::f16_infinity) {
-      half = magnitude > bits::infinity ? 0x7e00 : 0x7c00;
-    } else if (magnitude < bits::f16_min_normal) {
-      half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) +
-                                          std::bit_cast<float>(bits::f16_subnormal_round)) -
-             bits::f16_subnormal_round;
+    if (magnitude > bits::infinity) return {static_cast<Bits>(Format::nan)};
+    std::uint32_t code;
+    if (magnitude < Format::min_normal) {
+      code = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) +
+                                          std::bit_cast<float>(Format::subnormal_round)) -
+             Format::subnormal_round;
     } else {
-      half = (magnitude - bits::f16_rebias + 0xfff + (magnitude >> 13 & 1)) >> 13;
+      constexpr std::uint32_t below_half = (1u << (Format::shift - 1)) - 1;
+      const std::uint32_t odd = magnitude >> Format::shift & 1;
+      code = (magnitude - Format::rebias + below_half + odd) >> Format::shift;
+      if (code > Format::overflow) code = Format::overflow;
     }
-    return {static_cast<std::uint16_t>(half | (wide & bits::sign) >> 16)};
+    // An overflow to NaN has no sign.
+    if (code < Format::nan) code |= (wide & bits::sign) >> (32 - 8 * sizeof(T));
+    return {static_cast<Bits>(code)};
   }
 }
 
 /// left (+) right. avg folds as sum.
 template <OpKind op, class T>
 constexpr T combine(T left, T right) {
-  if constexpr (Half<T>) {
+  if constexpr (NarrowFloat<T>) {
     return narrow<T>(combine<op>(widen(left), widen(right)));
   } else if constexpr (op == OpKind::min || op == OpKind::max) {
     if constexpr (std::floating_point<T>) {
@@ -120,7 +154,7 @@ constexpr T combine(T left, T right) {
 /// value / ranks, as avg ends. `ranks` is at least 1.
 template <class T>
 constexpr T divide(T value, int ranks) {
-  if constexpr (Half<T>) {
+  if constexpr (NarrowFloat<T>) {
     return narrow<T>(divide(widen(value), ranks));
   } else if constexpr (std::floating_point<T>) {
     return canonical(value / static_cast<T>(ranks));

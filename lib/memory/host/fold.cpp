@@ -33,12 +33,14 @@ const char* simd_level_name(int level) { return hwy::TargetName(target_of(level)
 FoldFunction fold(OpKind op, Datatype type, int simd_level) {
   const std::int64_t target = target_of(simd_level);
   if (!is_float(type)) return integer_fold(op, type, target);
+  if (size_of(type) == 1) return float8_fold(op, type, target);
   return size_of(type) == 2 ? half_fold(op, type, target) : float_fold(op, type, target);
 }
 
 FinishFunction finish(Datatype type, int simd_level) {
   const std::int64_t target = target_of(simd_level);
   if (!is_float(type)) return reference_finish(type);
+  if (size_of(type) == 1) return float8_finish(type, target);
   return size_of(type) == 2 ? half_finish(type, target) : float_finish(type, target);
 }
 

@@ -6,7 +6,7 @@
 #define HWY_TARGET_INCLUDE "memory/host/fold_half.cpp"
 #include "hwy/foreach_target.h"  // compiles this file once per instruction set
 
-#include "halves-inl.hpp"
+#include "narrow_floats-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace baton::host::HWY_NAMESPACE {

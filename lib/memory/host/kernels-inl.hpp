@@ -118,14 +118,22 @@ struct Divide {
   }
 };
 
-/// An operation on vectors of T. halves-inl.hpp lifts those on fp32 to f16 and bf16.
+/// An operation on vectors of T. narrow_floats-inl.hpp lifts those on fp32 to narrower floats.
 template <class T, class Op>
 struct Lifted : Op {};
 
 // --- many vectors ------------------------------------------------------------------------------
 
 template <class T>
-using Lane = std::conditional_t<Half<T>, std::uint16_t, T>;
+struct LaneOf {
+  using type = T;
+};
+template <NarrowFloat T>
+struct LaneOf<T> {
+  using type = decltype(T::bits);
+};
+template <class T>
+using Lane = LaneOf<T>::type;
 /// A whole vector of this instruction set, and one of 16 bytes for fewer elements.
 template <class T>
 using Wide = hn::ScalableTag<Lane<T> >;
@@ -185,7 +193,7 @@ struct Kernel {
 /// Division of floats.
 template <class T>
 void finish(void* data, std::size_t count, int ranks) {
-  using Number = std::conditional_t<Half<T>, float, T>;
+  using Number = std::conditional_t<NarrowFloat<T>, float, T>;
   const Lifted<T, Divide<Number> > by_ranks{{static_cast<Number>(ranks)}};
   if (!transform_vectors<T>(by_ranks, count, static_cast<Lane<T>*>(data),
                             static_cast<const Lane<T>*>(data)))

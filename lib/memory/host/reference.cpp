@@ -28,6 +28,10 @@ FoldFunction reference_fold(OpKind op, Datatype type) {
       return select<Loop, std::int64_t>(op);
     case Datatype::u64:
       return select<Loop, std::uint64_t>(op);
+    case Datatype::f8e4m3:
+      return select<Loop, f8e4m3>(op);
+    case Datatype::f8e5m2:
+      return select<Loop, f8e5m2>(op);
     case Datatype::f16:
       return select<Loop, f16>(op);
     case Datatype::bf16:
@@ -56,6 +60,10 @@ FinishFunction reference_finish(Datatype type) {
       return &divide_elements<std::int64_t>;
     case Datatype::u64:
       return &divide_elements<std::uint64_t>;
+    case Datatype::f8e4m3:
+      return &divide_elements<f8e4m3>;
+    case Datatype::f8e5m2:
+      return &divide_elements<f8e5m2>;
     case Datatype::f16:
       return &divide_elements<f16>;
     case Datatype::bf16:

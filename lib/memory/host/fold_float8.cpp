@@ -1,0 +1,43 @@
+/// Folds and division of f8e4m3 and f8e5m2.
+
+#include "dispatch.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "memory/host/fold_float8.cpp"
+#include "hwy/foreach_target.h"  // compiles this file once per instruction set
+
+#include "narrow_floats-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace baton::host::HWY_NAMESPACE {
+
+FoldFunction float8_fold_here(OpKind op, Datatype type) {
+  if (type == Datatype::f8e4m3) return select<Kernel, f8e4m3>(op);
+  if (type == Datatype::f8e5m2) return select<Kernel, f8e5m2>(op);
+  return nullptr;
+}
+
+FinishFunction float8_finish_here(Datatype type) {
+  if (type == Datatype::f8e4m3) return &finish<f8e4m3>;
+  if (type == Datatype::f8e5m2) return &finish<f8e5m2>;
+  return nullptr;
+}
+
+}  // namespace baton::host::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace baton::host {
+
+HWY_EXPORT(float8_fold_here);
+FoldFunction float8_fold(OpKind op, Datatype type, std::int64_t target) {
+  return for_target(HWY_DISPATCH_TABLE(float8_fold_here), target)(op, type);
+}
+
+HWY_EXPORT(float8_finish_here);
+FinishFunction float8_finish(Datatype type, std::int64_t target) {
+  return for_target(HWY_DISPATCH_TABLE(float8_finish_here), target)(type);
+}
+
+}  // namespace baton::host
+#endif
