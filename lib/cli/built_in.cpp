@@ -83,6 +83,9 @@ MPI_Datatype mpi_type(Datatype type, bool reduced) {
       return MPI_INT64_T;
     case Datatype::u64:
       return MPI_UINT64_T;
+    case Datatype::f8e4m3:
+    case Datatype::f8e5m2:
+      return reduced ? MPI_DATATYPE_NULL : MPI_UINT8_T;
     case Datatype::f16:
     case Datatype::bf16:
       return reduced ? MPI_DATATYPE_NULL : MPI_UINT16_T;
@@ -279,7 +282,7 @@ std::vector<BuiltIn> even(const Exercise& e, MPI_Datatype type, MPI_Op op, const
 /// MPI has no avg: a sum and a plain loop.
 template <class T>
 void divide(void* data, std::int64_t count, int ranks) {
-  if constexpr (!is_half<T>) {
+  if constexpr (!is_narrow<T>) {
     using Divisor = std::conditional_t<std::is_unsigned_v<T>, std::uint64_t,
                                        std::conditional_t<std::is_integral_v<T>, std::int64_t, T>>;
     T* const values = static_cast<T*>(data);

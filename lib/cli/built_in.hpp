@@ -9,8 +9,9 @@ namespace baton::cli {
 
 /// The exercise by the MPI library's own collectives, out of place: as one would call them, so with
 /// derived datatypes where data is strided. Of several, the one that one would call is the first.
-/// Empty where MPI has none: reductions of 16-bit floats, counts beyond int. Call it on all ranks
-/// in the same order. Each may be run, on all ranks, any number of times, before MPI is finalised.
+/// Empty where MPI has none: reductions of 8- and 16-bit floats, counts beyond int. Call it on all
+/// ranks in the same order. Each may be run, on all ranks, any number of times, before MPI is
+/// finalised.
 std::vector<BuiltIn> mpi_built_ins(const Exercise& exercise, int rank, const void* input,
                                    void* output, Entry entry);
 

@@ -122,7 +122,8 @@ void add_run_options(CLI::App& sub, RunOptions& options) {
                      "size of the whole vector, as nccl-tests counts it: one, or FIRST:LAST,\n"
                      "doubling (default 8:64M)")
           ->type_name("SIZE");
-  sub.add_option("--dtype", options.type, "i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64 (default f32)")
+  sub.add_option("--dtype", options.type,
+                 "i8 u8 i32 u32 i64 u64 f8e4m3 f8e5m2 f16 bf16 f32 f64 (default f32)")
       ->type_name("TYPE");
   sub.add_option(
          "--op", options.op,

@@ -68,12 +68,14 @@ Real combined_real(OpKind op, Real left, Real right) {
 
 /// How far `folds` rounded folds may take a reduction from `result`, whose terms have magnitudes
 /// that add up to `magnitudes`: the bounds of lib/memory/README.md, with 2^-53 in each fold for
-/// `result`, which is not exact either. avg rounds twice more, in fp32 and in the datatype.
-double tolerance(OpKind op, int folds, double u, double result, double magnitudes, int ranks) {
-  const double unit = u + 0x1p-53;
+/// `result`, which is not exact either. avg rounds twice more, in fp32 and in the datatype, where
+/// it may underflow.
+double tolerance(OpKind op, Datatype type, int folds, double result, double magnitudes, int ranks) {
+  const double u = unit_roundoff(type), unit = u + 0x1p-53;
   if (op == OpKind::prod) return std::expm1((folds + 1) * std::log1p(unit)) * std::abs(result);
   const double sum = (folds * unit + 0x1p-53) * magnitudes;
-  return op == OpKind::avg ? (sum + 3 * u * magnitudes) / ranks : sum;
+  if (op != OpKind::avg) return sum;
+  return (sum + 3 * u * magnitudes) / ranks + least_positive(type) / 2;
 }
 
 }  // namespace
@@ -136,12 +138,12 @@ void Reference::reduce(const Exercise& exercise, const Values& values, int rank)
         if (average) real[i] /= exercise.ranks();
         middle_[at] = static_cast<double>(real[i]);
         tolerance_[at] = std::nextafter(
-            static_cast<float>(tolerance(op, last, unit_roundoff(type_), middle_[at],
+            static_cast<float>(tolerance(op, type_, last, middle_[at],
                                          static_cast<double>(magnitude[i]), exercise.ranks())),
             HUGE_VALF);
       } else {
         whole[i] = from_real<T>(static_cast<double>(real[i]));
-        if (average && is_half<T>) {
+        if (average && is_narrow<T>) {
           whole[i] = from_real<T>(static_cast<float>(to_real(whole[i])) /
                                   static_cast<float>(exercise.ranks()));
         } else if (average) {

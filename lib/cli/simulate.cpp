@@ -183,7 +183,8 @@ void add_simulate(CLI::App& app, Command& command) {
   sub->add_option("--root", options->root, "(default 0)")
       ->type_name("R")
       ->check(whole_number(0, INT32_MAX));
-  sub->add_option("--dtype", options->type, "i8 u8 i32 u32 i64 u64 f16 bf16 f32 f64 (default f32)")
+  sub->add_option("--dtype", options->type,
+                  "i8 u8 i32 u32 i64 u64 f8e4m3 f8e5m2 f16 bf16 f32 f64 (default f32)")
       ->type_name("TYPE");
   auto* sweep =
       sub->add_option("--sweep", options->sweep,

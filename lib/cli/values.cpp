@@ -36,7 +36,7 @@ T exact_factor(Bits bits, int rank) {
 /// Factors near 1, of few ranks, so that a product neither overflows nor underflows.
 template <class T>
 T random_factor(Bits bits, int rank) {
-  if (rank >= 64) return from_real<T>(1);
+  if (rank >= (sizeof(T) == 1 ? 8 : 64)) return from_real<T>(1);
   const double magnitude = 0.75 + 0.5 * static_cast<double>(bits >> 11) * 0x1p-53;
   return from_real<T>((bits & 1) != 0 ? -magnitude : magnitude);
 }
@@ -45,6 +45,10 @@ T random_factor(Bits bits, int rank) {
 
 double unit_roundoff(Datatype type) {
   switch (type) {
+    case Datatype::f8e4m3:
+      return 0x1p-4;
+    case Datatype::f8e5m2:
+      return 0x1p-3;
     case Datatype::f16:
       return 0x1p-11;
     case Datatype::bf16:
@@ -53,6 +57,25 @@ double unit_roundoff(Datatype type) {
       return 0x1p-24;
     case Datatype::f64:
       return 0x1p-53;
+    default:
+      return 0;
+  }
+}
+
+double least_positive(Datatype type) {
+  switch (type) {
+    case Datatype::f8e4m3:
+      return 0x1p-9;
+    case Datatype::f8e5m2:
+      return 0x1p-16;
+    case Datatype::f16:
+      return 0x1p-24;
+    case Datatype::bf16:
+      return 0x1p-133;
+    case Datatype::f32:
+      return 0x1p-149;
+    case Datatype::f64:
+      return 0x1p-1074;
     default:
       return 0;
   }

@@ -52,6 +52,10 @@ decltype(auto) with_type(Datatype type, F&& use) {
       return use(static_cast<std::int64_t*>(nullptr));
     case Datatype::u64:
       return use(static_cast<std::uint64_t*>(nullptr));
+    case Datatype::f8e4m3:
+      return use(static_cast<f8e4m3*>(nullptr));
+    case Datatype::f8e5m2:
+      return use(static_cast<f8e5m2*>(nullptr));
     case Datatype::f16:
       return use(static_cast<f16*>(nullptr));
     case Datatype::bf16:
@@ -65,16 +69,24 @@ decltype(auto) with_type(Datatype type, F&& use) {
 template <class Pointer>
 using Pointee = std::remove_pointer_t<Pointer>;
 
+/// Whether a type is a float that folds in fp32.
 template <class T>
-constexpr bool is_half = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+constexpr bool is_narrow = std::is_same_v<T, f8e4m3> || std::is_same_v<T, f8e5m2> ||
+                           std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 
 /// Unit roundoff of a floating-point datatype; 0 for integers.
 double unit_roundoff(Datatype type);
+/// The smallest positive number of a floating-point datatype; 0 for integers.
+double least_positive(Datatype type);
 
 /// A number in the datatype T, rounded to nearest even, and back.
 template <class T>
 T from_real(double value) {
-  if constexpr (std::is_same_v<T, f16>) {
+  if constexpr (std::is_same_v<T, f8e4m3>) {
+    return to_f8e4m3(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, f8e5m2>) {
+    return to_f8e5m2(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<T, f16>) {
     return to_f16(static_cast<float>(value));
   } else if constexpr (std::is_same_v<T, bf16>) {
     return to_bf16(static_cast<float>(value));
@@ -84,7 +96,7 @@ T from_real(double value) {
 }
 template <class T>
 double to_real(T value) {
-  if constexpr (is_half<T>) {
+  if constexpr (is_narrow<T>) {
     return static_cast<double>(to_float(value));
   } else {
     return static_cast<double>(value);

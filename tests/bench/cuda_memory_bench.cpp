@@ -95,8 +95,9 @@ void report(std::string_view what, std::string_view detail, std::int64_t bytes,
 void folds(const Timer& timer, const Room& room) {
   for (const std::int64_t bytes : {16 << 20, 64 << 20, 256 << 20}) {
     const double copy = copy_bandwidth(timer, room, 3 * bytes);
-    for (const Datatype type : {Datatype::f32, Datatype::f64, Datatype::f16, Datatype::bf16,
-                                Datatype::i8, Datatype::i32, Datatype::i64}) {
+    for (const Datatype type :
+         {Datatype::f32, Datatype::f64, Datatype::f16, Datatype::bf16, Datatype::f8e4m3,
+          Datatype::f8e5m2, Datatype::i8, Datatype::i32, Datatype::i64}) {
       for (const OpKind op : {OpKind::sum, OpKind::max}) {
         const Rows piece{.at = {room.at(0), room.at(bytes), room.at(2 * bytes)},
                          .block = bytes / static_cast<std::int64_t>(size_of(type))};

@@ -100,7 +100,9 @@ class Cli(CommandTest):
     def test_run_types_and_operations(self):
         for dtype, op in [("i8", "avg"), ("u8", "prod"), ("i32", "logical_xor"), ("u32", "bit_and"),
                           ("i64", "min"), ("u64", "sum"), ("f16", "sum"), ("bf16", "avg"),
-                          ("f32", "prod"), ("f64", "max"), ("f64", "sum"), ("f16", "prod")]:
+                          ("f32", "prod"), ("f64", "max"), ("f64", "sum"), ("f16", "prod"),
+                          ("f8e4m3", "sum"), ("f8e4m3", "prod"), ("f8e5m2", "avg"),
+                          ("f8e5m2", "max")]:
             for place in [[], ["--in-place"]]:
                 with self.subTest(dtype=dtype, op=op, place=place):
                     self.check_rows(self.json("run", "all", "--algorithm", "all", "--ranks", "3",

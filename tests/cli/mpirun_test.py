@@ -27,7 +27,8 @@ class UnderMpirun(CommandTest):
     def test_types_and_operations(self):
         for dtype, op, built_in in [("i8", "prod", True), ("u64", "bit_xor", True),
                                     ("f64", "avg", True), ("i32", "avg", True),
-                                    ("bf16", "avg", False), ("i64", "logical_and", True)]:
+                                    ("bf16", "avg", False), ("f8e4m3", "sum", False),
+                                    ("i64", "logical_and", True)]:
             result = self.json("run", "all", "--bytes", "600", "--iters", "1", "--dtype", dtype,
                                "--op", op, "--root", "1", "--in-place")
             self.check_rows(result)

@@ -35,8 +35,8 @@ std::vector<T> folded(const std::vector<std::vector<T>>& inputs, const std::vect
   for (std::size_t k = 1; k < order.size(); ++k) {
     const auto& term = inputs[static_cast<std::size_t>(order[k])];
     for (std::size_t i = 0; i < sum.size(); ++i) {
-      if constexpr (std::is_same_v<T, bf16>) {
-        sum[i] = to_bf16(to_float(sum[i]) + to_float(term[i]));
+      if constexpr (is_narrow<T>) {
+        sum[i] = from_real<T>(to_real(sum[i]) + to_real(term[i]));
       } else {
         sum[i] = static_cast<T>(sum[i] + term[i]);
       }
@@ -75,6 +75,42 @@ TEST_CASE_TEMPLATE("values that round pass in every order, and not if a contribu
   auto spoilt = forward;
   spoilt[17] = from_real<T>(std::numeric_limits<double>::quiet_NaN());
   CHECK(reference.wrong(spoilt.data()) == 1);
+}
+
+TEST_CASE_TEMPLATE("8-bit floats: sums that round pass in any order, exact ones miss no rank", T,
+                   f8e4m3, f8e5m2) {
+  const Exercise e = exercise_of(Collective::all_reduce, 5000, datatype_of<T>, OpKind::sum);
+  for (const Fill fill : {Fill::random, Fill::exact}) {
+    const Values values(fill, e.op, e.type, ranks);
+    const auto in = inputs<T>(e, values);
+    const Reference reference(e, values, 0);
+    const auto forward = folded(in, {0, 1, 2, 3, 4}), other = folded(in, {3, 0, 4, 2, 1});
+    CHECK((forward == other) == (fill == Fill::exact));
+    CHECK(reference.wrong(forward.data()) == 0);
+    CHECK(reference.wrong(other.data()) == 0);
+    if (fill == Fill::exact) CHECK(reference.wrong(folded(in, {0, 1, 2, 3}).data()) > 3000);
+    auto spoilt = forward;
+    spoilt[17] = from_real<T>(std::numeric_limits<double>::quiet_NaN());
+    CHECK(reference.wrong(spoilt.data()) == 1);
+  }
+}
+
+TEST_CASE("the tolerance of an average takes underflow in") {
+  // 1.5 of the smallest numbers, rounded to 2 of them.
+  const Exercise e =
+      flat_exercise(Collective::all_reduce, 2, 1 << 16, Datatype::f8e4m3, OpKind::avg, 0);
+  const Values values(Fill::random, e.op, e.type, 2);
+  std::vector<f8e4m3> left(1 << 16), right(1 << 16);
+  values.write(0, 0, 1 << 16, left.data());
+  values.write(1, 0, 1 << 16, right.data());
+  int underflows = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const double sum = to_real(from_real<f8e4m3>(to_real(left[i]) + to_real(right[i])));
+    left[i] = from_real<f8e4m3>(sum / 2);
+    underflows += to_real(left[i]) != sum / 2 && std::abs(sum) <= 0x3p-9;
+  }
+  CHECK(underflows > 0);
+  CHECK(Reference(e, values, 0).wrong(left.data()) == 0);
 }
 
 TEST_CASE("a tolerance is no wider than a few roundings") {

@@ -15,6 +15,8 @@ namespace {
 using samples::Bytes;
 
 constexpr std::int64_t count = 1003;
+constexpr Datatype float_types[] = {Datatype::f8e4m3, Datatype::f8e5m2, Datatype::f16,
+                                    Datatype::bf16,   Datatype::f32,    Datatype::f64};
 constexpr OpKind float_ops[] = {OpKind::sum, OpKind::avg, OpKind::prod, OpKind::min, OpKind::max};
 
 /// Infinities, NaNs with payloads, signed zeros, subnormals, and numbers whose sums round.
@@ -55,7 +57,7 @@ void check_equal(const Results& results, const Bytes& expected, const std::strin
 TEST_CASE("wild floats: all_reduce gives the same bits on all ranks, for every algorithm") {
   for (const int size : {2, 3, 5, 8}) {
     on_ranks(size, [&](Communicator& c) {
-      for (const Datatype type : {Datatype::f16, Datatype::bf16, Datatype::f32, Datatype::f64}) {
+      for (const Datatype type : float_types) {
         for (const OpKind op : float_ops) {
           const Problem problem = conformance::problem_of(c, Collective::all_reduce);
           conformance::for_choices(c, problem, Scope{{}, {0, 256}, {}}, [&](const Choice& choice) {
@@ -96,7 +98,7 @@ TEST_CASE("wild floats: the same bits from run to run, whatever the delays") {
         for (int r = 0; r < size; ++r) threads.hosts.push_back(r % 2);
       }
       const Choice choice{algorithm.name, 512};
-      for (const Datatype type : {Datatype::f32, Datatype::bf16}) {
+      for (const Datatype type : {Datatype::f32, Datatype::bf16, Datatype::f8e4m3}) {
         const auto quiet = all_reduced(
             size, type, [](int) { return sum; }, choice, threads);
         check_equal(quiet, quiet[0], algorithm.name);
@@ -116,7 +118,7 @@ TEST_CASE("wild floats: the same bits from run to run, whatever the delays") {
 TEST_CASE("wild floats: the same bits with another instruction set on every rank") {
   const int levels = host::simd_level_count();
   REQUIRE(levels >= 1);
-  for (const Datatype type : {Datatype::f16, Datatype::bf16, Datatype::f32, Datatype::f64}) {
+  for (const Datatype type : float_types) {
     for (const OpKind kind : {OpKind::sum, OpKind::prod, OpKind::min, OpKind::max}) {
       std::vector<AtLevel> at;
       for (int level = 0; level < levels; ++level) at.emplace_back(kind, type, level);
@@ -163,7 +165,7 @@ TEST_CASE("wild floats: reduce, reduce_scatter and scan from run to run") {
 
 TEST_CASE("rank order: with an algorithm in rank order, bits are those of the plain loop") {
   const int size = 4;
-  for (const Datatype type : {Datatype::f16, Datatype::bf16, Datatype::f32, Datatype::f64}) {
+  for (const Datatype type : float_types) {
     for (const OpKind op : float_ops) {
       Bytes expected = wild(type, 0);
       for (int rank = 1; rank < size; ++rank) {

@@ -45,7 +45,7 @@ void with_types(Datatype type, Call call) {
 template <class Call>
 void with_type(Datatype type, Call call) {
   with_types<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t,
-             f16, bf16, float, double>(type, call);
+             f8e4m3, f8e5m2, f16, bf16, float, double>(type, call);
 }
 
 class OnHost : public Backend {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -58,6 +59,12 @@ inline std::vector<std::uint64_t> special(baton::Datatype type) {
     return list;
   };
   switch (type) {
+    case f8e4m3:
+    case f8e5m2: {
+      std::vector<std::uint64_t> all(256);
+      std::iota(all.begin(), all.end(), 0);
+      return all;
+    }
     case f16:  // 0, subnormals, least normal, 1 and its neighbours, 2048, largest, inf, NaNs
       return with_signs({0, 1, 0x3ff, 0x400, 0x3bff, 0x3c00, 0x3c01, 0x6800, 0x7bff, 0x7c00, 0x7c01,
                          0x7e00, 0x7fff},
@@ -109,10 +116,12 @@ inline Bytes random(baton::Datatype type, std::size_t count, std::mt19937_64& ge
       const auto single = static_cast<float>(moderate);
       using enum baton::Datatype;
       put(bytes, i, type,
-          type == f16    ? baton::to_f16(single).bits
-          : type == bf16 ? baton::to_bf16(single).bits
-          : type == f32  ? std::bit_cast<std::uint32_t>(single)
-                         : std::bit_cast<std::uint64_t>(moderate));
+          type == f8e4m3   ? baton::to_f8e4m3(single).bits
+          : type == f8e5m2 ? baton::to_f8e5m2(single).bits
+          : type == f16    ? baton::to_f16(single).bits
+          : type == bf16   ? baton::to_bf16(single).bits
+          : type == f32    ? std::bit_cast<std::uint32_t>(single)
+                           : std::bit_cast<std::uint64_t>(moderate));
     }
   }
   return bytes;

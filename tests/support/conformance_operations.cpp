@@ -12,12 +12,14 @@ using namespace baton;
 using Bytes = std::vector<std::byte>;
 
 /// Elements for which the order of any operation does not matter: small whole numbers, and for
-/// products mostly ones.
+/// products mostly ones. 8-bit floats hold the whole numbers up to 8 only, and products up to 2^8.
 Bytes small_numbers(OpKind op, Datatype type, int rank, std::int64_t count) {
   Bytes bytes(static_cast<std::size_t>(count) * size_of(type));
   for (std::int64_t i = 0; i < count; ++i) {
     int v = value(11, rank, i) % 5;
     if (op == OpKind::prod) v = v == 0 ? 2 : v > 0 ? 1 : -1;
+    if (is_float(type) && size_of(type) == 1 && op != OpKind::prod) v %= 2;
+    if (is_float(type) && size_of(type) == 1 && rank >= 8) v = op == OpKind::prod ? 1 : 0;
     const auto put = [&](auto element) {
       std::memcpy(bytes.data() + static_cast<std::size_t>(i) * sizeof element, &element,
                   sizeof element);
@@ -40,6 +42,12 @@ Bytes small_numbers(OpKind op, Datatype type, int rank, std::int64_t count) {
         break;
       case Datatype::u64:
         put(static_cast<std::uint64_t>(v));
+        break;
+      case Datatype::f8e4m3:
+        put(to_f8e4m3(static_cast<float>(v)));
+        break;
+      case Datatype::f8e5m2:
+        put(to_f8e5m2(static_cast<float>(v)));
         break;
       case Datatype::f16:
         put(to_f16(static_cast<float>(v)));

@@ -168,7 +168,8 @@ HWY_INLINE void transform(D d, Op op, std::size_t count, T* into, const In*... i
 template <class T, class Op, class... In>
 HWY_INLINE bool transform_vectors(Op op, std::size_t count, Lane<T>* into, const In*... in) {
   if (count >= hn::Lanes(Wide<T>())) {
-    transform<true>(Wide<T>(), op, count, into, in...);
+    // A vector of 8-bit floats is four of fp32 as it is.
+    transform<!Float8<T> >(Wide<T>(), op, count, into, in...);
     return true;
   }
   if constexpr (hn::MaxLanes(Wide<T>()) > hn::MaxLanes(Narrow<T>())) {
