@@ -15,6 +15,8 @@ ncclDataType_t nccl_type(Datatype type) {
     case Datatype::i8:
       return ncclInt8;
     case Datatype::u8:
+    case Datatype::f8e4m3:  // moved only: not every NCCL and device folds them
+    case Datatype::f8e5m2:
       return ncclUint8;
     case Datatype::i32:
       return ncclInt32;
@@ -84,7 +86,8 @@ class Nccl final : public Rival {
 
 std::optional<RivalCall> Nccl::call(const Exercise& e, const void* in, void* out) {
   const std::optional<ncclRedOp_t> op = nccl_op(e.op);
-  if (reducing(e.collective()) && !op) return {};
+  const bool float8 = is_float(e.type) && size_of(e.type) == 1;
+  if (reducing(e.collective()) && (!op || float8)) return {};
   const auto n = static_cast<std::size_t>(e.problem.count);
   const ncclDataType_t type = nccl_type(e.type);
   const int root = e.problem.root;
