@@ -83,7 +83,7 @@ constexpr float widen(T value) {
   const std::uint32_t magnitude = code << Format::shift;  // exponent in place, bias not
   std::uint32_t wide = magnitude + Format::rebias;
   if (code >= Format::overflow) {
-    wide |= bits::infinity;  // or NaN, of its fraction
+    wide |= bits::infinity;  // or NaN, where there is a fraction
   } else if (wide < Format::min_normal) {
     // Subnormal: read as the smallest normal number + value, which fp32 holds exactly.
     wide = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude + Format::min_normal) -
