@@ -2,7 +2,6 @@
 #include <cmath>
 #include <vector>
 
-#include "blas.hpp"
 #include "kernels.hpp"
 #include "on_host.hpp"
 
@@ -79,6 +78,37 @@ View<T> matrix(View<T> x, std::int64_t sample, std::int64_t head) {
   return x.select(0, sample).select(1, head);
 }
 
+/// c = factor · a · b, or that added to c.
+template <class T>
+void product(T factor, View<const std::type_identity_t<T>> a, View<const std::type_identity_t<T>> b,
+             bool add, View<T> c) {
+  kernels<ProductKernels<T>>().product({c.extent(0), c.extent(1), a.extent(1), factor, a.data(),
+                                        a.stride(0), a.stride(1), b.data(), b.stride(0), add,
+                                        c.data(), c.stride(0)});
+}
+
+/// What products read over and over of one head's keys or values, arranged for them.
+template <class T>
+struct Arranged {
+  Array<T> rows, columns;  ///< [t, d], and [d, t and a cache line, so that rows differ in sets]
+
+  explicit Arranged(View<const T> x) : rows(Array<T>::of(x)) {
+    constexpr std::int64_t line = 64 / sizeof(T);
+    const std::int64_t n = x.extent(0), size = x.extent(1);
+    columns = Array<T>::uninitialized({size, n + line});
+    for (std::int64_t begin = 0; begin < n; begin += line)  // so that lines are written whole
+      for (std::int64_t d = 0; d < size; ++d)
+        for (std::int64_t i = begin; i < std::min(begin + line, n); ++i)
+          columns.data()[d * (n + line) + i] = rows.data()[i * size + d];
+  }
+  View<const T> rows_of(const Tile& tile) const {
+    return View<const T>(rows).slice(0, tile.key_begin, tile.key_end);
+  }
+  View<const T> columns_of(const Tile& tile) const {
+    return View<const T>(columns).slice(1, tile.key_begin, tile.key_end);
+  }
+};
+
 }  // namespace
 
 namespace on_host {
@@ -96,12 +126,11 @@ void attention(View<const std::type_identity_t<T>> q, View<const std::type_ident
   };
   std::vector<Row> rows(static_cast<std::size_t>(tiling.height()));
 
-  const auto forward = [&](const Tile& tile, View<const T> keys, View<const T> values) {
+  const auto forward = [&](const Tile& tile, const Arranged<T>& keys, const Arranged<T>& values) {
     const View<T> scores(scratch.data(), {tile.queries(), tile.keys()});
     const View<const T> queries = matrix(q, tile.sample, tile.head);
     const View<T> result = matrix(out, tile.sample, tile.head).slice(0, tile.begin, tile.end);
-    multiply<T>(scale, queries.slice(0, tile.begin, tile.end),
-                keys.slice(0, tile.key_begin, tile.key_end).transposed(0, 1), 0, scores);
+    product<T>(scale, queries.slice(0, tile.begin, tile.end), keys.columns_of(tile), false, scores);
     for (std::int64_t i = 0; i < tile.queries(); ++i) {
       T* const scored = &scores(i, 0);
       Row& row = rows[static_cast<std::size_t>(i)];
@@ -119,8 +148,7 @@ void attention(View<const std::type_identity_t<T>> q, View<const std::type_ident
       std::fill(scored + seen, scored + tile.keys(), T(0));
     }
     if (tiling.drops()) tiling.drop(tile, scores);
-    multiply<T>(1, scores, values.slice(0, tile.key_begin, tile.key_end), tile.first() ? 0 : 1,
-                result);
+    product<T>(1, scores, values.rows_of(tile), !tile.first(), result);
     if (!tile.last) return;
     for (std::int64_t i = 0; i < tile.queries(); ++i) {
       const Row& row = rows[static_cast<std::size_t>(i)];
@@ -129,10 +157,12 @@ void attention(View<const std::type_identity_t<T>> q, View<const std::type_ident
     }
   };
   for (std::int64_t sample = 0; sample < tiling.samples(); ++sample) {
-    for (std::int64_t head = 0; head < q.extent(2); ++head) {
-      const std::int64_t key_head = head / tiling.heads_each();
-      const View<const T> keys = matrix(k, sample, key_head), values = matrix(v, sample, key_head);
-      tiling.each_tile(sample, head, [&](const Tile& tile) { forward(tile, keys, values); });
+    for (std::int64_t key_head = 0; key_head < tiling.key_heads(); ++key_head) {
+      const Arranged<T> keys(matrix(k, sample, key_head)), values(matrix(v, sample, key_head));
+      for (std::int64_t i = 0; i < tiling.heads_each(); ++i) {
+        tiling.each_tile(sample, key_head * tiling.heads_each() + i,
+                         [&](const Tile& tile) { forward(tile, keys, values); });
+      }
     }
   }
 }
@@ -153,8 +183,11 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
   const Array<T> scratch[] = {tiling.scratch(), tiling.scratch(),
                               tiling.drops() ? tiling.scratch() : Array<T>()};
   const auto means = Array<T>::uninitialized({tiling.height()});  // Σ p · dp of each query
+  const auto queries_scratch = Array<T>::uninitialized({tiling.height(), q.extent(3)});
+  const auto gradients_scratch = Array<T>::uninitialized({tiling.height(), q.extent(3)});
 
-  const auto backward = [&](const Tile& tile, std::int64_t key_head) {
+  const auto backward = [&](const Tile& tile, std::int64_t key_head, const Arranged<T>& keys,
+                            const Arranged<T>& values) {
     const auto of_tile = [&](auto view) {
       return matrix(view, tile.sample, tile.head).slice(0, tile.begin, tile.end);
     };
@@ -163,15 +196,21 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
     };
     const Shape shape{tile.queries(), tile.keys()};
     const View<T> p(scratch[0].data(), shape), ds(scratch[1].data(), shape);
-    const View<const T> queries = of_tile(q), gradients = of_tile(dout), results = of_tile(out);
-    multiply<T>(scale, queries, of_keys(k).transposed(0, 1), 0, p);
+    const View<T> queries = queries_scratch.view().slice(0, 0, tile.queries());
+    const View<T> gradients = gradients_scratch.view().slice(0, 0, tile.queries());
+    const View<const T> results = of_tile(out);
+    if (tile.first()) {
+      assign<T>(of_tile(q), queries);
+      assign<T>(of_tile(dout), gradients);
+    }
+    product<T>(scale, queries, keys.columns_of(tile), false, p);
     for (std::int64_t i = 0; i < tile.queries(); ++i) {
       T* const row = &p(i, 0);
       const std::int64_t seen = tiling.seen(tile, i);
       kernel.exponentials(seen, row, log_sums(tile.sample, tile.head, tile.begin + i), row);
       std::fill(row + seen, row + tile.keys(), T(0));
     }
-    multiply<T>(1, gradients, of_keys(v).transposed(0, 1), 0, ds);
+    product<T>(1, gradients, values.columns_of(tile), false, ds);
     View<T> kept = p;
     if (tiling.drops()) {
       kept = View<T>(scratch[2].data(), shape);
@@ -180,23 +219,24 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
       kernel.times(ds.size(), kept.data(), ds.data());
       kernel.times(kept.size(), p.data(), kept.data());
     }
-    multiply<T>(1, kept.transposed(0, 1), gradients, 1, of_keys(dv));
+    product<T>(1, kept.transposed(0, 1), gradients, true, of_keys(dv));
     for (std::int64_t i = 0; i < tile.queries(); ++i) {
       T& mean = means.data()[i];
       if (tile.first()) mean = kernel.dot(q.extent(3), &gradients(i, 0), &results(i, 0));
       kernel.backward(tile.keys(), &p(i, 0), mean, scale, &ds(i, 0));
     }
-    multiply<T>(1, ds, of_keys(k), tile.first() ? 0 : 1, of_tile(dq));
-    multiply<T>(1, ds.transposed(0, 1), queries, 1, of_keys(dk));
+    product<T>(1, ds, keys.rows_of(tile), !tile.first(), of_tile(dq));
+    product<T>(1, ds.transposed(0, 1), queries, true, of_keys(dk));
   };
   for (std::int64_t sample = 0; sample < tiling.samples(); ++sample) {
     for (std::int64_t key_head = 0; key_head < tiling.key_heads(); ++key_head) {
       for (const View<T>& sum : {matrix(dk, sample, key_head), matrix(dv, sample, key_head)})
         for (std::int64_t i = 0; i < sum.extent(0); ++i)
           std::fill_n(&sum(i, 0), sum.extent(1), T(0));
+      const Arranged<T> keys(matrix(k, sample, key_head)), values(matrix(v, sample, key_head));
       for (std::int64_t i = 0; i < tiling.heads_each(); ++i) {
         tiling.each_tile(sample, key_head * tiling.heads_each() + i,
-                         [&](const Tile& tile) { backward(tile, key_head); });
+                         [&](const Tile& tile) { backward(tile, key_head, keys, values); });
       }
     }
   }

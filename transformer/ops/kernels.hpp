@@ -38,6 +38,26 @@ struct SoftmaxKernels {
   void (*backward)(std::int64_t n, const T* p, T shift, T factor, T* y);
 };
 
+/// c = factor · a · b, or that added to c. Rows of b and c are contiguous, a's elements anywhere:
+/// strides in elements.
+template <class T>
+struct Product {
+  std::int64_t rows, columns, inner;
+  T factor;
+  const T* a;
+  std::int64_t a_row, a_column;
+  const T* b;
+  std::int64_t b_row;
+  bool add;
+  T* c;
+  std::int64_t c_row;
+};
+
+template <class T>
+struct ProductKernels {
+  void (*product)(const Product<T>& product);
+};
+
 template <class Kernels>
 const Kernels& kernels();
 

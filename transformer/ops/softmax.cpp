@@ -35,7 +35,7 @@ T exponentials(std::int64_t n, const T* x, T shift, T* y) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const auto shifts = hn::Set(d, shift);
   const auto add = [](Vector<T> a, Vector<T> b) HWY_ATTR { return hn::Add(a, b); };
-  const auto at = [&](std::int64_t i, std::int64_t count) HWY_ATTR {
+  const auto at = [&](std::int64_t i, std::int64_t count) HWY_ATTR __attribute__((always_inline)) {
     if (count == lanes) {
       const auto e = exponential<T>(hn::Sub(hn::LoadU(d, x + i), shifts));
       hn::StoreU(e, d, y + i);
