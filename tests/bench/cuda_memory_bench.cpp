@@ -13,8 +13,8 @@
 #include "memory/cuda/kernels.hpp"
 
 using namespace baton;
-using cuda::check;
 using baton::Rows;
+using cuda::check;
 
 namespace {
 

@@ -98,16 +98,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace baton::transformer {
 
-HWY_EXPORT(f32_kernels);
-HWY_EXPORT(f64_kernels);
-template <>
-const ActivationKernels<float>& kernels() {
-  return HWY_DYNAMIC_DISPATCH(f32_kernels)();
-}
-template <>
-const ActivationKernels<double>& kernels() {
-  return HWY_DYNAMIC_DISPATCH(f64_kernels)();
-}
+BATON_DISPATCH(ActivationKernels)
 
 std::string_view name(Activation activation) {
   return activation == Activation::relu ? "relu" : "gelu";

@@ -61,4 +61,18 @@ struct ProductKernels {
 template <class Kernels>
 const Kernels& kernels();
 
+/// Defines kernels() of a group by the functions f32_kernels() and f64_kernels() of each
+/// instruction set.
+#define BATON_DISPATCH(Kernels)                 \
+  HWY_EXPORT(f32_kernels);                      \
+  HWY_EXPORT(f64_kernels);                      \
+  template <>                                   \
+  const Kernels<float>& kernels() {             \
+    return HWY_DYNAMIC_DISPATCH(f32_kernels)(); \
+  }                                             \
+  template <>                                   \
+  const Kernels<double>& kernels() {            \
+    return HWY_DYNAMIC_DISPATCH(f64_kernels)(); \
+  }
+
 }  // namespace baton::transformer

@@ -88,8 +88,8 @@ struct AttentionOptions {
 /// out [b, s, h, d] = softmax(q · kᵀ / sqrt(d)) · v per sample and head, with q [b, s, h, d],
 /// k, v [b, t, g, d], where g divides h: query head i uses head i · g / h of k and v. The last
 /// dimension is contiguous; the others may have any strides. log_sums [b, h, s] is what backward
-/// needs: the logarithm of each row's sum of exponentials. Besides, memory for a few tiles of queries
-/// times keys, and for one head's k and v twice. Dao et al., FlashAttention (2022), for the
+/// needs: the logarithm of each row's sum of exponentials. Besides, memory for a few tiles of
+/// queries times keys, and for one head's k and v twice. Dao et al., FlashAttention (2022), for the
 /// backward from log_sums.
 template <class T>
 void attention(View<const std::type_identity_t<T>> q, View<const std::type_identity_t<T>> k,

@@ -95,16 +95,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace baton::transformer {
 
-HWY_EXPORT(f32_kernels);
-HWY_EXPORT(f64_kernels);
-template <>
-const ProductKernels<float>& kernels() {
-  return HWY_DYNAMIC_DISPATCH(f32_kernels)();
-}
-template <>
-const ProductKernels<double>& kernels() {
-  return HWY_DYNAMIC_DISPATCH(f64_kernels)();
-}
+BATON_DISPATCH(ProductKernels)
 
 }  // namespace baton::transformer
 #endif

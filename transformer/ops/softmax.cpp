@@ -90,16 +90,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace baton::transformer {
 
-HWY_EXPORT(f32_kernels);
-HWY_EXPORT(f64_kernels);
-template <>
-const SoftmaxKernels<float>& kernels() {
-  return HWY_DYNAMIC_DISPATCH(f32_kernels)();
-}
-template <>
-const SoftmaxKernels<double>& kernels() {
-  return HWY_DYNAMIC_DISPATCH(f64_kernels)();
-}
+BATON_DISPATCH(SoftmaxKernels)
 
 }  // namespace baton::transformer
 #endif
