@@ -70,6 +70,18 @@ double bandwidth(Communicator& world) {
   return messages * bytes / median(seconds);
 }
 
+/// Seconds of forward and backward on this rank, where all begin together.
+double step(Communicator& world, TransformerBlock<float>& block, const Array<float>& x,
+            const Array<float>& dy) {
+  Context context;
+  world.barrier();
+  const auto start = Clock::now();
+  block.parallel().zero_grads();
+  block.forward_parallel(x, context);
+  block.backward_parallel(dy, context);
+  return seconds_since(start);
+}
+
 /// Prints medians of some steps: seconds, seconds in exchanges, and beside these what the budget
 /// comes to: bytes, messages, and the bandwidth that there is.
 void share(Communicator& world, const Options& options, TransformerBlock<float>& block,
@@ -79,17 +91,11 @@ void share(Communicator& world, const Options& options, TransformerBlock<float>&
   Traffic budget;
   for (const BudgetLine& line : block.budget(x.shape())) budget += line.sent;
   std::vector<double> seconds, exchanging;
-  Context context;
   const Array<float> dy = x.copy();
-  for (int step = -2; step < options.share; ++step) {
-    world.barrier();
-    const auto start = Clock::now();
+  step(world, block, x, dy), step(world, block, x, dy);  // what is done once
+  for (int i = 0; i < options.share; ++i) {
     const double before = seconds_in_exchanges();
-    block.parallel().zero_grads();
-    block.forward_parallel(x, context);
-    block.backward_parallel(dy, context);
-    if (step < 0) continue;
-    seconds.push_back(seconds_since(start));
+    seconds.push_back(step(world, block, x, dy));
     exchanging.push_back(seconds_in_exchanges() - before);
   }
   const double rate = bandwidth(world);
@@ -112,14 +118,8 @@ void steps(Communicator& world, const Options& options) {
   fill_normal(x.view(), {3, 4}, 1);
   if (options.share > 0) return share(world, options, block, x);
   const Array<float> dy = x.copy();
-  Context context;
   while (another(world)) {
-    world.barrier();
-    const auto start = Clock::now();
-    block.parallel().zero_grads();
-    block.forward_parallel(x, context);
-    block.backward_parallel(dy, context);
-    double seconds = seconds_since(start);
+    double seconds = step(world, block, x, dy);
     world.all_reduce(std::span(&seconds, 1), max);
     if (world.rank() == 0) {
       fmt::print("{:.6f}\n", seconds);

@@ -12,8 +12,8 @@
 
 namespace baton::transformer {
 
-/// Threads that each matrix product uses, in the whole process. Default 1: ranks are the
-/// parallelism.
+/// Threads that each matrix product of linear layers uses, in the whole process; attention has one.
+/// Default 1: ranks are the parallelism.
 void use_blas_threads(int threads);
 
 /// Called between pieces of a long computation on the host; may be empty.

@@ -135,7 +135,7 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_flag("--sequence-parallel", options.sequence_parallel,
                "with tp: positions are cut between the parallel regions (Megatron)");
   add_choice(app, "--dtype", options.f64, dtypes, "of weights and activations [f32]");
-  app.add_option("--threads", options.threads, "of each rank's matrix products [1]")
+  app.add_option("--threads", options.threads, "of each rank's linear layers [1]")
       ->check(whole_number(1, 1024));
 
   app.add_option("--hidden", options.hidden, "mlp: hidden units [32]")->check(whole_number(1));
