@@ -1,6 +1,7 @@
 #include "tensor.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -82,6 +83,17 @@ class Blocks {
   std::size_t held_ = 0;
 };
 
+constexpr std::size_t huge_page = 2 << 20;
+
+/// Memory in huge pages where the system has them: matrix products then look up fewer addresses.
+void* in_huge_pages(std::size_t bytes) {
+  void* const data = std::aligned_alloc(huge_page, bytes);
+#ifdef MADV_HUGEPAGE
+  if (data) madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // else in small ones
+#endif
+  return data;
+}
+
 }  // namespace
 
 std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_bytes) {
@@ -106,7 +118,7 @@ std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_byte
   const bool large = bytes >= Blocks::smallest;
 #endif
   void* data = large ? blocks.take(bytes) : nullptr;
-  if (!data) data = std::aligned_alloc(line, bytes);
+  if (!data) data = bytes < huge_page ? std::aligned_alloc(line, bytes) : in_huge_pages(bytes);
   if (!data) refuse_memory();
   if (!large) return {data, std::free};
   return {data, [bytes](void* block) { blocks.give(block, bytes); }};

@@ -41,12 +41,15 @@ HWY_INLINE void block(const Product<T>& p, const T* a, const T* b, T* c) {
     }
   }
   const auto factor = hn::Set(d, p.factor);
-  for (int r = 0; r < Rows; ++r)
-    for (int v = 0; v < Vectors; ++v) {
-      T* const to = c + r * p.c_row + v * lanes;
-      const auto before = p.add ? hn::LoadU(d, to) : hn::Zero(d);
-      hn::StoreU(hn::MulAdd(sums[r][v], factor, before), d, to);
-    }
+  const auto at = [&](int row, int vector) { return c + row * p.c_row + vector * lanes; };
+  if (p.add) {  // asked outside the loops, as else sums would leave the registers
+    for (int r = 0; r < Rows; ++r)
+      for (int v = 0; v < Vectors; ++v)
+        hn::StoreU(hn::MulAdd(sums[r][v], factor, hn::LoadU(d, at(r, v))), d, at(r, v));
+  } else {
+    for (int r = 0; r < Rows; ++r)
+      for (int v = 0; v < Vectors; ++v) hn::StoreU(hn::Mul(sums[r][v], factor), d, at(r, v));
+  }
 }
 
 /// All rows of some columns.
