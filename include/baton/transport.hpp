@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +29,15 @@ struct Capabilities {
 /// the message's buffer may move or go before test() has returned true or cancel() has returned.
 struct Message {
   alignas(16) std::byte state[48];
+};
+
+/// Where a message goes that is read in its sender's memory.
+struct Destination {
+  void* data;  ///< room for the message, or, where parts are taken, what take() is given
+  /// Takes the message instead, part after part from its beginning on, when test() is called.
+  void (*take)(void* data, const std::byte* part, std::size_t bytes) = nullptr;
+  std::size_t unit = 1;  ///< bytes, up to most_unit: parts that are taken are multiples of it
+  static constexpr std::size_t most_unit = 4096;
 };
 
 /// Point-to-point messages among a group of ranks. One thread at a time uses one transport object.
@@ -69,6 +79,16 @@ class Transport {
   };
   /// As isend() of `out` and recv() of `in` at once; waits for both.
   virtual std::size_t send_recv(const Out& out, const In& in);
+  /// Whether a message of so many bytes, from this rank to the peer or from it, is read by its
+  /// receiver in the sender's memory: then both call offer() and fetch() instead of isend() and
+  /// irecv(). The same on both. Only for bytes in the host's memory.
+  bool reads(int peer, std::size_t bytes) const {
+    return bytes >= least_read_ && reads_memory_of(peer);
+  }
+  /// As isend(), of exactly as many bytes as the receiver fetches.
+  virtual void offer(int peer, int tag, const void* data, std::size_t bytes, Message& message);
+  /// As irecv(), of exactly as many bytes as the sender offers; they go where `to` says.
+  virtual void fetch(int peer, int tag, const Destination& to, std::size_t bytes, Message& message);
   /// Whether the message is complete; if so it is released, and `bytes` is what was sent, which for
   /// a receive may be less or more than the room given (more: only the room was filled).
   /// Throws Error(transport) if the message failed.
@@ -86,6 +106,13 @@ class Transport {
   /// The transport of the ranks that give the same color, ordered by key, then by rank; null where
   /// color is negative. Collective: every rank of the group calls it. Throws Error(transport).
   virtual std::unique_ptr<Transport> split(int color, int key) = 0;
+
+ protected:
+  /// Messages of fewer bytes are not read in their sender's memory; here, none is.
+  std::size_t least_read_ = std::numeric_limits<std::size_t>::max();
+
+ private:
+  virtual bool reads_memory_of(int) const { return false; }
 };
 
 }  // namespace baton

@@ -166,7 +166,27 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
       dependents_[items_[d].first_dependent + items_[d].dependent_count++] = i;
     }
   }
+  for (std::uint32_t i = 0; i < items_.size(); ++i) items_[i].fold = fold_of(i);
   script_ = script_of(schedule);
+}
+
+// What is received into a slot has one step that consumes it; steps that only write there again
+// depend on the receive as well.
+std::uint32_t Plan::fold_of(std::uint32_t step) const {
+  const Item& recv = items_[step];
+  if (recv.kind != StepKind::recv || recv.bytes == 0) return no_fold;
+  const Place& slot = pieces_[recv.first_piece].at[0];
+  if (slot.base != slot_base) return no_fold;
+  for (const std::uint32_t next : dependents_of(step)) {
+    const Item& item = items_[next];
+    if (item.kind != StepKind::fold || item.piece_count != 1) continue;
+    const Piece& piece = pieces_[item.first_piece];
+    const bool whole =
+        piece.rows == 1 && piece.block * static_cast<std::int64_t>(element_bytes_) == recv.bytes;
+    const bool left = piece.at[1] == slot, right = piece.at[2] == slot;
+    if (whole && left != right) return next;
+  }
+  return no_fold;
 }
 
 Region Plan::region(const Piece& piece, int operand) const {

@@ -15,6 +15,7 @@ namespace baton {
 struct Place {
   std::uint32_t base = 0;
   std::int64_t offset = 0;
+  bool operator==(const Place&) const = default;
 };
 
 /// Base addresses of a run: scratch, slots, then the tensors of the input, then those of the
@@ -40,6 +41,7 @@ Schedule bound(const Schedule& schedule, std::span<const std::int64_t> inputs,
 /// A *stream* is the messages of one lane, peer and direction, in program order.
 class Plan {
  public:
+  static constexpr std::uint32_t no_fold = ~std::uint32_t{0};
   struct Item {
     StepKind kind;
     std::uint8_t lane;
@@ -51,7 +53,9 @@ class Plan {
     std::uint32_t first_piece;  ///< in pieces(); a message has one, of one row
     std::uint32_t piece_count;
     std::int64_t bytes;  ///< of a message
+    std::uint32_t fold;  ///< of a receive: the step that folds it whole, or no_fold
 
+    bool folds() const { return fold != no_fold; }
     bool local() const { return kind != StepKind::send && kind != StepKind::recv; }
   };
   struct Stream {
@@ -99,6 +103,7 @@ class Plan {
   std::uint32_t longest_stream() const;
 
  private:
+  std::uint32_t fold_of(std::uint32_t step) const;
   Region region(const Piece& piece, int operand) const;
   void append_pieces(const Schedule& schedule, const Step& step,
                      std::span<const std::int64_t> ends);

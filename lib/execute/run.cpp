@@ -40,6 +40,8 @@ Run::Run(std::shared_ptr<const Plan> plan, int window, const DeviceQueue* queue)
     markers_.reserve(local_.size());
     return;
   }
+  if (std::ranges::any_of(plan_->items(), [](const auto& item) { return item.folds(); }))
+    folded_.resize(plan_->items().size());
   // Slots behind scratch, both aligned well enough for any element.
   const std::size_t slots_at = (plan_->scratch_bytes() + 63) / 64 * 64;
   if (slots_at + plan_->slot_bytes() <= most_own_scratch) {
@@ -63,8 +65,14 @@ Run::Line Run::message_line(std::uint32_t step, std::uint32_t flight) const {
   return line;
 }
 
+std::uint32_t Run::fold_after(std::uint32_t step, std::span<const std::uint32_t> waits) const {
+  const std::uint32_t fold = plan_->items()[step].fold;
+  return fold != Plan::no_fold && waits[fold] == 1 ? fold : Plan::no_fold;
+}
+
 void Run::write_script() {
   script_.reserve(plan_->script().size());
+  std::vector<std::uint32_t> waits = initial_waits_;
   for (const ScriptLine& from : plan_->script()) {
     const Plan::Item& item = plan_->items()[from.step];
     Line line{};
@@ -79,7 +87,10 @@ void Run::write_script() {
     line.kind = item.kind;
     line.act = from.act;
     line.with = alone;
+    line.fold = fold_after(from.step, waits);
     script_.push_back(line);
+    if (line.act == ScriptLine::Act::post) continue;
+    for (const std::uint32_t next : plan_->dependents_of(from.step)) --waits[next];
   }
   write_waiting_script();
 }
@@ -125,6 +136,15 @@ void Run::record(const std::shared_ptr<tracing::Recorder>& recorder, std::uint32
 void Run::add_to_recorder() noexcept {
   recorder_->add_run(recorded_plan_, recorded_sequence_, moments_);
   recorded_ = false;
+}
+
+void Run::send(const Line& line) {
+  const std::int64_t posted = recorded_ ? tracing::now() : 0;
+  transport_->send(line.peer, tag_ + line.lane, address(line.place), line.bytes);
+  if (recorded_) [[unlikely]] {
+    const std::int64_t end = tracing::now();
+    moments_[line.step] = {posted, end, end};
+  }
 }
 
 void Run::receive(const Line& line) {
@@ -220,8 +240,7 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
     if (!transport.test(flights_[line.flight].message, bytes)) return false;
     if (bytes != line.bytes && !line.sends) [[unlikely]]
       fail_length(line.step, bytes);
-    if (recorded_) [[unlikely]]
-      note_end(line.step);
+    land(flights_[line.flight]);
     return true;
   };
   const std::vector<Line>& script = may_wait ? waiting_script_ : script_;
@@ -236,6 +255,8 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
           send_off(*line);
           continue;
         case ScriptLine::Act::local:
+          if (done_before(line->step)) [[unlikely]]
+            continue;
           if (recorded_) [[unlikely]] {
             const std::int64_t posted = tracing::now();
             run_local(line->kind, line->pieces);
@@ -247,18 +268,10 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
             run_local(line->kind, line->pieces);
           }
           continue;
-        case ScriptLine::Act::send: {
-          const std::int64_t posted = recorded_ ? tracing::now() : 0;
-          transport.send(line->peer, tag + line->lane, address(line->place), line->bytes);
-          if (recorded_) [[unlikely]] {
-            const std::int64_t end = tracing::now();
-            moments_[line->step] = {posted, end, end};
-          }
-          continue;
-        }
+        case ScriptLine::Act::send:
         case ScriptLine::Act::receive:
-          if (may_wait) {
-            receive(*line);
+          if (may_wait && !reads(*line)) [[likely]] {
+            line->sends ? send(*line) : receive(*line);
             continue;
           }
           send_off(*line);
@@ -315,8 +328,7 @@ bool Run::drive() {
     streams_[stream].free |= std::uint32_t{1} << (flight % window_);
     --streams_[stream].in_flight;
     check_length(step, bytes);
-    if (recorded_) [[unlikely]]
-      note_end(step);
+    land(flights_[flight]);
     post_ready(stream);
     complete(step);
     drain_local();
@@ -343,7 +355,9 @@ void Run::post(std::uint32_t stream, std::uint32_t step) {
   state.free &= ~(std::uint32_t{1} << k);
   ++state.in_flight;
   const std::uint32_t index = stream * window_ + k;
-  send_off(message_line(step, index));
+  Line line = message_line(step, index);
+  line.fold = fold_after(step, waits_);
+  send_off(line);
   active_.push_back(index);
 }
 
@@ -363,12 +377,53 @@ void Run::send_off_recorded(const Line& line) {
 inline void Run::hand_to_transport(const Line& line) {
   Flight& flight = flights_[line.flight];
   flight.step = line.step;
+  flight.fold = Plan::no_fold;
+  if (reads(line)) [[unlikely]]
+    return offer_or_fetch(line);
   std::byte* const data = address(line.place);
   if (line.sends) {
     transport_->isend(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
   } else {
     transport_->irecv(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
   }
+}
+
+void Run::offer_or_fetch(const Line& line) {
+  Flight& flight = flights_[line.flight];
+  const int tag = tag_ + line.lane;
+  std::byte* const data = address(line.place);
+  if (line.sends) return transport_->offer(line.peer, tag, data, line.bytes, flight.message);
+  Destination to{data};
+  if (line.fold != Plan::no_fold && plan_->element_bytes() <= Destination::most_unit) {
+    flight.fold = line.fold;
+    flight.folded = 0;
+    flight.run = this;
+    to = {&flight, &Run::take, plan_->element_bytes()};
+  }
+  transport_->fetch(line.peer, tag, to, line.bytes, flight.message);
+}
+
+void Run::take(void* which, const std::byte* part, std::size_t bytes) {
+  Flight& flight = *static_cast<Flight*>(which);
+  Run& run = *flight.run;
+  const Plan& plan = *run.plan_;
+  const Piece& piece = plan.pieces()[plan.items()[flight.fold].first_piece];
+  const bool left = piece.at[1] == plan.pieces()[plan.items()[flight.step].first_piece].at[0];
+  const std::byte* const other = run.address(piece.at[left ? 2 : 1]) + flight.folded;
+  run.fold(run.address(piece.at[0]) + flight.folded, left ? part : other, left ? other : part,
+           bytes / plan.element_bytes());
+  flight.folded += bytes;
+}
+
+void Run::land(Flight& flight) {
+  if (recorded_) [[unlikely]]
+    note_end(flight.step);
+  if (flight.fold == Plan::no_fold) [[likely]]
+    return;
+  folded_[flight.fold] = 1;
+  if (!recorded_) return;
+  const std::int64_t end = moments_[flight.step].end;
+  moments_[flight.fold] = {end, end, end};
 }
 
 void Run::complete(std::uint32_t step) {
@@ -392,7 +447,9 @@ void Run::drain_local() {
   while (local_head_ < local_tail_) {
     const std::uint32_t step = local_[local_head_++];
     const Plan::Item& item = plan_->items()[step];
-    if (recorded_) [[unlikely]] {
+    if (done_before(step)) {
+      // Noted where its message landed.
+    } else if (recorded_) [[unlikely]] {
       run_local(step, item.kind, plan_->pieces_of(item));
     } else {
       run_local(item.kind, plan_->pieces_of(item));
@@ -405,6 +462,15 @@ void Run::run_local(std::uint32_t step, StepKind kind, std::span<const Piece> pi
   moments_[step].start = tracing::now();
   run_local(kind, pieces);
   note_end(step);
+}
+
+inline void Run::fold(std::byte* into, const std::byte* left, const std::byte* right,
+                      std::size_t count) {
+  if (kernels_.user) {
+    kernels_.user(into, left, right, count, kernels_.context);
+  } else {
+    kernels_.fold(into, left, right, count);
+  }
 }
 
 void Run::run_local(StepKind kind, std::span<const Piece> pieces) {
@@ -427,11 +493,7 @@ void Run::run_local(StepKind kind, std::span<const Piece> pieces) {
           std::byte* to = into + row * piece.stride[0];
           const std::byte* a = left + row * piece.stride[1];
           const std::byte* b = right + row * piece.stride[2];
-          if (kernels_.user) {
-            kernels_.user(to, a, b, count, kernels_.context);
-          } else {
-            kernels_.fold(to, a, b, count);
-          }
+          fold(to, a, b, count);
         }
         break;
       }
@@ -457,6 +519,7 @@ void Run::abandon() noexcept {
     }
   }
   active_.clear();
+  std::fill(folded_.begin(), folded_.end(), char{0});
 }
 
 std::string Run::waiting() const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../trace/recorder.hpp"
@@ -92,6 +93,9 @@ class Run {
   struct Flight {
     Message message;
     std::uint32_t step;
+    std::uint32_t fold;  // that is done with a receive, part by part, or no_fold
+    std::size_t folded;  // bytes of it
+    Run* run;
   };
   /// A line of the script with all that it needs of the plan.
   struct Line {
@@ -104,6 +108,7 @@ class Run {
     Place place;
     std::size_t bytes;   // of a message, or of what is one block
     std::uint32_t with;  // of a receive: the line in script_ of the send that goes with it
+    std::uint32_t fold;  // of a receive: the step that waits for nothing else, or no_fold
     std::span<const Piece> pieces;  // of what is no message
   };
   /// Steps, as bits.
@@ -122,17 +127,33 @@ class Run {
   };
 
   std::byte* address(const Place& place) const { return bases_[place.base] + place.offset; }
+  bool reads(const Line& line) const { return transport_->reads(line.peer, line.bytes); }
   void begin(Transport& transport, const Kernels& kernels, int tag);
   void post_ready(std::uint32_t stream);
   Line message_line(std::uint32_t step, std::uint32_t flight) const;
+  /// The fold that a receive is all that is missing to, as far as `waits` says.
+  std::uint32_t fold_after(std::uint32_t step, std::span<const std::uint32_t> waits) const;
   void write_script();
   void write_waiting_script();
   /// Receives a line's message, waiting for it, and sends the one that goes with it.
   void receive(const Line& line);
+  /// Sends it, waiting for its end.
+  void send(const Line& line);
   /// Posts a line's message; the parts of it.
   void send_off(const Line& line);
   [[gnu::cold]] void send_off_recorded(const Line& line);
   void hand_to_transport(const Line& line);
+  /// The same for a message that its receiver reads in the sender's memory.
+  void offer_or_fetch(const Line& line);
+  /// Folds a part of a message (Destination).
+  static void take(void* flight, const std::byte* part, std::size_t bytes);
+  /// Notes that a message is complete, and the fold that came with it done.
+  void land(Flight& flight);
+  /// Whether the step was done with its message.
+  bool done_before(std::uint32_t step) {
+    return !folded_.empty() && std::exchange(folded_[step], char{0}) != 0;
+  }
+  void fold(std::byte* into, const std::byte* left, const std::byte* right, std::size_t count);
   /// How far a run has come by this script.
   Progress progress_at(std::span<const Line> before) const;
   /// Takes up the order of arrival where the script was left. Whether all steps are complete.
@@ -181,6 +202,7 @@ class Run {
   std::vector<std::byte> own_scratch_;
   std::vector<std::uint32_t> initial_waits_, waits_;
   std::vector<StreamState> streams_;
+  std::vector<char> folded_;           // steps that were done with their messages, if any may be
   std::vector<Flight> flights_;        // stream s owns [s * window, (s + 1) * window)
   std::vector<std::uint32_t> active_;  // flights in use
   std::vector<std::uint32_t> local_;   // ready folds and copies, each entered once

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "baton/error.hpp"
 #include "stage.hpp"
@@ -358,4 +360,101 @@ TEST_CASE("no script where a stream has more messages than the window") {
   std::string long_one = "copy output[0:1] = input[0:1]";
   for (int i = 1; i < 49; ++i) long_one += "\ncopy output[0:1] = input[1:1]";
   CHECK(!Stage(long_one, 4).run->scripted());
+}
+
+namespace {
+
+void difference(void* into, const void* left, const void* right, std::size_t count, void*) {
+  for (std::size_t i = 0; i < count; ++i)
+    static_cast<std::int8_t*>(into)[i] = static_cast<std::int8_t>(
+        static_cast<const std::int8_t*>(left)[i] - static_cast<const std::int8_t*>(right)[i]);
+}
+
+}  // namespace
+
+TEST_CASE("a fold that waits for its message alone is done with it, part by part") {
+  for (const bool left : {true, false})
+    for (const bool scripted : {true, false})
+      for (const bool recorded : {true, false}) {
+        Stage s(std::string("recv_reduce 1 output[0:4] = input[4:4] ") + (left ? "left" : "right") +
+                    "\nsend 2 output[0:4]",
+                2);
+        s.fold = difference;
+        s.transport.read_from(4);
+        std::fill(s.input.begin(), s.input.end(), std::byte{50});
+        std::optional<Recorded> record;
+        if (recorded) record.emplace(s);
+        if (scripted)
+          CHECK(!s.start_scripted(3, true));
+        else
+          s.start();
+        CHECK(s.transport.fresh() == Texts{"take 1 of 4"});
+        CHECK(s.transport.posted[0].to.unit == 1);
+        s.transport.give(0, {1, 2, 3});
+        CHECK(!s.run->drive());
+        s.transport.give(0, {4});
+        s.transport.complete(0);
+        CHECK(!s.run->drive());
+        CHECK(s.transport.fresh() == Texts{"offer 2 of 4"});
+        for (int i = 0; i < 4; ++i) {
+          const int difference = left ? i + 1 - 50 : 50 - (i + 1);
+          CHECK(static_cast<std::int8_t>(s.output[static_cast<std::size_t>(i)]) == difference);
+        }
+        s.transport.complete(1);
+        CHECK(s.run->drive());
+        CHECK(s.run->completed() == 3);
+        if (record) record->check(3);
+      }
+}
+
+TEST_CASE("a fold that waits for anything else is done after its message, which lies in its slot") {
+  for (const bool scripted : {true, false}) {
+    Stage s("send 2 output[0:4]\nrecv_reduce 1 output[0:4] = input[4:4] left", 2);
+    s.transport.read_from(4);
+    if (scripted)
+      CHECK(!s.start_scripted(3));
+    else
+      s.start();
+    const Texts posted = s.transport.fresh();
+    REQUIRE(std::ranges::is_permutation(posted, Texts{"offer 2 of 4", "fetch 1 of 4"}));
+    const std::size_t fetch = posted[0] == "fetch 1 of 4" ? 0 : 1;
+    std::memset(s.transport.posted[fetch].data, 7, 4);
+    s.transport.complete(fetch);
+    CHECK(!s.run->drive());
+    CHECK(s.output[0] == std::byte{0});  // still to be sent
+    s.transport.complete(1 - fetch);
+    CHECK(s.run->drive());
+    CHECK(s.output[0] == std::byte{7});
+  }
+}
+
+TEST_CASE("what only a part of a message is for, or more than one, takes it whole") {
+  for (const char* const steps :
+       {"recv 1 slot[0:4]\nfold output[0:2] = input[0:2] + slot[0:2]",
+        "recv 1 slot[0:4]\nfold output[0:4] = slot[0:4] + slot[0:4]",
+        "recv 1 scratch[0:4]\nfold output[0:4] = input[0:4] + scratch[0:4]",
+        "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]"}) {
+    Stage s(steps, 2);
+    s.transport.read_from(4);
+    s.start();
+    CHECK(s.transport.fresh() == Texts{"fetch 1 of 4"});
+  }
+}
+
+TEST_CASE("what was folded in a run that was given up is folded again in the next") {
+  Stage s("recv_reduce 1 output[0:4] = input[4:4] left\nrecv 2 output[4:4]", 2);
+  s.transport.read_from(4);
+  s.start();
+  s.transport.give(0, {1, 2, 3, 4});
+  s.transport.complete(0);
+  s.transport.complete(1, 3);  // one byte is missing
+  CHECK_THROWS_AS(s.run->drive(), Error);
+  s.run->abandon();
+  s.transport.read_from(5);
+  s.start();
+  std::memset(s.transport.posted[2].data, 9, 4);
+  s.transport.complete(2);
+  s.transport.complete(3);
+  CHECK(s.run->drive());
+  CHECK(s.output[0] == std::byte{9});
 }

@@ -28,6 +28,8 @@ class Puppet final : public Transport {
     Message* message;
     bool complete = false, cancelled = false;
     std::size_t found = 0;
+    bool read = false;  ///< in the sender's memory: offered, or fetched for
+    Destination to{};
   };
   int rank() const override { return 0; }
   int size() const override { return 3; }
@@ -42,6 +44,18 @@ class Puppet final : public Transport {
     posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, &message});
     if (near) complete(posted.size() - 1, bytes - lost);
   }
+  void offer(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    isend(peer, tag, data, bytes, message);
+    posted.back().read = true;
+  }
+  void fetch(int peer, int tag, const Destination& to, std::size_t bytes,
+             Message& message) override {
+    irecv(peer, tag, to.take ? nullptr : to.data, bytes, message);
+    posted.back().read = true;
+    posted.back().to = to;
+  }
+  /// Messages of so many bytes and more are read in their sender's memory.
+  void read_from(std::size_t bytes) { least_read_ = bytes; }
   std::size_t recv(int peer, int tag, void* data, std::size_t bytes) override {
     posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, nullptr});
     waited += std::to_string(posted.size() - 1) + " ";
@@ -85,19 +99,30 @@ class Puppet final : public Transport {
     posted[i].complete = true;
     posted[i].found = found;
   }
+  /// Gives these bytes to who takes the message in parts.
+  void give(std::size_t i, const std::vector<std::int8_t>& part) {
+    REQUIRE(static_cast<bool>(posted[i].to.take));
+    posted[i].to.take(posted[i].to.data, reinterpret_cast<const std::byte*>(part.data()),
+                      part.size());
+  }
   /// "send 1 of 4" and so on, of what was posted since the last call.
   std::vector<std::string> fresh() {
     std::vector<std::string> text;
     for (; told_ < posted.size(); ++told_) {
       const Posted& p = posted[told_];
-      text.push_back((p.send ? "send " : "recv ") + std::to_string(p.peer) + " of " +
-                     std::to_string(p.bytes));
+      const std::string what = p.read   ? p.send      ? "offer "
+                                          : p.to.take ? "take "
+                                                      : "fetch "
+                               : p.send ? "send "
+                                        : "recv ";
+      text.push_back(what + std::to_string(p.peer) + " of " + std::to_string(p.bytes));
     }
     return text;
   }
   std::deque<Posted> posted;
 
  private:
+  bool reads_memory_of(int) const override { return true; }
   Posted& of(const Message& message) {
     const auto found = std::find_if(posted.begin(), posted.end(),
                                     [&](const Posted& p) { return p.message == &message; });
@@ -127,6 +152,7 @@ struct Stage {
   std::vector<std::byte> scratch = std::vector<std::byte>(8192),
                          slots = std::vector<std::byte>(8192);
   std::unique_ptr<Run> run;
+  Op::Function fold = nullptr;  ///< instead of the sum
 
   Stage(const std::string& steps, int window) {
     const auto schedules = parse(
@@ -147,8 +173,8 @@ struct Stage {
   }
 
  private:
-  static Kernels kernels() {
-    return {host::fold(OpKind::sum, Datatype::i8), nullptr, nullptr, host::finish(Datatype::i8)};
+  Kernels kernels() const {
+    return {host::fold(OpKind::sum, Datatype::i8), fold, nullptr, host::finish(Datatype::i8)};
   }
   void set_bases() {
     if (!run->has_scratch()) {

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "contract.hpp"
 
@@ -107,7 +109,9 @@ TEST_CASE("mpi transport: the capabilities are MPI's") {
   REQUIRE(MPI_Query_thread(&level) == MPI_SUCCESS);
   const Capabilities can = t->capabilities();
   CHECK(can.name == "mpi");
-  CHECK(can.tags - 1 == std::min(*most, std::numeric_limits<int>::max() - 1));
+  const int answers = t->size() > 1 ? 1 << 15 : 0;  // to what is read in its sender's memory
+  CHECK(can.tags - 1 + answers == std::min(*most, std::numeric_limits<int>::max() - 1));
+  CHECK(t->split(0, 0)->capabilities().tags == can.tags);
   CHECK(can.concurrent == (level == MPI_THREAD_MULTIPLE));
 }
 
@@ -166,4 +170,141 @@ TEST_CASE("mpi transport: messages beyond 2 GiB") {
     CHECK(data[length - 1] == std::byte{99});
     CHECK(data[length] == std::byte{0});
   }
+}
+
+namespace {
+
+/// Sets BATON_SINGLE_COPY for a while.
+class SingleCopyVariable {
+ public:
+  explicit SingleCopyVariable(const char* value) {
+    REQUIRE(setenv("BATON_SINGLE_COPY", value, 1) == 0);
+  }
+  ~SingleCopyVariable() { unsetenv("BATON_SINGLE_COPY"); }
+};
+
+constexpr std::size_t large = 3 << 20;
+
+}  // namespace
+
+TEST_CASE("mpi transport: large messages within a host are read in their sender's memory") {
+  const auto whole = mpi_transport(MPI_COMM_WORLD);
+  const auto part = whole->split(whole->rank() % 2, 0);
+  for (Transport* const t : {whole.get(), part.get()}) {
+    const int next = (t->rank() + 1) % t->size(), prev = (t->rank() + t->size() - 1) % t->size();
+    CHECK(!t->reads(t->rank(), large));
+    if (t->size() == 1) continue;
+    REQUIRE(t->reads(next, large));
+    CHECK(!t->reads(next, 1 << 10));
+    // Several at once, of one tag, among them short ones: their order is kept.
+    constexpr int count = 5;
+    std::vector<Bytes> out, in;
+    std::vector<Message> sends(count), receives(count);
+    for (int i = 0; i < count; ++i) {
+      const std::size_t bytes = i % 2 == 0 ? large + static_cast<std::size_t>(i) : 100;
+      out.push_back(pattern(bytes, static_cast<std::uint64_t>(100 * t->rank() + i)));
+      in.emplace_back(bytes);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t bytes = out[i].size();
+      if (t->reads(prev, bytes))
+        t->fetch(prev, 3, {in[i].data()}, bytes, receives[i]);
+      else
+        t->irecv(prev, 3, in[i].data(), bytes, receives[i]);
+      if (t->reads(next, bytes))
+        t->offer(next, 3, out[i].data(), bytes, sends[i]);
+      else
+        t->isend(next, 3, out[i].data(), bytes, sends[i]);
+    }
+    // Sends first: what is awaited of others goes on meanwhile.
+    for (std::size_t i = 0; i < count; ++i) CHECK(finish(*t, sends[i], "send") == out[i].size());
+    for (std::size_t i = 0; i < count; ++i) {
+      CHECK(finish(*t, receives[i], "receive") == in[i].size());
+      CHECK(in[i] == pattern(in[i].size(), 100 * static_cast<std::uint64_t>(prev) + i));
+    }
+  }
+}
+
+TEST_CASE("mpi transport: who takes a message gets it in parts of whole units, in order") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  const int next = (t->rank() + 1) % t->size(), prev = (t->rank() + t->size() - 1) % t->size();
+  if (t->size() == 1) return;
+  constexpr std::size_t unit = 24, bytes = large / unit * unit;
+  struct Parts {
+    Bytes all;
+    std::size_t count = 0;
+    bool whole = true;
+  } parts;
+  const auto take = [](void* to, const std::byte* part, std::size_t size) {
+    auto& into = *static_cast<Parts*>(to);
+    into.all.insert(into.all.end(), part, part + size);
+    into.whole &= size % unit == 0;
+    ++into.count;
+  };
+  const Bytes out = pattern(bytes, static_cast<std::uint64_t>(t->rank()));
+  Message send, receive;
+  t->offer(next, 0, out.data(), bytes, send);
+  t->fetch(prev, 0, {&parts, take, unit}, bytes, receive);
+  CHECK(finish(*t, receive, "receive") == bytes);
+  finish(*t, send, "send");
+  CHECK(parts.all == pattern(bytes, static_cast<std::uint64_t>(prev)));
+  CHECK(parts.whole);
+  CHECK(parts.count > 1);
+}
+
+TEST_CASE("mpi transport: what is of another length than expected is not read") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  const int next = (t->rank() + 1) % t->size(), prev = (t->rank() + t->size() - 1) % t->size();
+  if (t->size() == 1) return;
+  const Bytes out = pattern(large, 1);
+  Bytes in(large);
+  Message send, receive;
+  t->offer(next, 0, out.data(), large - 8, send);
+  t->fetch(prev, 0, {in.data()}, large, receive);
+  CHECK(finish(*t, receive, "receive") == large - 8);
+  CHECK(finish(*t, send, "send") == large - 8);
+  CHECK(in == Bytes(large));
+  t->isend(next, 0, out.data(), 8, send);
+  t->fetch(prev, 0, {in.data()}, large, receive);
+  CHECK(finish(*t, receive, "receive") == 8);
+  finish(*t, send, "send");
+}
+
+TEST_CASE("mpi transport: who offers is told if the receiver gives up, or cannot read") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  const int next = (t->rank() + 1) % t->size(), prev = (t->rank() + t->size() - 1) % t->size();
+  if (t->size() == 1) return;
+  Bytes in(large);
+  Message send, receive;
+  const auto refused = [&](Message& message, const char* words) {
+    try {
+      finish(*t, message, "message");
+      FAIL("expected an error");
+    } catch (const Error& error) {
+      CHECK(error.code == ErrorCode::transport);
+      CHECK(std::string(error.what()).find(words) != std::string::npos);
+    }
+  };
+  // Nothing lies at the lowest addresses.
+  t->offer(next, 0, reinterpret_cast<const void*>(64), large, send);
+  t->fetch(prev, 0, {in.data()}, large, receive);
+  refused(receive, "process_vm_readv said: Bad address");
+  refused(send, "gave up");
+  t->fetch(prev, 0, {in.data()}, large, receive);
+  t->offer(next, 0, in.data(), large, send);
+  MPI_Barrier(MPI_COMM_WORLD);  // so that it is there, with most MPI libraries
+  t->cancel(receive);
+  t->cancel(send);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_CASE("mpi transport: BATON_SINGLE_COPY=0 leaves large messages to MPI") {
+  {
+    const SingleCopyVariable off("0");
+    const auto t = mpi_transport(MPI_COMM_WORLD);
+    for (int peer = 0; peer < t->size(); ++peer) CHECK(!t->reads(peer, large));
+  }
+  const SingleCopyVariable wrong("yes");
+  CHECK_THROWS_WITH_AS(static_cast<void>(mpi_transport(MPI_COMM_WORLD)),
+                       "BATON_SINGLE_COPY: expected 0 or 1, found 'yes'", Error);
 }

@@ -1,10 +1,31 @@
 #include "message.hpp"
 
+#include <sched.h>
+
 #include <cassert>
 
 #include "check.hpp"
 
 namespace baton::mpi {
+
+Ending give_up(MPI_Request& request, bool receive, int rank, int peer) {
+  if (request == MPI_REQUEST_NULL) return Ending::complete;
+  if (receive) check(MPI_Cancel(&request), "MPI_Cancel", rank, peer);
+  // A receive that was not matched is complete now. What is under way may still become so.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    int complete = 0, cancelled = 0;
+    MPI_Status status;
+    const int code = MPI_Test(&request, &complete, &status);
+    if (complete != 0 || request == MPI_REQUEST_NULL) {
+      check(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled", rank, peer);
+      return cancelled != 0 ? Ending::cancelled : Ending::complete;
+    }
+    if (code != MPI_SUCCESS) break;
+    sched_yield();
+  }
+  check(MPI_Request_free(&request), "MPI_Request_free", rank, peer);
+  return Ending::unknown;
+}
 
 LongType::LongType(std::size_t bytes, std::size_t block) {
   assert(block <= most_bytes && bytes / block <= most_bytes);

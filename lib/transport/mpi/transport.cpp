@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -15,8 +16,9 @@
 #include "baton/mpi.hpp"
 #include "baton/schedule/hosts.hpp"
 #include "check.hpp"
+#include "gathered.hpp"
 #include "message.hpp"
-#include "places.hpp"
+#include "single_copy.hpp"
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
 #endif
@@ -46,17 +48,26 @@ bool cuda_aware() {
 class MpiTransport final : public Transport {
  public:
   /// Takes over `communicator`, which must be nobody else's, and finds out who is where.
-  explicit MpiTransport(MPI_Comm communicator) : MpiTransport(communicator, {}, false) {
-    const auto places = gathered_places(communicator_);
+  explicit MpiTransport(MPI_Comm communicator) : communicator_(communicator) {
+    prepare();
+    const auto places = gathered(communicator_, own_place());
     hosts_ = hosts_in(places);
     crowded_ = crowded(places, rank_);
+    copy_once_from(readable_processes(communicator_, places));
   }
-  /// The same, known beforehand. `crowded`: this machine has more ranks than cores.
-  MpiTransport(MPI_Comm communicator, std::vector<int> hosts, bool crowded)
-      : communicator_(communicator), hosts_(std::move(hosts)), crowded_(crowded) {
-    check(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    check(MPI_Comm_rank(communicator_, &rank_), "MPI_Comm_rank");
-    check(MPI_Comm_size(communicator_, &size_), "MPI_Comm_size", rank_);
+  /// Takes over `part`, whose ranks are some of `whole`'s, where all that is known.
+  MpiTransport(const MpiTransport& whole, MPI_Comm part)
+      : communicator_(part), crowded_(whole.crowded_) {
+    prepare();
+    std::vector<int> hosts;
+    std::vector<pid_t> processes;
+    for (const int rank : whole.ranks_of_part(part)) {
+      hosts.push_back(whole.hosts_[static_cast<std::size_t>(rank)]);
+      processes.push_back(whole.single_copy_ ? whole.single_copy_->process(rank) : 0);
+    }
+    const Hosts numbered(hosts);
+    hosts_.assign(numbered.of().begin(), numbered.of().end());
+    copy_once_from(std::move(processes));
   }
 
   ~MpiTransport() override {
@@ -69,15 +80,11 @@ class MpiTransport final : public Transport {
   int size() const override { return size_; }
 
   Capabilities capabilities() const override {
-    int* most = nullptr;
-    int found = 0, level = MPI_THREAD_SINGLE;
-    check(MPI_Comm_get_attr(communicator_, MPI_TAG_UB, &most, &found), "MPI_Comm_get_attr", rank_);
+    int level = MPI_THREAD_SINGLE;
     check(MPI_Query_thread(&level), "MPI_Query_thread", rank_);
-    const int promised = 32767;
-    const int last = found != 0 ? *most : promised;
     return {.name = "mpi",
             .library = library(),
-            .tags = std::min(last, std::numeric_limits<int>::max() - 1) + 1,
+            .tags = tags() - (single_copy_ ? SingleCopy::tags : 0),
             .concurrent = level == MPI_THREAD_MULTIPLE,
             .cancels = false,  // of sends, MPI promises nothing
             .spins = crowded_ ? 256 : 4096,
@@ -118,6 +125,17 @@ class MpiTransport final : public Transport {
     }
   }
 
+  void offer(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    new (message.state)
+        Pending{MPI_REQUEST_NULL, peer, false, bytes, &single_copy_->offer(peer, tag, data, bytes)};
+  }
+
+  void fetch(int peer, int tag, const Destination& to, std::size_t bytes,
+             Message& message) override {
+    new (message.state)
+        Pending{MPI_REQUEST_NULL, peer, true, bytes, &single_copy_->fetch(peer, tag, to, bytes)};
+  }
+
   void send(int peer, int tag, const void* data, std::size_t bytes) override {
     if (bytes > most_bytes) return Transport::send(peer, tag, data, bytes);
     check(MPI_Send(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, communicator_), "MPI_Send",
@@ -149,6 +167,9 @@ class MpiTransport final : public Transport {
 
   bool test(Message& message, std::size_t& bytes) override {
     Pending& pending = pending_in(message);
+    if (pending.single_copy) [[unlikely]] {
+      return test_single_copy(pending, bytes);
+    }
     int complete = 0;
     MPI_Status status;
     const int code =
@@ -157,7 +178,11 @@ class MpiTransport final : public Transport {
       bytes = failed(code, "MPI_Test", pending, status);
       return true;
     }
-    if (complete == 0) return false;
+    if (complete == 0) {
+      if (single_copy_ && single_copy_->any()) [[unlikely]]
+        single_copy_->advance();
+      return false;
+    }
     idle_calls_ = 0;
     bytes = pending.receive ? length(status) : pending.bytes;
     return true;
@@ -165,22 +190,15 @@ class MpiTransport final : public Transport {
 
   void cancel(Message& message) override {
     Pending& pending = pending_in(message);
-    if (pending.receive) check(MPI_Cancel(&pending.request), "MPI_Cancel", rank_, pending.peer);
-    // A receive that was not matched is complete now. What is under way may still become so.
-    for (int attempt = 0; attempt < 100; ++attempt) {
-      int complete = 0;
-      const int code = MPI_Test(&pending.request, &complete, MPI_STATUS_IGNORE);
-      if (complete != 0 || pending.request == MPI_REQUEST_NULL) return;
-      if (code != MPI_SUCCESS) break;
-      sched_yield();
-    }
-    check(MPI_Request_free(&pending.request), "MPI_Request_free", rank_, pending.peer);
+    if (pending.single_copy) return single_copy_->cancel(*pending.single_copy);
+    give_up(pending.request, pending.receive, rank_, pending.peer);
   }
 
   void progress() override {
     int found = 0;
     check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_, &found, MPI_STATUS_IGNORE),
           "MPI_Iprobe", rank_);
+    if (single_copy_) single_copy_->advance();
   }
 
   void idle(std::chrono::microseconds at_most) override {
@@ -199,16 +217,47 @@ class MpiTransport final : public Transport {
     check(MPI_Comm_split(communicator_, color < 0 ? MPI_UNDEFINED : color, key, &part),
           "MPI_Comm_split", rank_);
     if (part == MPI_COMM_NULL) return nullptr;
-    return of_part(part);
-  }
-
-  /// Takes over `part`, whose ranks are some of this transport's.
-  std::unique_ptr<MpiTransport> of_part(MPI_Comm part) const {
-    return std::make_unique<MpiTransport>(part, hosts_of_part(part), crowded_);
+    return std::make_unique<MpiTransport>(*this, part);
   }
 
  private:
-  std::vector<int> hosts_of_part(MPI_Comm part) const {
+  void prepare() {
+    check(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_rank(communicator_, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(communicator_, &size_), "MPI_Comm_size", rank_);
+  }
+
+  /// From these processes, where there are any, and tags for it.
+  void copy_once_from(std::vector<pid_t> processes) {
+    const int first = tags() - SingleCopy::tags;
+    const bool any = std::ranges::any_of(processes, [](pid_t process) { return process != 0; });
+    if (!any || first < promised_tags || cuda_aware()) return;
+    single_copy_.emplace(communicator_, rank_, first, std::move(processes));
+    least_read_ = SingleCopy::least;
+  }
+  bool test_single_copy(Pending& pending, std::size_t& bytes) {
+    try {
+      if (!single_copy_->test(*pending.single_copy, bytes)) return false;
+    } catch (...) {
+      single_copy_->cancel(*std::exchange(pending.single_copy, nullptr));
+      throw;
+    }
+    idle_calls_ = 0;
+    return true;
+  }
+  bool reads_memory_of(int peer) const override { return single_copy_->process(peer) != 0; }
+
+  /// That MPI has.
+  int tags() const {
+    int* most = nullptr;
+    int found = 0;
+    // Other communicators need not have the attribute.
+    check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found), "MPI_Comm_get_attr", rank_);
+    return found != 0 ? std::min(*most, std::numeric_limits<int>::max() - 1) + 1 : promised_tags;
+  }
+
+  /// The rank here of each of `part`'s.
+  std::vector<int> ranks_of_part(MPI_Comm part) const {
     MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
     check(MPI_Comm_group(communicator_, &all), "MPI_Comm_group", rank_);
     check(MPI_Comm_group(part, &some), "MPI_Comm_group", rank_);
@@ -220,9 +269,7 @@ class MpiTransport final : public Transport {
           "MPI_Group_translate_ranks", rank_);
     check(MPI_Group_free(&all), "MPI_Group_free", rank_);
     check(MPI_Group_free(&some), "MPI_Group_free", rank_);
-    for (int& rank : from) rank = hosts_[static_cast<std::size_t>(rank)];
-    const Hosts hosts(from);
-    return {hosts.of().begin(), hosts.of().end()};
+    return from;
   }
 
   /// The library's name and version.
@@ -259,10 +306,12 @@ class MpiTransport final : public Transport {
   // Calls of idle() in a row, and microseconds, by measurement.
   static constexpr int spins = 1000, crowded_spins = 8, yields = 64;
   static constexpr std::chrono::microseconds nap{30};
+  static constexpr int promised_tags = 32768;
 
   MPI_Comm communicator_;
   std::vector<int> hosts_;  // of each rank
-  bool crowded_;
+  bool crowded_ = false;
+  std::optional<SingleCopy> single_copy_;
   int rank_ = 0;
   int size_ = 0;
   int idle_calls_ = 0;  // since a message was last found complete
@@ -275,7 +324,7 @@ std::unique_ptr<Transport> mpi_transport_over(MPI_Comm own) {
 }
 
 std::unique_ptr<Transport> mpi_transport_within(const Transport& whole, MPI_Comm own) {
-  return dynamic_cast<const MpiTransport&>(whole).of_part(own);
+  return std::make_unique<MpiTransport>(dynamic_cast<const MpiTransport&>(whole), own);
 }
 
 std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator) {

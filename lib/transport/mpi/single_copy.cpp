@@ -1,0 +1,254 @@
+#include "single_copy.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string_view>
+
+#include "baton/error.hpp"
+#include "check.hpp"
+#include "gathered.hpp"
+#include "message.hpp"
+
+namespace baton::mpi {
+namespace {
+
+using State = SingleCopyMessage::State;
+
+constexpr std::size_t part_bytes = 128 << 10;   // of what is taken: stays in a core's cache
+constexpr std::size_t bytes_at_once = 1 << 20;  // of a test
+constexpr char was_read = 0, was_not_read = 1;
+
+struct Process {
+  std::int64_t id;
+  std::uint64_t address, word;
+};
+
+bool wanted() {
+  const char* const text = std::getenv("BATON_SINGLE_COPY");
+  if (!text || std::string_view(text) == "1") return true;
+  if (std::string_view(text) == "0") return false;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("BATON_SINGLE_COPY: expected 0 or 1, found '{}'", text));
+}
+
+ssize_t read_from(pid_t process, std::uint64_t address, void* into, std::size_t bytes) {
+  const iovec here{into, bytes}, there{reinterpret_cast<void*>(address), bytes};
+  return process_vm_readv(process, &here, 1, &there, 1, 0);
+}
+
+bool readable(const Process& process) {
+  std::uint64_t word = 0;
+  const auto id = static_cast<pid_t>(process.id);
+  return read_from(id, process.address, &word, sizeof word) == sizeof word && word == process.word;
+}
+
+}  // namespace
+
+std::vector<pid_t> readable_processes(MPI_Comm communicator, std::span<const Place> places) {
+  static const std::uint64_t word = std::uint64_t{std::random_device()()} << 32 | 1;
+  const bool want = wanted();
+  const auto processes =
+      gathered(communicator, Process{getpid(), reinterpret_cast<std::uint64_t>(&word), word});
+  int rank = 0;
+  check(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank");
+  const auto neighbour = [&](std::size_t peer) {
+    return places[peer].host == places[static_cast<std::size_t>(rank)].host;
+  };
+  bool reads = want;
+  for (std::size_t peer = 0; peer < places.size(); ++peer)
+    if (reads && neighbour(peer)) reads = readable(processes[peer]);
+  const std::vector<char> all = gathered(communicator, static_cast<char>(reads));
+
+  std::vector<pid_t> ids(places.size(), 0);
+  for (std::size_t peer = 0; peer < ids.size(); ++peer) {
+    if (!neighbour(peer)) continue;
+    if (all[peer] == 0) return std::vector<pid_t>(places.size(), 0);
+    if (peer != static_cast<std::size_t>(rank)) ids[peer] = static_cast<pid_t>(processes[peer].id);
+  }
+  return ids;
+}
+
+SingleCopyMessage& SingleCopy::take() {
+  if (free_.empty()) return messages_.emplace_back();
+  SingleCopyMessage& message = *free_.back();
+  free_.pop_back();
+  return message;
+}
+
+SingleCopyMessage& SingleCopy::offer(int peer, int tag, const void* data, std::size_t bytes) {
+  SingleCopyMessage& message = take();
+  const int answer_tag = tag_ + static_cast<int>(offers_++ % tags);
+  message = {MPI_REQUEST_NULL,
+             MPI_REQUEST_NULL,
+             {reinterpret_cast<std::uint64_t>(data), bytes, answer_tag},
+             {},
+             bytes,
+             0,
+             peer,
+             State::announced,
+             was_not_read};
+  check(
+      MPI_Irecv(&message.answer, 1, MPI_CHAR, peer, answer_tag, communicator_, &message.answering),
+      "MPI_Irecv", rank_, peer);
+  check(MPI_Isend(&message.announcement, sizeof message.announcement, MPI_BYTE, peer, tag,
+                  communicator_, &message.announcing),
+        "MPI_Isend", rank_, peer);
+  return message;
+}
+
+SingleCopyMessage& SingleCopy::fetch(int peer, int tag, const Destination& to, std::size_t bytes) {
+  SingleCopyMessage& message = take();
+  message = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, {}, to, bytes, 0, peer, State::awaited, was_read};
+  fetches_.push_back(&message);
+  check(MPI_Irecv(&message.announcement, sizeof message.announcement, MPI_BYTE, peer, tag,
+                  communicator_, &message.announcing),
+        "MPI_Irecv", rank_, peer);
+  return message;
+}
+
+bool SingleCopy::complete(MPI_Request& request, int peer) {
+  int complete = 0;
+  check(MPI_Test(&request, &complete, MPI_STATUS_IGNORE), "MPI_Test", rank_, peer);
+  return complete != 0;
+}
+
+bool SingleCopy::test(SingleCopyMessage& message, std::size_t& bytes) {
+  if (message.state == State::announced) {
+    if (!complete(message.answering, message.peer)) return advance(), false;
+    // Whoever answers has the announcement.
+    check(MPI_Wait(&message.announcing, MPI_STATUS_IGNORE), "MPI_Wait", rank_, message.peer);
+    if (message.answer != was_read) {
+      fail(message.peer, 0,
+           fmt::format("expected rank {} to read {} bytes of this rank's memory, but it gave up",
+                       message.peer, message.bytes));
+    }
+    bytes = message.bytes;
+  } else {
+    if (fetching(message) && !advance(message)) advance();
+    if (fetching(message)) return false;
+    if (message.state == State::answering && !complete(message.answering, message.peer))
+      return false;
+    bytes = static_cast<std::size_t>(message.announcement.bytes);
+  }
+  free_.push_back(&message);
+  return true;
+}
+
+void SingleCopy::advance() {
+  // Not all: those who wait for this one are to know it soon.
+  for (std::size_t i = 0; i < fetches_.size(); ++i)
+    if (advance(*fetches_[i])) return;
+}
+
+bool SingleCopy::advance(SingleCopyMessage& message) {
+  if (message.state == State::awaited) {
+    int complete = 0, found = 0;
+    MPI_Status status;
+    check(MPI_Test(&message.announcing, &complete, &status), "MPI_Test", rank_, message.peer);
+    if (complete == 0) return false;
+    check(MPI_Get_count(&status, MPI_BYTE, &found), "MPI_Get_count", rank_, message.peer);
+    message.state = State::reading;
+    if (found != static_cast<int>(sizeof message.announcement)) {  // a short message instead
+      message.announcement.bytes = static_cast<std::uint64_t>(found);
+      message.state = State::ended;
+      std::erase(fetches_, &message);
+      return true;
+    }
+  }
+  // What is of another length than expected is not read: the caller finds out.
+  if (message.announcement.bytes == message.bytes && !read_some(message)) return true;
+  std::erase(fetches_, &message);
+  answer(message, was_read);
+  return true;
+}
+
+bool SingleCopy::read_some(SingleCopyMessage& message) {
+  const Destination& to = message.to;
+  const std::size_t stop = std::min(message.done + bytes_at_once, message.bytes);
+  if (!to.take) {
+    read(message, static_cast<std::byte*>(to.data) + message.done, stop - message.done);
+    message.done = stop;
+    return stop == message.bytes;
+  }
+  if (!part_) part_ = std::make_unique_for_overwrite<std::byte[]>(part_bytes);
+  const std::size_t most = part_bytes / to.unit * to.unit;
+  while (message.done < stop) {
+    const std::size_t part = std::min(most, message.bytes - message.done);
+    read(message, part_.get(), part);
+    message.done += part;
+    to.take(to.data, part_.get(), part);
+  }
+  return message.done == message.bytes;
+}
+
+void SingleCopy::read(const SingleCopyMessage& message, std::byte* into, std::size_t bytes) {
+  const pid_t from = process(message.peer);
+  std::uint64_t address = message.announcement.address + message.done;
+  while (bytes > 0) {
+    const ssize_t got = read_from(from, address, into, bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      const int code = got < 0 ? errno : EIO;
+      fail(message.peer, code,
+           fmt::format("expected to read {} bytes of rank {}'s memory, but process_vm_readv said: "
+                       "{} (BATON_SINGLE_COPY=0 does without)",
+                       bytes, message.peer, std::strerror(code)));
+    }
+    address += static_cast<std::uint64_t>(got);
+    into += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+}
+
+void SingleCopy::answer(SingleCopyMessage& message, char answer) {
+  message.answer = answer;
+  message.state = State::answering;
+  check(MPI_Isend(&message.answer, 1, MPI_CHAR, message.peer,
+                  static_cast<int>(message.announcement.answer_tag), communicator_,
+                  &message.answering),
+        "MPI_Isend", rank_, message.peer);
+}
+
+void SingleCopy::cancel(SingleCopyMessage& message) {
+  bool released = true;
+  std::erase(fetches_, &message);
+  switch (message.state) {
+    case State::ended:
+      break;
+    case State::announced:
+      released = give_up(message.answering, true, rank_, message.peer) != Ending::unknown;
+      released &= give_up(message.announcing, false, rank_, message.peer) != Ending::unknown;
+      break;
+    case State::awaited: {
+      const Ending ending = give_up(message.announcing, true, rank_, message.peer);
+      released = ending != Ending::unknown;
+      if (ending != Ending::complete) break;
+      [[fallthrough]];
+    }
+    case State::reading:
+      answer(message, was_not_read);
+      [[fallthrough]];
+    case State::answering:
+      released = give_up(message.answering, false, rank_, message.peer) != Ending::unknown;
+  }
+  if (released) free_.push_back(&message);  // else MPI may still use it
+}
+
+void SingleCopy::fail(int peer, int code, std::string text) const {
+  Error error(ErrorCode::transport, fmt::format("rank {}: {}", rank_, text));
+  error.rank = rank_;
+  error.peer = peer;
+  error.backend_code = code;
+  if (code != 0) error.backend_text = std::strerror(code);
+  throw error;
+}
+
+}  // namespace baton::mpi

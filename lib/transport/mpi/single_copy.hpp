@@ -1,0 +1,91 @@
+#pragma once
+/// Messages between processes of one host that their receivers read in their senders' memory.
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../place.hpp"
+#include "baton/mpi.hpp"
+
+namespace baton::mpi {
+
+/// The process of each rank whose memory this rank's host lets its ranks read from each other; 0
+/// for others and for itself. Each rank has tried it with a word of each. Collective. Throws
+/// Error(invalid_argument) if BATON_SINGLE_COPY is neither 0 nor 1.
+std::vector<pid_t> readable_processes(MPI_Comm communicator, std::span<const Place> places);
+
+/// One side of such a message: the sender announces where its bytes lie, the receiver reads and
+/// answers.
+struct SingleCopyMessage {
+  struct Announcement {
+    std::uint64_t address, bytes;
+    std::int64_t answer_tag;
+  };
+  enum class State : std::uint8_t { announced, awaited, reading, answering, ended };
+  MPI_Request announcing, answering;
+  Announcement announcement;
+  Destination to;
+  std::size_t bytes;  ///< as the caller said
+  std::size_t done;   ///< of them, read
+  int peer;
+  State state;
+  char answer;  ///< 0: was read
+};
+
+/// What is under way of them on one communicator.
+class SingleCopy {
+ public:
+  static constexpr std::size_t least = 32 << 10;  ///< bytes; shorter ones cost less through MPI
+  static constexpr int tags = 1 << 15;            ///< of answers: so many may be awaited at once
+
+  /// `tag`: the first of those for answers. `processes` as of readable_processes().
+  SingleCopy(MPI_Comm communicator, int rank, int tag, std::vector<pid_t> processes)
+      : communicator_(communicator), rank_(rank), tag_(tag), processes_(std::move(processes)) {}
+
+  pid_t process(int rank) const { return processes_[static_cast<std::size_t>(rank)]; }
+  SingleCopyMessage& offer(int peer, int tag, const void* data, std::size_t bytes);
+  SingleCopyMessage& fetch(int peer, int tag, const Destination& to, std::size_t bytes);
+  /// As Transport::test(), but a message that failed is to be cancelled. Advances
+  /// others while this one waits.
+  bool test(SingleCopyMessage& message, std::size_t& bytes);
+  /// Whether there are messages to be read.
+  bool any() const { return !fetches_.empty(); }
+  /// Reads a part of one that was announced.
+  void advance();
+  /// As Transport::cancel().
+  void cancel(SingleCopyMessage& message);
+
+ private:
+  SingleCopyMessage& take();
+  static bool fetching(const SingleCopyMessage& message) {
+    using State = SingleCopyMessage::State;
+    return message.state == State::awaited || message.state == State::reading;
+  }
+  /// Whether it got further.
+  bool advance(SingleCopyMessage& message);
+  /// Whether that was all.
+  bool read_some(SingleCopyMessage& message);
+  void read(const SingleCopyMessage& message, std::byte* into, std::size_t bytes);
+  void answer(SingleCopyMessage& message, char answer);
+  bool complete(MPI_Request& request, int peer);
+  [[noreturn]] void fail(int peer, int code, std::string text) const;
+
+  MPI_Comm communicator_;
+  int rank_, tag_;
+  std::vector<pid_t> processes_;
+  std::uint32_t offers_ = 0;
+  std::deque<SingleCopyMessage> messages_;
+  std::vector<SingleCopyMessage*> free_;
+  std::vector<SingleCopyMessage*> fetches_;  // that are awaited or being read
+  std::unique_ptr<std::byte[]> part_;
+};
+
+}  // namespace baton::mpi
