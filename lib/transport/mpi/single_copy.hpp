@@ -43,7 +43,7 @@ struct SingleCopyMessage {
 /// What is under way of them on one communicator.
 class SingleCopy {
  public:
-  static constexpr std::size_t least = 32 << 10;  ///< bytes; shorter ones cost less through MPI
+  static constexpr std::size_t least = 6 << 10;  ///< bytes; shorter ones cost less through MPI
   static constexpr int tags = 1 << 15;            ///< of answers: so many may be awaited at once
 
   /// `tag`: the first of those for answers. `processes` as of readable_processes().
