@@ -21,6 +21,10 @@ namespace baton {
 /// be initialised, and be finalised after the transport is gone. Collective over `communicator`.
 /// Throws Error(invalid_argument, transport).
 ///
+/// Within a host, a schedule's messages of 6 KiB and more are read by their receivers in their
+/// senders' memory (Transport::reads), on Linux, where the kernel lets all its ranks do so and
+/// BATON_SINGLE_COPY=0 does not forbid it.
+///
 /// Messages longer than the room of their receiver are where MPI libraries fall short. Open MPI 4
 /// between ranks of one host writes beyond the room before it reports them. MPICH reports them to
 /// the error handler of MPI_COMM_WORLD, which ends the program unless it is MPI_ERRORS_RETURN.

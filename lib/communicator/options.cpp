@@ -94,6 +94,8 @@ std::vector<OptionInfo> option_table() {
       {"BATON_WINDOW", "N", "messages in flight per lane, peer and direction"},
       {"BATON_TABLE", "FILE", "tuning table (baton tune), or the name of a shipped one"},
       {"BATON_PLANS", "N", "plans that are kept for calls to come"},
+      {"BATON_SINGLE_COPY", "0|1",
+       "over MPI: read large messages within a host in their sender's memory (default 1)"},
       {"BATON_TRACE", "FILE",
        "record every message's times; baton timeline --from FILE draws them"},
       {"BATON_TRACE_EVENTS", "N", "events that each rank keeps of a recording, the latest"},

@@ -92,7 +92,7 @@ TEST_CASE("every option has a row for help texts") {
        {"BATON_CHECK", "BATON_TIMEOUT", "BATON_REDUCE_SCATTER", "BATON_BARRIER"}) {
     CHECK(std::find(names.begin(), names.end(), expected) != names.end());
   }
-  CHECK(names.size() == 8 + collective_count);
+  CHECK(names.size() == 9 + collective_count);
 }
 
 TEST_CASE("what affects messages is rank 0's on all ranks") {
