@@ -33,6 +33,7 @@
 #define MPI_Send PMPI_Send
 #define MPI_Sendrecv PMPI_Sendrecv
 #define MPI_Test PMPI_Test
+#define MPI_Test_cancelled PMPI_Test_cancelled
 #define MPI_Type_commit PMPI_Type_commit
 #define MPI_Type_contiguous PMPI_Type_contiguous
 #define MPI_Type_create_struct PMPI_Type_create_struct
