@@ -46,11 +46,11 @@ std::string sizes(const TrainOptions& options) {
 }  // namespace
 
 Report::Report(const TrainOptions& options, std::string transport)
-    : options_(options), transport_(std::move(transport)), terminal_(isatty(STDERR_FILENO) != 0) {
-  if (!options_.json) head();
-}
+    : options_(options), transport_(std::move(transport)), terminal_(isatty(STDERR_FILENO) != 0) {}
 
-void Report::head() const {
+void Report::head() {
+  if (headed_ || options_.json) return;
+  headed_ = true;
   std::string mesh;
   for (const auto& [axis, size] : options_.axes())
     mesh += fmt::format("{}{} {}", mesh.empty() ? "" : " x ", name(axis), size);
@@ -67,6 +67,7 @@ void Report::head() const {
 }
 
 void Report::step(std::int64_t done, std::int64_t of, int epoch) {
+  head();
   if (!terminal_) return;
   fmt::print(stderr, "\r\033[K[{}/{}] epoch {} of {}", done, of, epoch, options_.epochs);
   std::fflush(stderr);
@@ -89,6 +90,7 @@ void Report::epoch(const Outcome& outcome) {
 }
 
 bool Report::finish(const Outcome& outcome) {
+  head();
   clear();
   const bool good = outcome.stopped.empty() && within(outcome, options_);
   if (options_.json) {

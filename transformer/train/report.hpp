@@ -7,7 +7,7 @@
 namespace baton::transformer {
 
 /// Prints a line for each epoch, or JSON at the end; and, where standard error is a terminal, how
-/// far training is.
+/// far training is. Nothing before the first step is done: some refusals come with its calls.
 class Report final : public Listener {
  public:
   Report(const TrainOptions& options, std::string transport);
@@ -21,12 +21,12 @@ class Report final : public Listener {
   bool finish(const Outcome& outcome);
 
  private:
-  void head() const;
+  void head();
   void json(const Outcome& outcome) const;
   void clear();
   const TrainOptions& options_;
   std::string transport_;
-  bool terminal_, shown_ = false;
+  bool terminal_, shown_ = false, headed_ = false;
 };
 
 }  // namespace baton::transformer

@@ -173,6 +173,16 @@ class Train(CommandTest):
             with self.subTest(arguments=arguments):
                 self.refused(sentence, *arguments)
 
+    def test_refusals_of_the_environment_are_nothing_but_a_sentence(self):
+        for sentence, variables in [
+                ("BATON_TIMEOUT: expected seconds of at least 0, found \"soon\"", {"BATON_TIMEOUT": "soon"}),
+                ("BATON_ALL_REDUCE: expected algorithm[:segment] with a segment like 131072 or 128K, "
+                 "found \"ring:x\"", {"BATON_ALL_REDUCE": "ring:x"}),
+                ("expected an algorithm", {"BATON_ALL_REDUCE": "no"})]:
+            for more in [], ["--check"], ["--json"]:
+                with self.subTest(variables=variables, more=more):
+                    self.refused(sentence, "--parallel", "dp", "--ranks", "3", *more, **variables)
+
     def budget(self, *arguments):
         """The lines of a budget as (layer, direction, messages, bytes, bytes / A)."""
         lines = self.output("--model", "block", "--budget", *arguments).splitlines()
