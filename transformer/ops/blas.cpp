@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <limits>
+#include <span>
 
 #include "../shape_guard.hpp"
 #include "baton/error.hpp"
@@ -117,6 +118,12 @@ void multiply(std::type_identity_t<T> alpha, View<const std::type_identity_t<T>>
   if (result.transpose != CblasNoTrans) {
     throw Error(ErrorCode::invalid_argument,
                 "matrix product: expected contiguous rows of the result, found strides");
+  }
+  if (a.extent(1) == 0) {  // of which oneDNN makes nothing at all
+    for (std::int64_t row = 0; row < c.extent(0); ++row)
+      for (T& element : std::span(&c(row, 0), static_cast<std::size_t>(c.extent(1))))
+        element = beta == 0 ? 0 : beta * element;
+    return;
   }
   gemm(left, right, result, extent(c.extent(0)), extent(c.extent(1)), extent(a.extent(1)), alpha,
        beta, c.data());

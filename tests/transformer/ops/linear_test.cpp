@@ -88,18 +88,27 @@ TEST_CASE_TEMPLATE("linear and its derivatives are those of loops", T, float, do
   }
 }
 
-TEST_CASE("no rows, and nothing to sum over") {
-  const Array<double> none({0, 3}), weight({2, 3}), dy({0, 2});
-  linear<double>(none, weight, {}, dy.view());
-  const auto dweight = random_array<double>({2, 3}, 1), before = dweight.copy();
-  const auto dbias = random_array<double>({2}, 1), bias_before = dbias.copy();
-  linear_backward_weight<double>(none, dy, dweight.view(), dbias.view());
+TEST_CASE_TEMPLATE("no rows, and nothing to sum over", T, float, double) {
+  const Array<T> none({0, 3}), weight({2, 3}), dy({0, 2});
+  linear<T>(none, weight, {}, dy.view());
+  const auto dweight = random_array<T>({2, 3}, 1), before = dweight.copy();
+  const auto dbias = random_array<T>({2}, 1), bias_before = dbias.copy();
+  linear_backward_weight<T>(none, dy, dweight.view(), dbias.view());
   CHECK(difference(dweight, before) == 0);
   CHECK(difference(dbias, bias_before) == 0);
 
-  const auto y = random_array<double>({4, 2}, 1);
-  linear<double>(Array<double>({4, 0}), Array<double>({2, 0}), {}, y.view());
-  CHECK(difference(y, Array<double>({4, 2})) == 0);
+  for (const std::int64_t out : {2, 40}) {
+    const Array<T> rows({4, 0}), zeros({4, out});
+    const auto y = random_array<T>({4, out}, 1), dx = y.copy(), sum = y.copy(), as_was = y.copy();
+    linear<T>(rows, Array<T>({out, 0}), {}, y.view());
+    CHECK(difference(y, zeros) == 0);
+    linear<T>(rows, Array<T>({out, 0}), zeros.view().select(0, 0), y.view());
+    CHECK(difference(y, zeros) == 0);
+    linear_backward_input<T>(rows, Array<T>({0, out}), dx.view());
+    CHECK(difference(dx, zeros) == 0);
+    linear_backward_input<T>(rows, Array<T>({0, out}), sum.view(), true);
+    CHECK(difference(sum, as_was) == 0);
+  }
 }
 
 TEST_CASE("leading dimensions are rows") {
