@@ -144,6 +144,36 @@ struct Lifted<T, Op> {
   }
 };
 
+/// The less or the greater of two is that of their codes, once these are signed: nothing is
+/// widened.
+template <OpKind op, Float8 T>
+struct Compared {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V left, V right) const {
+    using Format = bits::FormatOf<T>;
+    constexpr auto last = Format::nan == Format::overflow ? Format::nan - 1 : Format::overflow;
+    const hn::RebindToSigned<D> di;
+    const auto l = code(di, left), r = code(di, right);
+    const auto take_right = op == OpKind::min ? hn::Lt(r, l) : hn::Lt(l, r);
+    const auto taken = hn::IfThenElse(hn::RebindMask(d, take_right), right, left);
+    const auto is_nan = hn::Gt(hn::Max(hn::Abs(l), hn::Abs(r)), hn::Set(di, last));
+    return hn::IfThenElse(hn::RebindMask(d, is_nan), hn::Set(d, Format::nan), taken);
+  }
+
+ private:
+  /// Both zeros are 0.
+  template <class DI, class V>
+  static HWY_INLINE hn::Vec<DI> code(DI di, V value) {
+    const auto bits = hn::BitCast(di, value);
+    const auto sign = hn::BroadcastSignBit(bits);
+    return hn::Sub(hn::Xor(hn::And(bits, hn::Set(di, 0x7f)), sign), sign);
+  }
+};
+template <Float8 T>
+struct Lifted<T, Combine<OpKind::min>> : Compared<OpKind::min, T> {};
+template <Float8 T>
+struct Lifted<T, Combine<OpKind::max>> : Compared<OpKind::max, T> {};
+
 }  // namespace baton::host::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
