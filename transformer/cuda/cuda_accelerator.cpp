@@ -250,7 +250,8 @@ class CudaAccelerator final : public Accelerator {
   }
   void embedding_backward(const ConstOperand& ids, const ConstOperand& dy, std::int64_t first,
                           const Operand& dtable) override {
-    const auto scratch = scratch_of<std::int32_t>(2 * ids.shape.elements());
+    const auto scratch =
+        scratch_of<std::int32_t>(cuda::chains_size(ids.shape.elements(), dtable.shape[0]));
     on_device(dy.type, [&]<class T>() {
       cuda::embedding_backward(table_of<T>(ids, dtable.shape, first), in<T>(dy), out<T>(dtable),
                                scratch.get(), native());

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "../ops/ops.hpp"
+#include "embedding_units.hpp"
 #include "loss_units.hpp"
 #include "map_units.hpp"
 #include "row_units.hpp"
@@ -64,7 +65,7 @@ void add_rows(std::int64_t rows, std::int64_t n, const T* x, T* sum, float* scra
               cudaStream_t stream);
 template <class T>
 void embedding(const Table<T>& of, const T* table, T* y, cudaStream_t stream);
-/// Adds to dtable. scratch: 2 · of.count integers. Takes time by the square of of.count.
+/// Adds to dtable. scratch: chains_size(of.count, of.rows) integers.
 template <class T>
 void embedding_backward(const Table<T>& of, const T* dy, T* dtable, std::int32_t* scratch,
                         cudaStream_t stream);

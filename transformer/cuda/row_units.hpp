@@ -1,6 +1,6 @@
 #pragma once
-/// Layer norm, sums of columns, embeddings: what a thread block or a thread does. Sums are in f32,
-/// each in an order that depends on shapes only.
+/// Layer norm, sums of columns: what a thread block or a thread does. Sums are in f32, each in an
+/// order that depends on shapes only.
 
 #include <cmath>
 
@@ -148,49 +148,6 @@ BATON_DEVICE void add_chunks_unit(const Chunks& chunks, std::int64_t column, con
   for (std::int64_t chunk = 0; chunk < chunks.count; ++chunk)
     all += partial[chunk * chunks.n + column];
   store(sum + column, load(sum + column) + all);
-}
-
-// --- embedding -----------------------------------------------------------------------------------
-
-template <class T>
-struct Table {
-  std::int64_t count, rows, d, first;
-  const std::int32_t* ids;  ///< [count]; those outside of [first, first + rows) are others'
-  BATON_DEVICE std::int64_t row_of(std::int64_t i) const {
-    const std::int64_t row = ids[i] - first;
-    return row >= 0 && row < rows ? row : -1;
-  }
-};
-
-/// y [count, d]: the element of this index.
-template <class T>
-BATON_DEVICE void embedding_unit(const Table<T>& of, std::int64_t index, const T* table, T* y) {
-  const std::int64_t i = index / of.d, row = of.row_of(i);
-  store(y + index, row < 0 ? 0 : load(table + row * of.d + (index - i * of.d)));
-}
-
-/// next [count]: where i's id comes again, or `count`. heads [count]: whether it is in the table
-/// and has not come before.
-template <class T>
-BATON_DEVICE void chain_unit(const Table<T>& of, std::int64_t i, std::int32_t* next,
-                             std::int32_t* heads) {
-  const std::int32_t id = of.ids[i];
-  std::int64_t after = i + 1, before = i;
-  while (after < of.count && of.ids[after] != id) ++after;
-  while (before > 0 && of.ids[before - 1] != id) --before;
-  next[i] = static_cast<std::int32_t>(after);
-  heads[i] = of.row_of(i) >= 0 && before == 0;
-}
-/// Adds to a column of the table's row of id i, if it comes there first, all of its gradients.
-template <class T>
-BATON_DEVICE void embedding_backward_unit(const Table<T>& of, std::int64_t i, std::int64_t column,
-                                          const std::int32_t* next, const std::int32_t* heads,
-                                          const T* dy, T* dtable) {
-  if (!heads[i]) return;
-  T* const to = dtable + of.row_of(i) * of.d + column;
-  float sum = load(to);
-  for (std::int64_t at = i; at < of.count; at = next[at]) sum += load(dy + at * of.d + column);
-  store(to, sum);
 }
 
 }  // namespace baton::transformer::cuda

@@ -59,18 +59,17 @@ __global__ void __launch_bounds__(threads) embedding_kernel(Table<T> of, const T
     embedding_unit(of, i, table, y);
 }
 template <class T>
-__global__ void __launch_bounds__(threads)
-    chain_kernel(Table<T> of, std::int32_t* next, std::int32_t* heads) {
-  const std::int64_t all = std::int64_t{gridDim.x} * threads;
-  for (std::int64_t i = this_column(); i < of.count; i += all) chain_unit(of, i, next, heads);
+__global__ void __launch_bounds__(threads) chain_kernel(Table<T> of, Chains chains) {
+  __shared__ std::int32_t rows_here[threads];
+  DeviceTeam<ChainState> team;
+  chain_unit(team, of, chains, rows_here);
 }
 template <class T>
 __global__ void __launch_bounds__(threads)
-    embedding_backward_kernel(Table<T> of, const std::int32_t* next, const std::int32_t* heads,
-                              const T* dy, T* dtable) {
+    embedding_backward_kernel(Table<T> of, Chains chains, const T* dy, T* dtable) {
   for (std::int64_t i = blockIdx.x; i < of.count; i += gridDim.x)
     for (std::int64_t column = threadIdx.x; column < of.d; column += threads)
-      embedding_backward_unit(of, i, column, next, heads, dy, dtable);
+      embedding_backward_unit(of, i, column, chains, dy, dtable);
 }
 
 template <class T>
@@ -123,10 +122,10 @@ template <class T>
 void embedding_backward(const Table<T>& of, const T* dy, T* dtable, std::int32_t* scratch,
                         cudaStream_t stream) {
   if (of.count * of.d == 0) return;
-  std::int32_t *const next = scratch, *const heads = scratch + of.count;
-  chain_kernel<<<blocks_for(of.count, threads), threads, 0, stream>>>(of, next, heads);
+  const Chains chains = chains_in(scratch, of.count);
+  chain_kernel<<<1, threads, 0, stream>>>(of, chains);
   launched("embedding_backward");
-  embedding_backward_kernel<<<blocks_for(of.count, 1), threads, 0, stream>>>(of, next, heads, dy,
+  embedding_backward_kernel<<<blocks_for(of.count, 1), threads, 0, stream>>>(of, chains, dy,
                                                                              dtable);
   launched("embedding_backward");
 }

@@ -16,10 +16,16 @@ inline constexpr int threads = 256;
 template <class State>
 class HostTeam {
  public:
+  /// `backwards`: of a step, the last thread is the first. Results are the same.
+  explicit HostTeam(bool backwards = false) : backwards_(backwards) {}
+
   /// body(thread, state) of every thread, and a barrier.
   template <class Body>
   void step(Body body) {
-    for (int thread = 0; thread < threads; ++thread) body(thread, (*states_)[at(thread)]);
+    for (int turn = 0; turn < threads; ++turn) {
+      const int thread = backwards_ ? threads - 1 - turn : turn;
+      body(thread, (*states_)[at(thread)]);
+    }
   }
   /// The same without the barrier: what it writes is read by the thread itself only.
   template <class Body>
@@ -42,6 +48,7 @@ class HostTeam {
 
  private:
   static std::size_t at(int thread) { return static_cast<std::size_t>(thread); }
+  bool backwards_;
   std::unique_ptr<std::array<State, threads>> states_ =
       std::make_unique<std::array<State, threads>>();
 };

@@ -214,11 +214,13 @@ template <class T>
 void embedding_backward(const Table<T>& of, const T* dy, T* dtable, std::int32_t* scratch,
                         cudaStream_t stream) {
   give(stream, [=] {
-    std::int32_t *const next = seen(scratch), *const heads = next + of.count;
-    for (std::int64_t i = 0; i < of.count; ++i) chain_unit(seen(of), i, next, heads);
+    const Chains chains = chains_in(seen(scratch), of.count);
+    HostTeam<ChainState> team;
+    std::int32_t rows_here[threads];
+    chain_unit(team, seen(of), chains, rows_here);
     for (std::int64_t i = 0; i < of.count; ++i)
       for (std::int64_t column = 0; column < of.d; ++column)
-        embedding_backward_unit(seen(of), i, column, next, heads, seen(dy), seen(dtable));
+        embedding_backward_unit(seen(of), i, column, chains, seen(dy), seen(dtable));
   });
 }
 

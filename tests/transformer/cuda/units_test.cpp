@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "samples.hpp"
+#include "transformer/cuda/embedding_units.hpp"
 #include "transformer/cuda/layout.hpp"
 #include "transformer/cuda/loss_units.hpp"
 #include "transformer/optimizer.hpp"
@@ -131,11 +132,15 @@ void check_rows(const Shape& shape) {
   CHECK(difference(widened(y_), y) < rounding<T>);
 }
 
+/// Of `different` ids.
 template <class T>
-void check_embedding(std::int64_t count, std::int64_t first) {
+void check_embedding(std::int64_t count, std::uint32_t different, std::int64_t first,
+                     bool backwards) {
   constexpr std::int64_t rows = 6, d = 5;
   Array<std::int32_t> ids({count});
-  for (std::int64_t i = 0; i < count; ++i) ids.data()[i] = static_cast<std::int32_t>(i * i % 11);
+  for (std::int64_t i = 0; i < count; ++i)
+    ids.data()[i] =
+        static_cast<std::int32_t>(Random{4}.word(static_cast<std::uint64_t>(i)) % different);
   const auto table = numbers({rows, d}, 1), dy = numbers({count, d}, 2);
   Array<float> y({count, d});
   auto dtable = numbers({rows, d}, 3);
@@ -147,13 +152,17 @@ void check_embedding(std::int64_t count, std::int64_t first) {
   for (std::int64_t i = 0; i < count * d; ++i)
     gpu::embedding_unit(of, i, static_cast<const T*>(table_.data()), y_.data());
   CHECK(difference(widened(y_), y) == 0);
-  std::vector<std::int32_t> next(static_cast<std::size_t>(count)), heads(next);
-  for (std::int64_t i = 0; i < count; ++i) gpu::chain_unit(of, i, next.data(), heads.data());
+  std::vector<std::int32_t> scratch(static_cast<std::size_t>(gpu::chains_size(count, rows)), 77);
+  const gpu::Chains chains = gpu::chains_in(scratch.data(), count);
+  gpu::HostTeam<gpu::ChainState> team(backwards);
+  std::int32_t rows_here[gpu::threads];
+  gpu::chain_unit(team, of, chains, rows_here);
   for (std::int64_t i = 0; i < count; ++i)
     for (std::int64_t column = 0; column < d; ++column)
-      gpu::embedding_backward_unit(of, i, column, next.data(), heads.data(),
-                                   static_cast<const T*>(dy_.data()), dtable_.data());
-  CHECK(difference(widened(dtable_), dtable) < rounding<T>);
+      gpu::embedding_backward_unit(of, i, column, chains, static_cast<const T*>(dy_.data()),
+                                   dtable_.data());
+  // In the order of places, as on the host.
+  CHECK(difference(widened(dtable_), widened(as<T>(dtable))) == 0);
 }
 
 double total(const std::vector<double>& terms) {
@@ -280,11 +289,16 @@ TEST_CASE("chunks of many rows are few, and have all rows") {
 }
 
 TEST_CASE("embeddings, with ids that come often, and those of other ranks") {
-  for (const std::int64_t count : {1, 2, 40})
-    for (const std::int64_t first : {0, 4}) {
-      check_embedding<float>(count, first);
-      check_embedding<bf16>(count, first);
-    }
+  for (const std::int64_t count : {0, 1, 2, 40, 255, 256, 257, 3000})
+    for (const std::uint32_t different : {1, 11, 2000})
+      for (const std::int64_t first : {0, 4}) {
+        CAPTURE(count);
+        CAPTURE(different);
+        for (const bool backwards : {false, true}) {
+          check_embedding<float>(count, different, first, backwards);
+          check_embedding<bf16>(count, different, first, backwards);
+        }
+      }
 }
 
 TEST_CASE("losses and their gradients") {
