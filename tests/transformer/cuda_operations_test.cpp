@@ -29,6 +29,11 @@ TEST_CASE("CUDA: operations of bf16 give what the host's give, and the same bits
   operations<bf16>(card());
 }
 
+TEST_CASE("CUDA: tensors without elements leave what the host leaves") {
+  without_elements<float>(card());
+  without_elements<bf16>(card());
+}
+
 TEST_CASE("CUDA: products in tf32 are those of factors with 10 bits") {
   constexpr std::int64_t n = 256;
   Array<float> x({n, n}), weight({n, n}), expected({n, n});

@@ -27,19 +27,28 @@ TEST_CASE("every operation gives what the host's gives, and the same bits a seco
   operations<baton::bf16>(card());
 }
 
+TEST_CASE("tensors without elements leave what the host leaves") {
+  without_elements<float>(card());
+  without_elements<baton::bf16>(card());
+}
+
 TEST_CASE("what cannot be done is refused") { refusals(card()); }
 
 TEST_CASE("every form of a block gives what the host's whole block gives") {
-  blocks<float>(2, card());
-  blocks<baton::bf16>(2, card());
+  for (const int ranks : {2, 4}) {
+    blocks<float>(ranks, card());
+    blocks<baton::bf16>(ranks, card());
+  }
 }
 
 TEST_CASE("steps of training, masters, linear layers and vocabularies give what the host's give") {
-  training<float>(2, card());
-  training<baton::bf16>(2, card());
   masters(card());
-  linear_layers<float>(2, card());
-  linear_layers<baton::bf16>(2, card());
-  vocabulary<float>(2, card());
-  vocabulary<baton::bf16>(2, card());
+  for (const int ranks : {2, 4}) {
+    training<float>(ranks, card());
+    training<baton::bf16>(ranks, card());
+    linear_layers<float>(ranks, card());
+    linear_layers<baton::bf16>(ranks, card());
+    vocabulary<float>(ranks, card());
+    vocabulary<baton::bf16>(ranks, card());
+  }
 }

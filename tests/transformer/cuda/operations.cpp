@@ -2,8 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,11 +47,10 @@ Array<std::int32_t> ids(std::int64_t count, std::uint32_t below) {
 }
 
 template <class T>
-Results<T> layers() {
-  constexpr std::int64_t rows = 130, in = 72, out = 40;
-  const auto x = numbers<T>({2, rows / 2, in}, 1), dy = numbers<T>({2, rows / 2, out}, 2);
+Results<T> layers(std::int64_t rows, std::int64_t in, std::int64_t out) {
+  const auto x = numbers<T>({2, rows, in}, 1), dy = numbers<T>({2, rows, out}, 2);
   const auto weight = numbers<T>({out, in}, 3), bias = numbers<T>({out}, 4);
-  const auto plain = numbers<T>({2, rows / 2, out}, 9), biased = plain.copy();
+  const auto plain = numbers<T>({2, rows, out}, 9), biased = plain.copy();
   linear<T>(x, weight, {}, plain.view());
   linear<T>(x, weight, bias, biased.view());
   const auto dx = numbers<T>(x.shape(), 5), dx_added = dx.copy();
@@ -65,21 +65,21 @@ Results<T> layers() {
 }
 
 template <class T>
-Results<T> norms() {
-  const Shape shape{3, 100, 300};
+Results<T> norms(std::int64_t rows) {
+  const Shape shape{3, rows, 300}, row{300};
   const auto x = numbers<T>(shape, 1, 3), dy = numbers<T>(shape, 2);
-  const auto weight = numbers<T>({300}, 3), bias = numbers<T>({300}, 4);
+  const auto weight = numbers<T>(row, 3), bias = numbers<T>(row, 4);
   const auto y = Array<T>(shape), dx = Array<T>(shape);
-  const auto stats = Array<Wide<T>>({300, 2});
-  const auto dweight = numbers<T>({300}, 5), dbias = numbers<T>({300}, 6);
+  const auto stats = Array<Wide<T>>({3 * rows, 2});
+  const auto dweight = numbers<T>(row, 5), dbias = numbers<T>(row, 6);
   layer_norm<T>(x, weight, bias, 1e-5, y.view(), stats.view());
   layer_norm_backward<T>(dy, x, weight, stats, dx.view(), dweight.view(), dbias.view());
   return {{"y", y}, {"dx", dx}, {"dweight", dweight}, {"dbias", dbias}};
 }
 
 template <class T>
-Results<T> elements() {
-  const Shape shape{7, 6, 130};
+Results<T> elements(std::int64_t rows) {
+  const Shape shape{7, rows, 130};
   const auto x = numbers<T>(shape, 1, 3), dy = numbers<T>(shape, 2);
   Results<T> results;
   for (const auto f : {Activation::relu, Activation::gelu}) {
@@ -89,7 +89,7 @@ Results<T> elements() {
     results[std::string(name(f))] = y;
     results[std::string(name(f)) + " backward"] = dx;
   }
-  const auto sum = dy.copy(), strided = dy.copy(), turned = Array<T>({6, 7, 130});
+  const auto sum = dy.copy(), strided = dy.copy(), turned = Array<T>({rows, 7, 130});
   add<T>(x, sum.view());
   add<T>(x.view().slice(2, 1, 130), strided.view().slice(2, 0, 129));
   assign<T>(x.view().transposed(0, 1), turned.view());
@@ -115,8 +115,8 @@ Results<T> attentions(const Shape& q_shape, const Shape& k_shape, bool causal, d
 }
 
 template <class T>
-Results<T> words() {
-  constexpr std::int64_t n = 300, rows = 50, d = 260;
+Results<T> words(std::int64_t n) {
+  constexpr std::int64_t rows = 50, d = 260;
   const auto which = ids(n, 80);
   const auto table = numbers<T>({rows, d}, 1), dy = numbers<T>({n, d}, 2);
   const auto y = numbers<T>({n, d}, 3), dtable = numbers<T>({rows, d}, 4);
@@ -127,11 +127,11 @@ Results<T> words() {
 
 /// Gradients; and the losses.
 template <class T>
-std::pair<Results<T>, std::vector<double>> losses() {
-  const Shape shape{70, 1000};
+std::pair<Results<T>, std::vector<double>> losses(std::int64_t rows) {
+  const Shape shape{rows, 1000};
   const auto x = numbers<T>(shape, 1, 5), target = numbers<T>(shape, 2);
   const auto dmse = Array<T>(shape), dentropy = Array<T>(shape);
-  const auto targets = ids(70, 1000);
+  const auto targets = ids(rows, 1000);
   const std::vector<double> sums{mse<T>(x.view(), target, 70, dmse.view()),
                                  mse<T>(x.view(), target, 70, {}),
                                  cross_entropy<T>(x.view(), targets, 70, dentropy.view()),
@@ -154,7 +154,8 @@ void check_same(Accelerator& accelerator, const std::string& what,
     const auto& once = found[0].at(name);
     // Sums of results that were rounded to bf16 differ by their roundings.
     CHECK(support::difference(widened(once), widened(result)) < 2 * samples::rounding<T>);
-    CHECK(std::memcmp(once.data(), found[1].at(name).data(), once.bytes()) == 0);
+    const auto twice = std::as_bytes(found[1].at(name).span());
+    CHECK(std::ranges::equal(std::as_bytes(once.span()), twice));
   }
 }
 
@@ -166,10 +167,10 @@ void operations(const Card& card) {
   const auto check = [&](const std::string& what, const std::function<Results<T>()>& compute) {
     check_same<T>(*accelerator, what, compute);
   };
-  check("linear", &layers<T>);
-  check("layer norm", &norms<T>);
-  check("elements", &elements<T>);
-  check("embedding", &words<T>);
+  check("linear", [] { return layers<T>(65, 72, 40); });
+  check("layer norm", [] { return norms<T>(100); });
+  check("elements", [] { return elements<T>(6); });
+  check("embedding", [] { return words<T>(300); });
   check("causal attention", [] {
     return attentions<T>({2, 150, 4, 64}, {2, 150, 2, 64}, true, 0.2);
   });
@@ -177,12 +178,35 @@ void operations(const Card& card) {
     return attentions<T>({1, 70, 2, 128}, {1, 140, 2, 128}, false, 0);
   });
   check("narrow attention", [] { return attentions<T>({2, 5, 3, 7}, {2, 70, 1, 7}, false, 0.3); });
-  check("losses", [] { return losses<T>().first; });
-  const auto expected = losses<T>().second;
+  check("losses", [] { return losses<T>(70).first; });
+  const auto expected = losses<T>(70).second;
   const AcceleratorScope scope(accelerator.get());
-  const auto found = losses<T>().second;
+  const auto found = losses<T>(70).second;
   for (std::size_t i = 0; i < found.size(); ++i)
     CHECK(std::abs(found[i] - expected[i]) <= 1e-5 * std::abs(expected[i]));
+}
+
+template <class T>
+void without_elements(const Card& card) {
+  const auto accelerator = card.make();
+  const auto check = [&](const std::string& what, const std::function<Results<T>()>& compute) {
+    check_same<T>(*accelerator, what, compute);
+  };
+  check("linear, no rows", [] { return layers<T>(0, 72, 40); });
+  check("linear, nothing in", [] { return layers<T>(65, 0, 40); });
+  check("linear, nothing out", [] { return layers<T>(65, 72, 0); });
+  check("layer norm", [] { return norms<T>(0); });
+  check("elements", [] { return elements<T>(0); });
+  check("embedding", [] { return words<T>(0); });
+  check("attention, no samples", [] {
+    return attentions<T>({0, 5, 2, 8}, {0, 5, 2, 8}, true, 0.2);
+  });
+  check("attention, no queries", [] {
+    return attentions<T>({2, 0, 2, 8}, {2, 70, 1, 8}, false, 0.2);
+  });
+  check("losses", [] { return losses<T>(0).first; });
+  const AcceleratorScope scope(accelerator.get());
+  for (const double loss : losses<T>(0).second) CHECK(loss == 0);
 }
 
 void refusals(const Card& card) {
@@ -206,5 +230,7 @@ void refusals(const Card& card) {
 
 template void operations<float>(const Card&);
 template void operations<bf16>(const Card&);
+template void without_elements<float>(const Card&);
+template void without_elements<bf16>(const Card&);
 
 }  // namespace accelerator_cases

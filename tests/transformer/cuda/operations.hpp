@@ -9,6 +9,9 @@ namespace accelerator_cases {
 /// Every operation gives what the host's gives, and the same bits a second time.
 template <class T>
 void operations(const Card& card);
+/// The same of tensors without elements: nothing but zeros where sums are empty.
+template <class T>
+void without_elements(const Card& card);
 /// What cannot be done is refused in a sentence.
 void refusals(const Card& card);
 
