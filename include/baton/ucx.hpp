@@ -17,6 +17,10 @@ struct UcxOptions {
   /// How long the last transport of a group waits, when it is destroyed, for the others to have
   /// received what it sent. They need to call their transport meanwhile, or destroy it.
   std::chrono::milliseconds farewell{10'000};
+  /// Whether different transports of a group and of its splits may be used by different threads at
+  /// once (Capabilities::concurrent), as collectives in streams need (baton/stream.hpp); their
+  /// calls then take turns. The same on all ranks.
+  bool concurrent = false;
 };
 
 /// A transport of the ranks of `bootstrap`, which carries the addresses by its tag 0, must not be

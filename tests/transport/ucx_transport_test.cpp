@@ -3,13 +3,17 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "baton/mpi.hpp"
+#include "baton/staged.hpp"
+#include "communicator/stream_cases.hpp"
 #include "contract.hpp"
 #include "support/conformance.hpp"
 #include "support/ranks.hpp"
@@ -230,8 +234,66 @@ TEST_CASE("ucx transport: what it says of itself") {
   CHECK(holds(can.library, {"UCX 1."}));
   CHECK(can.tags >= 1'000'000);
   CHECK(!can.concurrent);
+  CHECK(world({.concurrent = true})->capabilities().concurrent);
   REQUIRE(t->hosts().size() == static_cast<std::size_t>(t->size()));
   CHECK(std::ranges::all_of(t->hosts(), [](int host) { return host == 0; }));
+}
+
+TEST_CASE("ucx transport: several threads, each with groups of its own, which it splits") {
+  constexpr int threads = 4;
+  const auto t = world({.concurrent = true});
+  std::vector<std::unique_ptr<Transport>> parts;
+  for (int i = 0; i < threads; ++i) parts.push_back(t->split(0, 0));
+  std::vector<std::thread> all;
+  for (int i = 0; i < threads; ++i)
+    all.emplace_back([&, i] {
+      Communicator c(std::move(parts[static_cast<std::size_t>(i)]), support::test_options());
+      for (int round = 0; round < 20; ++round) {
+        Communicator half = c.split(c.rank() % 2, c.rank());
+        std::vector<int> small(7, i + 1), large(50'000, i + round);
+        c.all_reduce(small, sum);
+        half.all_reduce(large, sum);
+        CHECK(small == std::vector<int>(7, (i + 1) * c.size()));
+        CHECK(large == std::vector<int>(50'000, (i + round) * half.size()));
+      }
+    });
+  for (std::thread& thread : all) thread.join();
+}
+
+TEST_CASE("ucx transport: who sleeps is woken when another thread completes its message") {
+  const auto t = world({.concurrent = true});
+  if (t->size() == 1) return;
+  const auto other = t->split(0, 0);
+  for (int round = 0; round < 20; ++round) {
+    if (t->rank() != 0) {
+      std::this_thread::sleep_for(30ms);
+      contract::send(*t, 0, round, {});
+      continue;
+    }
+    std::atomic<bool> all_came = false;
+    std::thread completes([&] {
+      while (!all_came) other->progress();
+    });
+    for (int peer = 1; peer < t->size(); ++peer) {
+      Message m;
+      t->irecv(peer, round, nullptr, 0, m);
+      for (std::size_t bytes = 0; !t->test(m, bytes);) t->idle(1h);
+    }
+    all_came = true;
+    completes.join();
+  }
+}
+
+TEST_CASE("ucx transport: collectives in streams, staged through the host's memory") {
+  const int size = mpi_transport(MPI_COMM_WORLD)->size();
+  stream_cases::Card card = stream_cases::stand_in({.seed = 7});
+  card.launch = [device = card.device](const auto& body) {
+    body(staged_transport(world({.concurrent = true}), device, 50));
+  };
+  stream_cases::every_collective(size, card);
+  stream_cases::in_order(size, card);
+  stream_cases::many_ranks(size, card);
+  if (size == 4) stream_cases::tensors(card);
 }
 
 TEST_CASE("ucx transport: collectives") {

@@ -55,8 +55,8 @@ class UcxTransport final : public Transport {
     return {.name = "ucx",
             .library = fmt::format("UCX {}.{}.{}", major, minor, release),
             .tags = user_tags,
-            .concurrent = false,  // one worker serves all groups
-            .cancels = false,     // sends cannot be called back
+            .concurrent = world_->concurrent(),
+            .cancels = false,  // sends cannot be called back
             .spins = world_->crowded() ? 64 : 2048,
             .device_memory = world_->takes_cuda_memory()};
   }
@@ -65,6 +65,7 @@ class UcxTransport final : public Transport {
 
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
     assert(peer >= 0 && peer < size());
+    const auto turn = world_->turn();
     auto& send = *new (message.state) Pending{nullptr, bytes, peer, false};
     const int to = members_[static_cast<std::size_t>(peer)];
     if (world_->gone(to) != UCS_OK) [[unlikely]]
@@ -78,6 +79,7 @@ class UcxTransport final : public Transport {
 
   void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
     assert(peer >= 0 && peer < size());
+    const auto turn = world_->turn();
     auto& recv = *new (message.state) Pending{nullptr, bytes, peer, true};
     void* request = ucp_tag_recv_nbx(world_->worker(), data, bytes, tag_of(context_, peer, tag),
                                      ~ucp_tag_t{0}, &receiving_);
@@ -88,6 +90,7 @@ class UcxTransport final : public Transport {
 
   bool test(Message& message, std::size_t& bytes) override {
     Pending& pending = pending_in(message);
+    const auto turn = world_->turn();
     if (pending.request != nullptr) {
       ucp_tag_recv_info_t info{};
       ucs_status_t status = status_of(pending, info);
@@ -112,6 +115,7 @@ class UcxTransport final : public Transport {
 
   void cancel(Message& message) override {
     Pending& pending = pending_in(message);
+    const auto turn = world_->turn();
     if (pending.request == nullptr) return;
     // A receive that was not matched is complete after this. What is under way may become so.
     if (pending.receive) ucp_request_cancel(world_->worker(), pending.request);
@@ -126,9 +130,13 @@ class UcxTransport final : public Transport {
       ucp_request_free(request);
   }
 
-  void progress() override { ucp_worker_progress(world_->worker()); }
+  void progress() override {
+    const auto turn = world_->turn();
+    ucp_worker_progress(world_->worker());
+  }
 
   void idle(std::chrono::microseconds at_most) override {
+    auto turn = world_->turn();
     const bool something = ucp_worker_progress(world_->worker()) != 0;
     if (something || world_->completions() != seen_) {
       seen_ = world_->completions();
@@ -139,28 +147,19 @@ class UcxTransport final : public Transport {
     ++idle_calls_;
     const int awake = world_->crowded() ? crowded_spins : spins;
     if (idle_calls_ <= awake) return;
-    if (idle_calls_ <= awake + yields)
-      sched_yield();
-    else
-      world_->block(at_most);
+    if (idle_calls_ > awake + yields) return world_->block(at_most, turn);
+    if (turn) turn.unlock();
+    sched_yield();
   }
 
   std::unique_ptr<Transport> split(int color, int key) override {
     struct Wish {
       int color, key;
-      std::uint32_t next_context;
     };
     std::vector<Wish> wishes(members_.size());
-    wishes[static_cast<std::size_t>(rank_)] = {color, key, world_->next_context};
+    wishes[static_cast<std::size_t>(rank_)] = {color, key};
     all_gather(*this, split_tag, std::as_writable_bytes(std::span(wishes)));
-    // Higher than any that a member of the new groups has used. Groups of one split share no rank,
-    // so they may share the context.
-    const std::uint32_t context =
-        std::ranges::max_element(wishes, {}, &Wish::next_context)->next_context;
-    if (context == contexts)
-      throw Error(ErrorCode::transport,
-                  fmt::format("at most {} splits were expected, but found one more", contexts - 2));
-    world_->next_context = context + 1;
+    const std::uint32_t context = new_context();
     if (color < 0) return nullptr;
     std::vector<int> group;  // ranks here
     for (int r = 0; r < size(); ++r)
@@ -173,6 +172,33 @@ class UcxTransport final : public Transport {
   }
 
  private:
+  /// One that no member has used. Groups of one split share no rank, so they may share it.
+  std::uint32_t new_context() {
+    std::vector<std::uint32_t> values(members_.size());
+    const auto agree = [&](std::uint32_t own) {
+      values[static_cast<std::size_t>(rank_)] = own;
+      all_gather(*this, split_tag, std::as_writable_bytes(std::span(values)));
+      return *std::ranges::max_element(values);
+    };
+    for (;;) {
+      const std::uint32_t context = agree([&] {
+        const auto turn = world_->turn();
+        return world_->next_context;
+      }());
+      if (context == contexts)
+        throw Error(
+            ErrorCode::transport,
+            fmt::format("at most {} splits were expected, but found one more", contexts - 2));
+      bool taken = false;  // by another thread, since it was wished
+      {
+        const auto turn = world_->turn();
+        taken = context < world_->next_context;
+        if (!taken) world_->next_context = context + 1;
+      }
+      if (!world_->concurrent() || agree(taken) == 0) return context;
+    }
+  }
+
   static ucs_status_t status_of(const Pending& pending, ucp_tag_recv_info_t& info) {
     return pending.receive ? ucp_tag_recv_request_test(pending.request, &info)
                            : ucp_request_check_status(pending.request);

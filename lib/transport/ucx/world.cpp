@@ -92,15 +92,25 @@ bool World::takes_cuda_memory() const {
   return (attributes.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0;
 }
 
-void World::block(std::chrono::microseconds at_most) {
+void World::block(std::chrono::microseconds at_most, std::unique_lock<std::mutex>& turn) {
   const ucs_status_t armed = ucp_worker_arm(worker());
   if (armed == UCS_ERR_BUSY) return;
   check(armed, "ucp_worker_arm", rank_);
   pollfd event{wakeup_, POLLIN, 0};
   const timespec time{at_most.count() / 1'000'000, at_most.count() % 1'000'000 * 1'000};
-  if (ppoll(&event, 1, &time, nullptr) < 0 && errno != EINTR)
+  const bool shared = turn.owns_lock();
+  if (shared) {
+    ++blocked_;
+    turn.unlock();
+  }
+  const int code = ppoll(&event, 1, &time, nullptr) < 0 ? errno : 0;
+  if (shared) {
+    turn.lock();
+    --blocked_;
+  }
+  if (code != 0 && code != EINTR)
     throw Error(ErrorCode::transport, "ppoll was expected to wait for UCX, but found: " +
-                                          std::generic_category().message(errno));
+                                          std::generic_category().message(code));
 }
 
 /// What others need to reach this rank: its place, then its worker's address.
@@ -198,7 +208,8 @@ void World::progress_until(std::chrono::steady_clock::time_point end, const Done
   while (!done()) {
     if (ucp_worker_progress(worker()) != 0) continue;
     if (std::chrono::steady_clock::now() > end) return;
-    block(std::chrono::milliseconds(1));
+    std::unique_lock<std::mutex> alone;
+    block(std::chrono::milliseconds(1), alone);
   }
 }
 

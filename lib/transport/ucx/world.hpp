@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,11 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
+  bool concurrent() const { return options_.concurrent; }
+  /// What every use of the worker by a group holds. Locks nothing where one thread uses them all.
+  std::unique_lock<std::mutex> turn() {
+    return concurrent() ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+  }
   ucp_worker_h worker() const { return worker_.get(); }
   ucp_ep_h endpoint(int rank) const { return peers_[static_cast<std::size_t>(rank)].endpoint; }
   std::span<const int> hosts() const { return hosts_; }
@@ -43,6 +49,8 @@ class World {
   std::uint64_t completions() const { return completions_; }
   void completed(const void* request) {
     ++completions_;
+    if (blocked_ > 0) [[unlikely]]
+      ucp_worker_signal(worker());
     if (!given_up_.empty()) [[unlikely]]
       settle(request);
   }
@@ -50,8 +58,9 @@ class World {
   /// Takes over a receive from this rank that was given up amid its message.
   void give_up(void* receive, int rank) { given_up_.push_back({receive, rank}); }
 
-  /// Blocks until the worker has something to do or the time has passed.
-  void block(std::chrono::microseconds at_most);
+  /// Blocks until the worker has something to do, another thread has completed a message, or the
+  /// time has passed. Other threads have their turns meanwhile.
+  void block(std::chrono::microseconds at_most, std::unique_lock<std::mutex>& turn);
 
   /// Contexts below this one were given to groups; 0 is the farewell's.
   std::uint32_t next_context = 2;
@@ -102,6 +111,8 @@ class World {
   bool crowded_ = false;
   bool leaving_ = false;
   std::uint64_t completions_ = 0;
+  std::mutex mutex_;
+  int blocked_ = 0;  // threads in block()
 };
 
 }  // namespace baton::ucx
