@@ -96,7 +96,7 @@ requires(op != OpKind::min && op != OpKind::max) struct ServedBy<op, T> {
   using type = std::conditional_t<bitwise(op), std::uint8_t, std::make_unsigned_t<T>>;
 };
 template <OpKind op, class T>
-using Served = ServedBy<op, T>::type;
+using Served = typename ServedBy<op, T>::type;
 
 /// What a vector's elements are taken as. Bitwise operations take whole words.
 template <OpKind op, class T, std::uint32_t width>

@@ -133,7 +133,7 @@ struct LaneOf<T> {
   using type = decltype(T::bits);
 };
 template <class T>
-using Lane = LaneOf<T>::type;
+using Lane = typename LaneOf<T>::type;
 /// A whole vector of this instruction set, and one of 16 bytes for fewer elements.
 template <class T>
 using Wide = hn::ScalableTag<Lane<T> >;
