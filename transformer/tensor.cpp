@@ -110,18 +110,20 @@ std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_byte
   if (!fits || bytes > std::numeric_limits<std::ptrdiff_t>::max()) refuse_memory();
   if (Accelerator* const device = accelerator())
     return device->allocate(std::max<std::size_t>(bytes, 1));
-  static Blocks& blocks = *new Blocks;  // arrays may live for as long as the process
   bytes = (std::max<std::size_t>(bytes, 1) + line - 1) / line * line;
-#ifdef __SANITIZE_ADDRESS__  // which would miss the use of what was freed
-  const bool large = false;
-#else
-  const bool large = bytes >= Blocks::smallest;
+  const auto fresh = [&] {
+    void* const data = bytes < huge_page ? std::aligned_alloc(line, bytes) : in_huge_pages(bytes);
+    if (!data) refuse_memory();
+    return data;
+  };
+#ifndef __SANITIZE_ADDRESS__  // which would miss the use of what was freed
+  if (bytes >= Blocks::smallest) {
+    static Blocks& blocks = *new Blocks;  // arrays may live for as long as the process
+    void* const kept = blocks.take(bytes);
+    return {kept ? kept : fresh(), [bytes](void* block) { blocks.give(block, bytes); }};
+  }
 #endif
-  void* data = large ? blocks.take(bytes) : nullptr;
-  if (!data) data = bytes < huge_page ? std::aligned_alloc(line, bytes) : in_huge_pages(bytes);
-  if (!data) refuse_memory();
-  if (!large) return {data, std::free};
-  return {data, [bytes](void* block) { blocks.give(block, bytes); }};
+  return {fresh(), std::free};
 }
 
 void zero(void* data, std::size_t bytes) {

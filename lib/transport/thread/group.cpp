@@ -83,7 +83,8 @@ void Group::seat_everyone() {
   std::map<int, std::vector<int>> ranks_of;  // by color
   for (int rank = 0; rank < size(); ++rank)
     if (member(rank).color >= 0) ranks_of[member(rank).color].push_back(rank);
-  for (auto& [color, ranks] : ranks_of) {
+  for (auto& [color, members] : ranks_of) {
+    std::vector<int>& ranks = members;  // which lambdas may use
     std::stable_sort(ranks.begin(), ranks.end(),
                      [&](int a, int b) { return member(a).key < member(b).key; });
     std::vector<std::shared_ptr<Bell>> bells;
