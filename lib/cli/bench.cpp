@@ -193,11 +193,13 @@ void add_options(CLI::App& sub, BenchOptions& options) {
       ->check(whole_number(2, 1 << 20));
   sub.add_option("--pairs", contest.pairs, "samples of each side (default 20)")
       ->type_name("N")
+      ->take_last()
       ->check(whole_number(1, 1000));
   sub.add_option("--large-pairs", contest.large_pairs,
                  "the same from 16 MiB on (default 6, the fewest that bound a median with\n"
                  "95 % confidence)")
       ->type_name("N")
+      ->take_last()
       ->check(whole_number(1, 1000));
   sub.add_option("--sample-ms", options.sample_ms,
                  "least duration of a sample: calls are repeated to fill it (default 5)")

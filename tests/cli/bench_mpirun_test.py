@@ -43,6 +43,12 @@ class BenchUnderMpirun(CommandTest):
         self.assertEqual([row[8] for row in rows[6:8]],
                          ["MPI_Reduce_scatter_block", "MPI_Reduce_scatter"])
 
+    def test_the_last_word_counts_so_that_scripts_may_have_defaults(self):
+        _, result = self.bench("broadcast", "--bytes", "8:64", "--bytes", "16M", "--pairs", "1",
+                               "--large-pairs", "2", "--sample-ms", "2")
+        [row] = result["rows"]
+        self.assertEqual([len(side["samples_us"]) for side in row["sides"]], [2, 2])
+
     def test_numbers_follow_from_the_samples(self):
         _, result = self.bench("reduce_scatter", "all_reduce", "--bytes", "16M", "--factor", "8")
         messages = result["messages"]["within_host"]
