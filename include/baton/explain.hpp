@@ -1,6 +1,7 @@
 #pragma once
 /// Walk-throughs: what each rank holds after every step.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -17,6 +18,9 @@ struct WalkThrough {
   std::vector<std::vector<double>> values;
   OpKind op = OpKind::sum;
   bool every_step = false;  ///< a row for each receive, fold and copy, not only for each round
+  /// Elements of a buffer that a cell shows, at least 2: of more, the first and the last, and how
+  /// many lie between.
+  std::size_t most = 64;
 };
 
 /// A table with a column per rank and a row per round (or step): what each rank holds. Runs the

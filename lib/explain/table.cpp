@@ -11,6 +11,8 @@ std::size_t width(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
+bool divides(const std::string& word) { return word == "|" || word.starts_with('('); }
+
 std::string padded_left(const std::string& text, std::size_t to) {
   return std::string(to - std::min(to, width(text)), ' ') + text;
 }
@@ -34,14 +36,14 @@ std::string table(const std::vector<std::string>& heads, const std::vector<Table
     label_width = std::max(label_width, width(row.label));
     for (std::size_t c = 0; c < heads.size(); ++c) {
       for (const std::string& word : row.cells[c]) {
-        word_width[c] = std::max(word_width[c], width(word));
+        if (!divides(word)) word_width[c] = std::max(word_width[c], width(word));
       }
     }
   }
   const auto joined = [&](const TableCell& cell, std::size_t c) {
     std::string text;
     for (const std::string& word : cell) {
-      text += (text.empty() ? "" : " ") + (word == "|" ? word : padded_left(word, word_width[c]));
+      text += (text.empty() ? "" : " ") + (divides(word) ? word : padded_left(word, word_width[c]));
     }
     return text;
   };

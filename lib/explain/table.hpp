@@ -6,7 +6,7 @@
 namespace baton {
 
 /// A cell is words that are aligned to the right, one below the other within a column; a
-/// word "|" divides it.
+/// word "|" or one in parentheses divides it.
 using TableCell = std::vector<std::string>;
 
 struct TableRow {

@@ -17,9 +17,15 @@ constexpr const char* undefined = "·";
 
 std::string word(Value value) { return value ? fmt::format("{}", *value) : undefined; }
 
-TableCell words(const std::vector<Value>& values) {
+TableCell words(const std::vector<Value>& values, std::size_t most) {
   TableCell cell;
-  for (const Value value : values) cell.push_back(word(value));
+  const std::size_t behind = values.size() > most ? most / 2 : 0;
+  const std::size_t before = values.size() > most ? most - behind : values.size();
+  for (std::size_t i = 0; i < before; ++i) cell.push_back(word(values[i]));
+  if (before + behind < values.size())
+    cell.push_back(fmt::format("({} more)", values.size() - before - behind));
+  for (std::size_t i = values.size() - behind; i < values.size(); ++i)
+    cell.push_back(word(values[i]));
   return cell;
 }
 
@@ -70,7 +76,7 @@ void fill(Walk& walk, std::span<const Schedule> schedules,
 
 /// What a rank holds: its output, in the shape of which a reduction of whole vectors still shows
 /// the input where no result was written; ranks without output show their input. Then scratch.
-TableCell held(Walk& walk, const Schedule& schedule) {
+TableCell held(Walk& walk, const Schedule& schedule, std::size_t most) {
   const int rank = schedule.rank();
   const std::vector<Value>&input = walk.buffer(rank, Buffer::input),
         &output = walk.buffer(rank, Buffer::output);
@@ -81,42 +87,47 @@ TableCell held(Walk& walk, const Schedule& schedule) {
       if (!shown[i]) shown[i] = input[i];
     }
   }
-  TableCell cell = words(shown);
+  TableCell cell = words(shown, most);
   if (const auto& scratch = walk.buffer(rank, Buffer::scratch); !scratch.empty()) {
     cell.emplace_back("|");
-    for (const Value value : scratch) cell.push_back(word(value));
+    for (std::string& word : words(scratch, most)) cell.push_back(std::move(word));
   }
   return cell;
 }
 
-TableRow row(std::string label, Walk& walk, std::span<const Schedule> schedules) {
+TableRow row(std::string label, Walk& walk, std::span<const Schedule> schedules, std::size_t most) {
   TableRow row{std::move(label), {}};
-  for (const Schedule& schedule : schedules) row.cells.push_back(held(walk, schedule));
+  for (const Schedule& schedule : schedules) row.cells.push_back(held(walk, schedule, most));
   return row;
 }
 
-TableRow first_row(Walk& walk, std::span<const Schedule> schedules) {
+TableRow first_row(Walk& walk, std::span<const Schedule> schedules, std::size_t most) {
   TableRow row{"before", {}};
   for (const Schedule& schedule : schedules) {
-    row.cells.push_back(words(walk.buffer(schedule.rank(), source(schedule))));
+    row.cells.push_back(words(walk.buffer(schedule.rank(), source(schedule)), most));
   }
   return row;
 }
 
 /// "rank 0: fold output[0:1] = slot[0:1] + input[0:1]: 3".
-std::string step_label(Walk& walk, const Schedule& schedule, std::size_t step) {
+std::string step_label(Walk& walk, const Schedule& schedule, std::size_t step, std::size_t most) {
   std::string label = fmt::format("rank {}: {}:", schedule.rank(), print(schedule, step));
-  for (const Value value : walk.written(schedule.rank(), step)) label += " " + word(value);
+  for (const std::string& word : words(walk.written(schedule.rank(), step), most))
+    label += " " + word;
   return label;
 }
 
 }  // namespace
 
 std::string walk_through(std::span<const Schedule> schedules, const WalkThrough& how) {
+  if (how.most < 2)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("a walk-through expects to show at least 2 elements, found {}", how.most));
   Walk walk(schedules, how.op);
   fill(walk, schedules, how.values);
 
-  std::vector<TableRow> rows{first_row(walk, schedules)};
+  std::vector<TableRow> rows{first_row(walk, schedules, how.most)};
   std::set<int> rounds;
   bool scratch = false;
   for (const Schedule& schedule : schedules) {
@@ -130,12 +141,12 @@ std::string walk_through(std::span<const Schedule> schedules, const WalkThrough&
         walk.run(schedule.rank(), i, [&](int r, std::size_t step) {
           const Schedule& at = schedules[static_cast<std::size_t>(r)];
           if (!how.every_step || at.steps()[step].kind == StepKind::send) return;
-          rows.push_back(row(step_label(walk, at, step), walk, schedules));
+          rows.push_back(row(step_label(walk, at, step, how.most), walk, schedules, how.most));
         });
       }
     }
     if (!how.every_step) {
-      rows.push_back(row(fmt::format("after round {}", round), walk, schedules));
+      rows.push_back(row(fmt::format("after round {}", round), walk, schedules, how.most));
     }
   }
 

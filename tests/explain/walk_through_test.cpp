@@ -215,3 +215,19 @@ TEST_CASE("a schedule in words") {
             parse("baton-schedule 1\ncollective barrier\nsize 1\ninput 1\noutput 0\nrank 0")[0]) ==
         "barrier, 1 rank: rank 0\nnothing to do\n");
 }
+
+TEST_CASE("of many elements the first and the last are shown, and how many lie between") {
+  const auto schedules = schedules_of("linear", problem(Collective::broadcast, 2, 9));
+  const std::string text = walk_through(schedules, {.values = {}, .every_step = true, .most = 5});
+  CHECK(text == R"(broadcast by linear, 2 ranks, root 0
+
+                                                           rank 0                    rank 1
+before                                                     10 11 12 (4 more) 17 18   20 21 22 (4 more) 27 28
+rank 1: recv output[0:9] from 0: 10 11 12 (4 more) 17 18   10 11 12 (4 more) 17 18   10 11 12 (4 more) 17 18
+)");
+  CHECK(refused(schedules, {.values = {}, .most = 1}) ==
+        "a walk-through expects to show at least 2 elements, found 1");
+  // A million elements are no million words.
+  CHECK(walk_through(schedules_of("linear", problem(Collective::broadcast, 2, 1 << 20))).size() <
+        10000);
+}
