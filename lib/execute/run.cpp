@@ -388,44 +388,6 @@ inline void Run::hand_to_transport(const Line& line) {
   }
 }
 
-void Run::offer_or_fetch(const Line& line) {
-  Flight& flight = flights_[line.flight];
-  const int tag = tag_ + line.lane;
-  std::byte* const data = address(line.place);
-  if (line.sends) return transport_->offer(line.peer, tag, data, line.bytes, flight.message);
-  Destination to{data};
-  if (line.fold != Plan::no_fold && plan_->element_bytes() <= Destination::most_unit) {
-    flight.fold = line.fold;
-    flight.folded = 0;
-    flight.run = this;
-    to = {&flight, &Run::take, plan_->element_bytes()};
-  }
-  transport_->fetch(line.peer, tag, to, line.bytes, flight.message);
-}
-
-void Run::take(void* which, const std::byte* part, std::size_t bytes) {
-  Flight& flight = *static_cast<Flight*>(which);
-  Run& run = *flight.run;
-  const Plan& plan = *run.plan_;
-  const Piece& piece = plan.pieces()[plan.items()[flight.fold].first_piece];
-  const bool left = piece.at[1] == plan.pieces()[plan.items()[flight.step].first_piece].at[0];
-  const std::byte* const other = run.address(piece.at[left ? 2 : 1]) + flight.folded;
-  run.fold(run.address(piece.at[0]) + flight.folded, left ? part : other, left ? other : part,
-           bytes / plan.element_bytes());
-  flight.folded += bytes;
-}
-
-void Run::land(Flight& flight) {
-  if (recorded_) [[unlikely]]
-    note_end(flight.step);
-  if (flight.fold == Plan::no_fold) [[likely]]
-    return;
-  folded_[flight.fold] = 1;
-  if (!recorded_) return;
-  const std::int64_t end = moments_[flight.step].end;
-  moments_[flight.fold] = {end, end, end};
-}
-
 void Run::complete(std::uint32_t step) {
   ++completed_;
   for (const std::uint32_t next : plan_->dependents_of(step)) {
@@ -462,15 +424,6 @@ void Run::run_local(std::uint32_t step, StepKind kind, std::span<const Piece> pi
   moments_[step].start = tracing::now();
   run_local(kind, pieces);
   note_end(step);
-}
-
-inline void Run::fold(std::byte* into, const std::byte* left, const std::byte* right,
-                      std::size_t count) {
-  if (kernels_.user) {
-    kernels_.user(into, left, right, count, kernels_.context);
-  } else {
-    kernels_.fold(into, left, right, count);
-  }
 }
 
 void Run::run_local(StepKind kind, std::span<const Piece> pieces) {

@@ -153,7 +153,13 @@ class Run {
   bool done_before(std::uint32_t step) {
     return !folded_.empty() && std::exchange(folded_[step], char{0}) != 0;
   }
-  void fold(std::byte* into, const std::byte* left, const std::byte* right, std::size_t count);
+  void fold(std::byte* into, const std::byte* left, const std::byte* right, std::size_t count) {
+    if (kernels_.user) {
+      kernels_.user(into, left, right, count, kernels_.context);
+    } else {
+      kernels_.fold(into, left, right, count);
+    }
+  }
   /// How far a run has come by this script.
   Progress progress_at(std::span<const Line> before) const;
   /// Takes up the order of arrival where the script was left. Whether all steps are complete.

@@ -1,7 +1,6 @@
 #include "single_copy.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -40,8 +39,14 @@ bool wanted() {
 }
 
 ssize_t read_from(pid_t process, std::uint64_t address, void* into, std::size_t bytes) {
+#ifdef __linux__
   const iovec here{into, bytes}, there{reinterpret_cast<void*>(address), bytes};
   return process_vm_readv(process, &here, 1, &there, 1, 0);
+#else
+  static_cast<void>(process), static_cast<void>(address), static_cast<void>(into);
+  static_cast<void>(bytes), errno = ENOSYS;
+  return -1;
+#endif
 }
 
 bool readable(const Process& process) {

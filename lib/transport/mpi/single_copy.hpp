@@ -44,7 +44,7 @@ struct SingleCopyMessage {
 class SingleCopy {
  public:
   static constexpr std::size_t least = 6 << 10;  ///< bytes; shorter ones cost less through MPI
-  static constexpr int tags = 1 << 15;            ///< of answers: so many may be awaited at once
+  static constexpr int tags = 1 << 15;           ///< of answers: so many may be awaited at once
 
   /// `tag`: the first of those for answers. `processes` as of readable_processes().
   SingleCopy(MPI_Comm communicator, int rank, int tag, std::vector<pid_t> processes)

@@ -84,7 +84,7 @@ class MpiTransport final : public Transport {
     check(MPI_Query_thread(&level), "MPI_Query_thread", rank_);
     return {.name = "mpi",
             .library = library(),
-            .tags = tags() - (single_copy_ ? SingleCopy::tags : 0),
+            .tags = tags(),
             .concurrent = level == MPI_THREAD_MULTIPLE,
             .cancels = false,  // of sends, MPI promises nothing
             .spins = crowded_ ? 256 : 4096,
@@ -229,10 +229,9 @@ class MpiTransport final : public Transport {
 
   /// From these processes, where there are any, and tags for it.
   void copy_once_from(std::vector<pid_t> processes) {
-    const int first = tags() - SingleCopy::tags;
     const bool any = std::ranges::any_of(processes, [](pid_t process) { return process != 0; });
-    if (!any || first < promised_tags || cuda_aware()) return;
-    single_copy_.emplace(communicator_, rank_, first, std::move(processes));
+    if (!any || tags() == all_tags() || cuda_aware()) return;
+    single_copy_.emplace(communicator_, rank_, tags(), std::move(processes));
     least_read_ = SingleCopy::least;
   }
   bool test_single_copy(Pending& pending, std::size_t& bytes) {
@@ -247,8 +246,12 @@ class MpiTransport final : public Transport {
   }
   bool reads_memory_of(int peer) const override { return single_copy_->process(peer) != 0; }
 
-  /// That MPI has.
+  /// For messages, the same on all ranks; behind them those for answers, where MPI has so many.
   int tags() const {
+    const int all = all_tags();
+    return all >= promised_tags + SingleCopy::tags ? all - SingleCopy::tags : all;
+  }
+  int all_tags() const {
     int* most = nullptr;
     int found = 0;
     // Other communicators need not have the attribute.
