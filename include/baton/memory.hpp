@@ -30,5 +30,13 @@ FinishFunction finish(Datatype type);
 FinishFunction finish(Datatype type, int simd_level);
 FinishFunction reference_finish(Datatype type);
 
+/// As memcpy. What is so large that the cache would not keep it goes around it: the memory that it
+/// is written to is not read first, and nothing else leaves the cache for it.
+void copy(void* into, const void* from, std::size_t bytes);
+/// Whether it is so large.
+bool outgrows_cache(std::size_t bytes);
+/// As memcpy, around the cache.
+void copy_past_cache(void* into, const void* from, std::size_t bytes);
+
 }  // namespace host
 }  // namespace baton

@@ -34,8 +34,9 @@ struct Message {
 /// Where a message goes that is read in its sender's memory.
 struct Destination {
   void* data;  ///< room for the message, or, where parts are taken, what take() is given
-  /// Takes the message instead, part after part from its beginning on, when test() is called.
-  void (*take)(void* data, const std::byte* part, std::size_t bytes) = nullptr;
+  /// Takes the message instead, part after part from its beginning on, when test() is called. A
+  /// part may be written to.
+  void (*take)(void* data, std::byte* part, std::size_t bytes) = nullptr;
   std::size_t unit = 1;  ///< bytes, up to most_unit: parts that are taken are multiples of it
   static constexpr std::size_t most_unit = 4096;
 };

@@ -263,7 +263,7 @@ bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, 
             moments_[line->step] = {posted, posted, tracing::now()};
           } else if (line->kind == StepKind::copy && line->bytes > 0) {
             const Piece& piece = line->pieces.front();
-            std::memcpy(address(piece.at[0]), address(piece.at[1]), line->bytes);
+            host::copy(address(piece.at[0]), address(piece.at[1]), line->bytes);
           } else {
             run_local(line->kind, line->pieces);
           }
@@ -435,7 +435,7 @@ void Run::run_local(StepKind kind, std::span<const Piece> pieces) {
         const std::byte* from = address(piece.at[1]);
         const std::size_t bytes = count * plan_->element_bytes();
         for (std::int64_t row = 0; row < piece.rows; ++row) {
-          std::memcpy(into + row * piece.stride[0], from + row * piece.stride[1], bytes);
+          host::copy(into + row * piece.stride[0], from + row * piece.stride[1], bytes);
         }
         break;
       }

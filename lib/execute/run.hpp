@@ -95,6 +95,7 @@ class Run {
     std::uint32_t step;
     std::uint32_t fold;  // that is done with a receive, part by part, or no_fold
     std::size_t folded;  // bytes of it
+    bool outgrows;
     Run* run;
   };
   /// A line of the script with all that it needs of the plan.
@@ -146,7 +147,7 @@ class Run {
   /// The same for a message that its receiver reads in the sender's memory.
   void offer_or_fetch(const Line& line);
   /// Folds a part of a message (Destination).
-  static void take(void* flight, const std::byte* part, std::size_t bytes);
+  static void take(void* flight, std::byte* part, std::size_t bytes);
   /// Notes that a message is complete, and the fold that came with it done.
   void land(Flight& flight);
   /// Whether the step was done with its message.

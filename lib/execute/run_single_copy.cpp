@@ -14,20 +14,24 @@ void Run::offer_or_fetch(const Line& line) {
     flight.fold = line.fold;
     flight.folded = 0;
     flight.run = this;
+    flight.outgrows = host::outgrows_cache(line.bytes);
     to = {&flight, &Run::take, plan_->element_bytes()};
   }
   transport_->fetch(line.peer, tag, to, line.bytes, flight.message);
 }
 
-void Run::take(void* which, const std::byte* part, std::size_t bytes) {
+void Run::take(void* which, std::byte* part, std::size_t bytes) {
   Flight& flight = *static_cast<Flight*>(which);
   Run& run = *flight.run;
   const Plan& plan = *run.plan_;
   const Piece& piece = plan.pieces()[plan.items()[flight.fold].first_piece];
   const bool left = piece.at[1] == plan.pieces()[plan.items()[flight.step].first_piece].at[0];
   const std::byte* const other = run.address(piece.at[left ? 2 : 1]) + flight.folded;
-  run.fold(run.address(piece.at[0]) + flight.folded, left ? part : other, left ? other : part,
+  std::byte* const into = run.address(piece.at[0]) + flight.folded;
+  const bool around = flight.outgrows && into != other;
+  run.fold(around ? part : into, left ? part : other, left ? other : part,
            bytes / plan.element_bytes());
+  if (around) host::copy_past_cache(into, part, bytes);
   flight.folded += bytes;
 }
 

@@ -407,6 +407,31 @@ TEST_CASE("a fold that waits for its message alone is done with it, part by part
       }
 }
 
+TEST_CASE("a fold of more than the cache keeps, in place or not, is that of its parts") {
+  std::size_t half = 1000;
+  while (!host::outgrows_cache(half)) half *= 2;
+  const std::string from = "[0:" + std::to_string(half) + "]";
+  for (const char* const other : {"input", "output"})
+    for (const bool left : {true, false}) {
+      Stage s("recv_reduce 1 output" + from + " = " + other + from + (left ? " left" : " right"), 2,
+              2 * half);
+      s.fold = difference;
+      s.transport.read_from(4);
+      std::fill(s.input.begin(), s.input.end(), std::byte{50});
+      std::fill(s.output.begin(), s.output.end(), std::byte{60});
+      s.start();
+      const std::vector<std::int8_t> part(half / 8, 3);
+      for (int i = 0; i < 8; ++i) s.transport.give(0, part);
+      s.transport.complete(0);
+      CHECK(s.run->drive());
+      const int value = (other == std::string_view("input") ? 50 : 60) - 3;
+      const auto expected = static_cast<std::byte>(left ? -value : value);
+      const auto middle = s.output.begin() + static_cast<std::ptrdiff_t>(half);
+      CHECK(std::count(s.output.begin(), middle, expected) == static_cast<std::ptrdiff_t>(half));
+      CHECK(std::count(middle, s.output.end(), std::byte{60}) == static_cast<std::ptrdiff_t>(half));
+    }
+}
+
 TEST_CASE("a fold that waits for anything else is done after its message, which lies in its slot") {
   for (const bool scripted : {true, false}) {
     Stage s("send 2 output[0:4]\nrecv_reduce 1 output[0:4] = input[4:4] left", 2);

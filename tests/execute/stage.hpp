@@ -100,10 +100,9 @@ class Puppet final : public Transport {
     posted[i].found = found;
   }
   /// Gives these bytes to who takes the message in parts.
-  void give(std::size_t i, const std::vector<std::int8_t>& part) {
+  void give(std::size_t i, std::vector<std::int8_t> part) {
     REQUIRE(static_cast<bool>(posted[i].to.take));
-    posted[i].to.take(posted[i].to.data, reinterpret_cast<const std::byte*>(part.data()),
-                      part.size());
+    posted[i].to.take(posted[i].to.data, reinterpret_cast<std::byte*>(part.data()), part.size());
   }
   /// "send 1 of 4" and so on, of what was posted since the last call.
   std::vector<std::string> fresh() {
@@ -148,18 +147,18 @@ class Recorded {
 /// A run of steps of rank 0 of 3, on i8 elements.
 struct Stage {
   Puppet transport;
-  std::vector<std::byte> input = std::vector<std::byte>(16), output = std::vector<std::byte>(16);
+  std::vector<std::byte> input, output;
   std::vector<std::byte> scratch = std::vector<std::byte>(8192),
                          slots = std::vector<std::byte>(8192);
   std::unique_ptr<Run> run;
   Op::Function fold = nullptr;  ///< instead of the sum
 
-  Stage(const std::string& steps, int window) {
-    const auto schedules = parse(
-        "baton-schedule 1\ncollective all_reduce\nsize 3\ninput 16\noutput 16\n"
-        "rank 0\n" +
-        steps + "\nrank 1\nrank 2\n");
-    const std::int64_t sizes[] = {16};
+  Stage(const std::string& steps, int window, std::size_t elements = 16)
+      : input(elements), output(elements) {
+    const std::string count = std::to_string(elements);
+    const auto schedules = parse("baton-schedule 1\ncollective all_reduce\nsize 3\ninput " + count +
+                                 "\noutput " + count + "\nrank 0\n" + steps + "\nrank 1\nrank 2\n");
+    const std::int64_t sizes[] = {static_cast<std::int64_t>(elements)};
     run =
         std::make_unique<Run>(std::make_shared<const Plan>(schedules[0], 1, sizes, sizes), window);
   }

@@ -236,7 +236,7 @@ TEST_CASE("mpi transport: who takes a message gets it in parts of whole units, i
     std::size_t count = 0;
     bool whole = true;
   } parts;
-  const auto take = [](void* to, const std::byte* part, std::size_t size) {
+  const auto take = [](void* to, std::byte* part, std::size_t size) {
     auto& into = *static_cast<Parts*>(to);
     into.all.insert(into.all.end(), part, part + size);
     into.whole &= size % unit == 0;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "baton/error.hpp"
+#include "baton/memory.hpp"
 #include "baton/schedule/hosts.hpp"
 
 namespace baton::threads {
@@ -26,7 +27,7 @@ Group::Group(std::vector<std::shared_ptr<Bell>> bells, const ThreadOptions& opti
 
 void Group::transfer(Entry& send, Entry& recv, const Entry* self) {
   if (const auto bytes = std::min(send.bytes, recv.bytes); bytes > 0)
-    std::memcpy(recv.data, send.data, bytes);
+    host::copy(recv.data, send.data, bytes);
   complete(send, recv, self);
 }
 

@@ -1,0 +1,78 @@
+/// Copies of memory.
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "baton/memory.hpp"
+
+namespace baton::host {
+namespace {
+
+/// Of the largest cache, or what most machines have.
+std::size_t cache_bytes() {
+  std::size_t largest = 0;
+  for (int index = 0; index < 8; ++index) {  // sysconf() adds up caches of AMD's that are apart
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) +
+                       "/size");
+    std::size_t kib = 0;
+    char unit = 0;
+    if (file >> kib >> unit && unit == 'K') largest = std::max(largest, kib << 10);
+  }
+  return largest > 0 ? largest : std::size_t{32} << 20;
+}
+
+/// What a core writes to memory at once.
+constexpr std::size_t line_bytes = 64;
+
+/// Returns how much it copied: whole lines of `into`.
+std::size_t stream_lines(std::byte* into, const std::byte* from, std::size_t bytes) {
+  std::size_t done = 0;
+#ifdef __SSE2__
+  for (; done + line_bytes <= bytes; done += line_bytes) {
+    __m128i line[line_bytes / sizeof(__m128i)];
+    std::memcpy(line, from + done, line_bytes);
+    auto* const target = reinterpret_cast<__m128i*>(into + done);
+    for (std::size_t i = 0; i < std::size(line); ++i) _mm_stream_si128(target + i, line[i]);
+  }
+  _mm_sfence();
+#else
+  static_cast<void>(into), static_cast<void>(from), static_cast<void>(bytes);
+#endif
+  return done;
+}
+
+}  // namespace
+
+bool outgrows_cache(std::size_t bytes) {
+  static const std::size_t cache = cache_bytes();
+  return bytes >= cache / 8;
+}
+
+void copy(void* into, const void* from, std::size_t bytes) {
+  if (!outgrows_cache(bytes)) [[likely]] {
+    std::memcpy(into, from, bytes);
+  } else {
+    copy_past_cache(into, from, bytes);
+  }
+}
+
+void copy_past_cache(void* into, const void* from, std::size_t bytes) {
+  auto* const to = static_cast<std::byte*>(into);
+  const auto* const source = static_cast<const std::byte*>(from);
+  const std::size_t offset = reinterpret_cast<std::uintptr_t>(to) % line_bytes;
+  const std::size_t head = std::min(offset == 0 ? 0 : line_bytes - offset, bytes);
+  std::memcpy(to, source, head);
+  const std::size_t done = head + stream_lines(to + head, source + head, bytes - head);
+  std::memcpy(to + done, source + done, bytes - done);
+}
+
+}  // namespace baton::host
