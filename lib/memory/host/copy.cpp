@@ -54,15 +54,7 @@ std::size_t stream_lines(std::byte* into, const std::byte* from, std::size_t byt
 
 bool outgrows_cache(std::size_t bytes) {
   static const std::size_t cache = cache_bytes();
-  return bytes >= cache / 8;
-}
-
-void copy(void* into, const void* from, std::size_t bytes) {
-  if (!outgrows_cache(bytes)) [[likely]] {
-    std::memcpy(into, from, bytes);
-  } else {
-    copy_past_cache(into, from, bytes);
-  }
+  return bytes >= std::max(cache / 8, std::size_t{1} << 20);
 }
 
 void copy_past_cache(void* into, const void* from, std::size_t bytes) {
