@@ -91,6 +91,8 @@ class Accelerator {
   virtual void activate(Activation f, const ConstOperand& x, const Operand& y) = 0;
   virtual void activate_backward(Activation f, const ConstOperand& dy, const ConstOperand& x,
                                  const Operand& dx) = 0;
+  virtual void linear_activate(Activation f, const ConstOperand& x, const ConstOperand& weight,
+                               const ConstOperand& bias, const Operand& pre, const Operand& y) = 0;
   /// Any strides.
   virtual void add(const ConstOperand& x, const Operand& y) = 0;
   /// log_sums f32. AttentionOptions::meanwhile is empty.

@@ -7,10 +7,10 @@ namespace baton::transformer {
 namespace {
 
 template <class T>
-Array<T> linear_of(const Array<T>& x, const Param<T>& weight, const Param<T>* bias = nullptr) {
+Array<T> linear_of(const Array<T>& x, const Param<T>& weight) {
   const int last = x.shape().rank() - 1;
   auto y = Array<T>::uninitialized(x.shape().with(last, weight.value.extent(0)));
-  linear<T>(x, weight.value, bias ? bias->value.view() : View<T>(), y.view());
+  linear<T>(x, weight.value, View<T>(), y.view());
   return y;
 }
 
@@ -72,7 +72,7 @@ struct TransformerBlock<T>::Saved {
   Array<T> x, normed1;               // [b, s, d_model]
   Array<T> q, k, v, out;             // as attention has them: [b, s, h, d]
   Array<T> attended;                 // [b, s, h · d], of this rank's positions
-  Array<T> h, normed2, pre, active;  // pre and active [b, s, d_ff]
+  Array<T> h, normed2, pre, active;  // pre and active [b, s, d_ff], one where that is enough
   Array<Wide<T>> stats1, stats2;     // [rows, 2]
   Array<Wide<T>> log_sums;           // [b, h, s]
 };
@@ -223,9 +223,12 @@ Array<T> TransformerBlock<T>::attend_backward(Array<T> dy, const Saved& saved, C
 
 template <class T>
 Array<T> TransformerBlock<T>::feed_forward(const Array<T>& normed, Saved& saved, const Form& form) {
-  saved.pre = linear_of(normed, *form.fc1, form.fc1_bias);
-  saved.active = Array<T>::uninitialized(saved.pre.shape());
-  activate<T>(config_.activation, saved.pre, saved.active.view());
+  const Activation f = config_.activation;
+  saved.active = Array<T>::uninitialized(normed.shape().with(2, form.fc1->value.extent(0)));
+  saved.pre =
+      derivable_from_result(f) ? saved.active : Array<T>::uninitialized(saved.active.shape());
+  linear_activate<T>(f, normed, form.fc1->value, form.fc1_bias->value, saved.pre.view(),
+                     saved.active.view());
   return linear_of(saved.active, *form.fc2);
 }
 

@@ -192,6 +192,16 @@ void StandInAccelerator::activate_backward(Activation f, const ConstOperand& dy,
       },
       dy, x, dx);
 }
+void StandInAccelerator::linear_activate(Activation f, const ConstOperand& x,
+                                         const ConstOperand& weight, const ConstOperand& bias,
+                                         const Operand& pre, const Operand& y) {
+  give(
+      y,
+      [f](auto zero, auto... operands) {
+        transformer::linear_activate<decltype(zero)>(f, operands...);
+      },
+      x, weight, bias, pre, y);
+}
 void StandInAccelerator::add(const ConstOperand& x, const Operand& y) {
   give(
       y, [](auto zero, auto... operands) { transformer::add<decltype(zero)>(operands...); }, x, y);

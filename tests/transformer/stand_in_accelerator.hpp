@@ -49,6 +49,8 @@ class StandInAccelerator final : public baton::transformer::Accelerator {
   void activate(Activation f, const ConstOperand& x, const Operand& y) override;
   void activate_backward(Activation f, const ConstOperand& dy, const ConstOperand& x,
                          const Operand& dx) override;
+  void linear_activate(Activation f, const ConstOperand& x, const ConstOperand& weight,
+                       const ConstOperand& bias, const Operand& pre, const Operand& y) override;
   void add(const ConstOperand& x, const Operand& y) override;
   void attention(const ConstOperand& q, const ConstOperand& k, const ConstOperand& v,
                  const AttentionOptions& options, const Operand& out,

@@ -210,6 +210,16 @@ class CudaAccelerator final : public Accelerator {
       cuda::activate_backward(f, x.shape.elements(), in<T>(dy), in<T>(x), out<T>(dx), native());
     });
   }
+  void linear_activate(Activation f, const ConstOperand& x, const ConstOperand& weight,
+                       const ConstOperand& bias, const Operand& pre, const Operand& y) override {
+    // cuBLASLt's GELU is another function, and its ReLU leaves nothing of what it is applied to.
+    if (f == Activation::relu && pre.data == y.data) {
+      const auto product = cuda::linear_product(rows(y.shape), weight.shape[1], weight.shape[0]);
+      return multiply(product, weight, x, bias, false, y, true);
+    }
+    linear(x, weight, bias, pre);
+    activate(f, pre, y);
+  }
   void add(const ConstOperand& x, const Operand& y) override {
     const auto strides = cuda::strides_of(y.shape, y.strides, x.strides);
     on_device(y.type, [&]<class T>() {
@@ -361,15 +371,17 @@ class CudaAccelerator final : public Accelerator {
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, kind, native()), "a copy");
   }
   void multiply(const cuda::Product& product, const ConstOperand& a, const ConstOperand& b,
-                const ConstOperand& bias, bool add, const Operand& c) {
+                const ConstOperand& bias, bool add, const Operand& c, bool relu = false) {
     const Current current(resources_.ordinal());
     if (product.k == 0) {
       if (!add) zero(c.writable(), static_cast<std::size_t>(c.shape.elements()) * size_of(c.type));
       if (bias.data) add_to_rows(bias, c);
+      if (relu) activate(Activation::relu, c, c);
       return;
     }
     with_type(c.type, [&]<class T>() {
-      matmul_.multiply(product, c.type, a.data, b.data, bias.data, add, c.writable(), native());
+      matmul_.multiply(product, c.type, a.data, b.data, {bias.data, relu}, add, c.writable(),
+                       native());
     });
   }
   /// call.operator()<T>(terms, sum) gives the stream what writes a sum of `terms` terms.

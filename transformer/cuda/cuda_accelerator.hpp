@@ -20,7 +20,8 @@ struct CudaAcceleratorOptions {
 
 /// An accelerator on a CUDA device, with a stream and memory of its own, for one rank: ranks that
 /// share a device have one each. Its device() is cuda_device(ordinal). Attention takes heads of up
-/// to 128 elements.
+/// to 128 elements. ReLU is done by cuBLASLt where it follows a linear layer and nothing needs what
+/// it is applied to (linear_activate()); NaN may then become 0.
 ///
 /// All of this library's kernels are loaded when it is made. cuBLASLt loads its own when a product
 /// first needs them, for which CUDA may wait for all streams of the device: where collectives hold

@@ -60,6 +60,11 @@ Layout layout(cudaDataType type, std::int64_t rows, std::int64_t columns, std::i
   return Layout(made);
 }
 
+cublasLtEpilogue_t epilogue_of(bool biased, bool relu) {
+  if (relu) return biased ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+  return biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 }  // namespace
 
 struct Matmul::Plan {
@@ -91,8 +96,8 @@ auto Matmul::plan(const Key& key) -> const Plan& {
   const auto transposed = [](bool is) { return is ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(description, CUBLASLT_MATMUL_DESC_TRANSA, transposed(p.a_transposed));
   set(description, CUBLASLT_MATMUL_DESC_TRANSB, transposed(p.b_transposed));
+  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(key.biased, key.relu));
   if (key.biased) {
-    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     // An address of the same alignment, which the search looks at.
     set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
         reinterpret_cast<const void*>(std::uintptr_t{key.alignment[3]}));
@@ -130,13 +135,12 @@ auto Matmul::plan(const Key& key) -> const Plan& {
 }
 
 void Matmul::multiply(const Product& product, Datatype type, const void* a, const void* b,
-                      const void* bias, bool add, void* c, cudaStream_t stream) {
+                      const Epilogue& epilogue, bool add, void* c, cudaStream_t stream) {
   if (product.n == 0 || product.m == 0) return;
-  const Key key{product,
-                type,
-                bias != nullptr,
-                add,
-                {alignment(a), alignment(b), alignment(c), bias ? alignment(bias) : 0}};
+  const void* const bias = epilogue.bias;
+  const Key key{
+      product,       type, bias != nullptr,
+      epilogue.relu, add,  {alignment(a), alignment(b), alignment(c), bias ? alignment(bias) : 0}};
   const Plan& plan = this->plan(key);
   if (bias) set(plan.description.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   const float one = 1, beta = add ? 1 : 0;

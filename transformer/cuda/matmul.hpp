@@ -12,6 +12,12 @@
 
 namespace baton::transformer::cuda {
 
+/// What is done to a product before it is written.
+struct Epilogue {
+  const void* bias = nullptr;  ///< [n], added to every column, unless it is null
+  bool relu = false;           ///< then what is negative becomes 0; NaN may
+};
+
 /// Products on one stream of the current device; one thread at a time uses it. What cuBLASLt finds
 /// for a product is kept, so the same operands give the same bits. It loads its own kernels when
 /// they are first used.
@@ -24,17 +30,17 @@ class Matmul {
   Matmul(const Matmul&) = delete;
   Matmul& operator=(const Matmul&) = delete;
 
-  /// c = a · b, of f32 or bf16, added up in f32; plus c itself with `add`, plus bias [n], unless it
-  /// is null, in every column. Throws Error(unsupported) where cuBLASLt has no algorithm.
+  /// c = a · b, of f32 or bf16, added up in f32; plus c itself with `add`; then the epilogue.
+  /// Throws Error(unsupported) where cuBLASLt has no algorithm.
   void multiply(const Product& product, Datatype type, const void* a, const void* b,
-                const void* bias, bool add, void* c, cudaStream_t stream);
+                const Epilogue& epilogue, bool add, void* c, cudaStream_t stream);
 
  private:
   /// What an algorithm depends on; alignments of a, b, c and bias, in bytes.
   struct Key {
     Product product;
     Datatype type = Datatype::f32;
-    bool biased = false, add = false;
+    bool biased = false, relu = false, add = false;
     std::uint32_t alignment[4] = {};
     auto operator<=>(const Key&) const = default;
   };

@@ -34,16 +34,22 @@ void expect_contiguous(std::string_view what, const View<T>&... views) {
   (expect(views), ...);
 }
 
-}  // namespace
-
 template <class T>
-void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
-            View<const std::type_identity_t<T>> bias, View<T> y) {
+void check_linear(const View<const T>& x, const View<const T>& weight, const View<const T>& bias,
+                  const View<T>& y) {
   expect_matrix("linear: weight", weight.shape());
   expect_shape("linear: x", x.shape(), with_last(x.shape(), weight.extent(1)));
   expect_shape("linear: y", y.shape(), with_last(x.shape(), weight.extent(0)));
   if (!bias.empty()) expect_shape("linear: bias", bias.shape(), {weight.extent(0)});
   expect_contiguous("linear", x, weight, bias, y);
+}
+
+}  // namespace
+
+template <class T>
+void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
+            View<const std::type_identity_t<T>> bias, View<T> y) {
+  check_linear<T>(x, weight, bias, y);
   if (Accelerator* const device = accelerator()) return device->linear(x, weight, bias, y);
   widened([](auto... views) { on_host::linear<Wide<T>>(views...); }, x, weight, bias, y);
 }
@@ -149,6 +155,19 @@ void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
 }
 
 template <class T>
+void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
+                     View<const std::type_identity_t<T>> weight,
+                     View<const std::type_identity_t<T>> bias, View<T> pre, View<T> y) {
+  check_linear<T>(x, weight, bias, pre);
+  expect_shape("linear_activate: y", y.shape(), pre.shape());
+  expect_contiguous("linear_activate", y);
+  if (Accelerator* const device = accelerator())
+    return device->linear_activate(f, x, weight, bias, pre, y);
+  linear<T>(x, weight, bias, pre);
+  activate<T>(f, pre, y);
+}
+
+template <class T>
 void add(View<const std::type_identity_t<T>> x, View<T> y) {
   expect_shape("add: y", y.shape(), x.shape());
   if (Accelerator* const device = accelerator()) return device->add(x, y);
@@ -212,24 +231,26 @@ double cross_entropy(View<const T> logits, View<const std::int32_t> targets, dou
   return loss;
 }
 
-#define BATON_INSTANTIATE(T)                                                               \
-  template void linear(View<const T>, View<const T>, View<const T>, View<T>);              \
-  template void linear_backward_input(View<const T>, View<const T>, View<T>, bool);        \
-  template void linear_backward_weight(View<const T>, View<const T>, View<T>, View<T>,     \
-                                       const Meanwhile&);                                  \
-  template void add_to_rows(View<const T>, View<T>);                                       \
-  template void add_rows(View<const T>, View<T>);                                          \
-  template void layer_norm(View<const T>, View<const T>, View<const T>, double, View<T>,   \
-                           View<Wide<T>>);                                                 \
-  template void layer_norm_backward(View<const T>, View<const T>, View<const T>,           \
-                                    View<const Wide<T>>, View<T>, View<T>, View<T>);       \
-  template void activate(Activation, View<const T>, View<T>);                              \
-  template void activate_backward(Activation, View<const T>, View<const T>, View<T>);      \
-  template void add(View<const T>, View<T>);                                               \
-  template void embedding(View<const std::int32_t>, View<const T>, std::int64_t, View<T>); \
-  template void embedding_backward(View<const std::int32_t>, View<const T>, std::int64_t,  \
-                                   View<T>);                                               \
-  template double mse(View<const T>, View<const T>, double, View<T>);                      \
+#define BATON_INSTANTIATE(T)                                                                      \
+  template void linear(View<const T>, View<const T>, View<const T>, View<T>);                     \
+  template void linear_backward_input(View<const T>, View<const T>, View<T>, bool);               \
+  template void linear_backward_weight(View<const T>, View<const T>, View<T>, View<T>,            \
+                                       const Meanwhile&);                                         \
+  template void add_to_rows(View<const T>, View<T>);                                              \
+  template void add_rows(View<const T>, View<T>);                                                 \
+  template void layer_norm(View<const T>, View<const T>, View<const T>, double, View<T>,          \
+                           View<Wide<T>>);                                                        \
+  template void layer_norm_backward(View<const T>, View<const T>, View<const T>,                  \
+                                    View<const Wide<T>>, View<T>, View<T>, View<T>);              \
+  template void activate(Activation, View<const T>, View<T>);                                     \
+  template void activate_backward(Activation, View<const T>, View<const T>, View<T>);             \
+  template void linear_activate(Activation, View<const T>, View<const T>, View<const T>, View<T>, \
+                                View<T>);                                                         \
+  template void add(View<const T>, View<T>);                                                      \
+  template void embedding(View<const std::int32_t>, View<const T>, std::int64_t, View<T>);        \
+  template void embedding_backward(View<const std::int32_t>, View<const T>, std::int64_t,         \
+                                   View<T>);                                                      \
+  template double mse(View<const T>, View<const T>, double, View<T>);                             \
   template double cross_entropy(View<const T>, View<const std::int32_t>, double, View<T>);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)

@@ -5,6 +5,7 @@
 
 #include "operations.hpp"
 #include "stand_in_runtime.hpp"
+#include "transformer/block.hpp"
 #include "transformer/cuda/cuda_accelerator.hpp"
 
 using namespace baton::transformer;
@@ -30,6 +31,37 @@ TEST_CASE("every operation gives what the host's gives, and the same bits a seco
 TEST_CASE("tensors without elements leave what the host leaves") {
   without_elements<float>(card());
   without_elements<baton::bf16>(card());
+}
+
+TEST_CASE("biases and ReLU are epilogues of products, the exact GELU is a kernel") {
+  constexpr auto none = CUBLASLT_EPILOGUE_DEFAULT, bias = CUBLASLT_EPILOGUE_BIAS,
+                 relu = CUBLASLT_EPILOGUE_RELU, relu_bias = CUBLASLT_EPILOGUE_RELU_BIAS;
+  const auto accelerator = card().make();
+  const AcceleratorScope scope(accelerator.get());
+  const Array<float> x({3, 4}), weight({5, 4}), added({5}), pre({3, 5}), y({3, 5});
+  const auto of = [&](Activation f, const View<const float>& bias, const Array<float>& pre) {
+    support::epilogues();
+    linear_activate<float>(f, x, weight, bias, pre.view(), y.view());
+    const auto used = support::epilogues();
+    REQUIRE(used.size() == 1);
+    return used[0];
+  };
+  CHECK(of(Activation::relu, {}, y) == relu);
+  CHECK(of(Activation::relu, added, y) == relu_bias);
+  CHECK(of(Activation::relu, {}, pre) == none);  // pre is wanted, too
+  CHECK(of(Activation::relu, added, pre) == bias);
+  CHECK(of(Activation::gelu, {}, y) == none);
+  CHECK(of(Activation::gelu, added, y) == bias);
+
+  for (const Activation f : {Activation::relu, Activation::gelu}) {
+    TransformerBlock<float> block({.d_model = 8, .heads = 2, .d_ff = 16, .activation = f},
+                                  {.seed = 1});
+    Context context;
+    support::epilogues();
+    block.forward(Array<float>({1, 3, 8}), context);
+    const auto fc1 = f == Activation::relu ? relu_bias : bias;
+    CHECK(support::epilogues() == std::vector{none, none, none, none, fc1, none});
+  }
 }
 
 TEST_CASE("what cannot be done is refused") { refusals(card()); }

@@ -1,6 +1,7 @@
 #include "operations.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -60,8 +61,22 @@ Results<T> layers(std::int64_t rows, std::int64_t in, std::int64_t out) {
   linear_backward_weight<T>(x, dy, dweight.view(), dbias.view());
   const auto more = plain.copy();
   add_to_rows<T>(bias, more.view());
-  return {{"y", plain},         {"y biased", biased}, {"dx", dx},    {"dx added", dx_added},
-          {"dweight", dweight}, {"dbias", dbias},     {"rows", more}};
+  Results<T> results{{"y", plain},           {"y biased", biased}, {"dx", dx},
+                     {"dx added", dx_added}, {"dweight", dweight}, {"dbias", dbias},
+                     {"rows", more}};
+  for (const auto f : {Activation::relu, Activation::gelu})
+    for (const bool with_bias : {false, true}) {
+      const auto pre = numbers<T>(dy.shape(), 10), active = pre.copy(), in_place = pre.copy();
+      const View<const T> added = with_bias ? bias.view() : View<const T>();
+      linear_activate<T>(f, x, weight, added, pre.view(), active.view());
+      linear_activate<T>(f, x, weight, added, in_place.view(), in_place.view());
+      const std::string name =
+          fmt::format("{}{}", baton::transformer::name(f), with_bias ? ", biased" : "");
+      results[name + ", pre"] = pre;
+      results[name] = active;
+      results[name + ", in place"] = in_place;
+    }
+  return results;
 }
 
 template <class T>

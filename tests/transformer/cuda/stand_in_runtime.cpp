@@ -1,8 +1,7 @@
 #include "stand_in_runtime.hpp"
 
-#include <cublasLt.h>
-
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -12,9 +11,16 @@
 namespace support {
 namespace {
 std::shared_ptr<StandInDevice> current;
-}
+std::mutex mutex;  // of the products' epilogues
+std::vector<cublasLtEpilogue_t> used;
+}  // namespace
 
 void stand_in_for_cuda(std::shared_ptr<StandInDevice> device) { current = std::move(device); }
+
+std::vector<cublasLtEpilogue_t> epilogues() {
+  const std::lock_guard lock(mutex);
+  return std::exchange(used, {});
+}
 
 void give(cudaStream_t stream, std::function<void()> work) {
   current->run(stream, std::move(work));
@@ -210,8 +216,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   if (c != d || k == 0 || result.rows != (a_turned ? left.columns : left.rows) ||
       result.columns != (b_turned ? right.rows : right.columns) ||
       k != (b_turned ? right.columns : right.rows) ||
-      (of.epilogue == CUBLASLT_EPILOGUE_BIAS) != (of.bias != nullptr))
+      ((of.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) != (of.bias != nullptr))
     return CUBLAS_STATUS_INVALID_VALUE;
+  const bool relu = (of.epilogue & CUBLASLT_EPILOGUE_RELU) != 0;
+  {
+    const std::lock_guard lock(mutex);
+    used.push_back(of.epilogue);
+  }
   give(stream, [=] {
     const void *const a_here = seen(a), *const b_here = seen(b);
     for (std::int64_t i = 0; i < result.rows; ++i)
@@ -223,6 +234,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
         sum *= times;
         if (kept != 0) sum += kept * result.at(seen(c), i, j);
         if (of.bias) sum += result.at(seen(of.bias), i, 0);
+        if (relu && !(sum > 0)) sum = 0;  // NaN, too
         const auto index = static_cast<std::size_t>(j * result.leading + i);
         using baton::transformer::cuda::store;
         if (result.type == CUDA_R_32F) {

@@ -2,11 +2,12 @@
 /// Stands in for the functions of CUDA's runtime and of cuBLASLt that transformer/cuda calls, on
 /// the device of threads whose memory the host cannot touch.
 
+#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
 #include <functional>
 #include <memory>
-#include <type_traits>
+#include <vector>
 
 #include "support/stand_in.hpp"
 
@@ -14,6 +15,9 @@ namespace support {
 
 /// What cuda_device(0) and the runtime are from now on.
 void stand_in_for_cuda(std::shared_ptr<StandInDevice> device);
+
+/// The epilogues of all products since this was last called, in their order.
+std::vector<cublasLtEpilogue_t> epilogues();
 
 /// Gives a stream work.
 void give(cudaStream_t stream, std::function<void()> work);

@@ -101,6 +101,44 @@ TEST_CASE_TEMPLATE("what is not a number stays so", T, float, double) {
   }
 }
 
+TEST_CASE_TEMPLATE("linear_activate is linear, then activate, in place or not", T, float, double,
+                   baton::bf16) {
+  const auto x = random_array<T>({2, 7, 9}, 1), weight = random_array<T>({5, 9}, 2),
+             bias = random_array<T>({5}, 3);
+  const auto same = [](const Array<T>& a, const Array<T>& b) {
+    return std::equal(a.data(), a.data() + a.size(), b.data());
+  };
+  for (const Activation f : {Activation::relu, Activation::gelu}) {
+    for (const View<const T>& added : {View<const T>(bias), View<const T>()}) {
+      const Array<T> sum({2, 7, 5}), expected(sum.shape());
+      linear<T>(x, weight, added, sum.view());
+      activate<T>(f, sum, expected.view());
+      const Array<T> pre(sum.shape()), y(sum.shape()), both(sum.shape());
+      linear_activate<T>(f, x, weight, added, pre.view(), y.view());
+      CHECK(same(pre, sum));
+      CHECK(same(y, expected));
+      linear_activate<T>(f, x, weight, added, both.view(), both.view());
+      CHECK(same(both, expected));
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("derivatives of results are those where derivable_from_result() says so", T,
+                   float, double, baton::bf16) {
+  const auto x = random_array<T>({40, 13}, 1), dy = random_array<T>(x.shape(), 2);
+  x.data()[0] = narrow<T>(0);
+  x.data()[1] = narrow<T>(static_cast<Wide<T>>(NAN));
+  for (const Activation f : {Activation::relu, Activation::gelu}) {
+    const Array<T> y(x.shape()), by_x(x.shape()), by_y(x.shape());
+    activate<T>(f, x, y.view());
+    activate_backward<T>(f, dy, x, by_x.view());
+    activate_backward<T>(f, dy, y, by_y.view());
+    const bool same = std::equal(by_x.data() + 2, by_x.data() + x.size(), by_y.data() + 2);
+    CHECK(same == derivable_from_result(f));
+    if (same) CHECK((widen(by_y.data()[0]) == 0 && widen(by_y.data()[1]) == 0));
+  }
+}
+
 TEST_CASE_TEMPLATE("GELU as PyTorch", T, float, double) {
   const support::Golden golden("gelu");
   const double tolerance = sizeof(T) == 4 ? 1e-6 : 1e-14;
@@ -143,6 +181,17 @@ TEST_CASE("add; shapes that do not fit are named") {
                                           other.view());
                        }),
                        {"activate", "contiguous", "[5, 3]"}));
+  const Array<double> weight({4, 5}), fits({3, 4});
+  CHECK(support::holds(sentence([&] {
+                         linear_activate<double>(Activation::relu, x, weight, {}, other.view(),
+                                                 fits.view());
+                       }),
+                       {"linear: y", "[3, 4]", "[5, 3]"}));
+  CHECK(support::holds(sentence([&] {
+                         linear_activate<double>(Activation::relu, x, weight, {}, fits.view(),
+                                                 other.view());
+                       }),
+                       {"linear_activate: y", "[3, 4]", "[5, 3]"}));
   CHECK(name(Activation::relu) == "relu");
   CHECK(name(Activation::gelu) == "gelu");
 }
