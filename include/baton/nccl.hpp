@@ -1,9 +1,11 @@
 #pragma once
 /// Messages between CUDA devices by NCCL's ncclSend and ncclRecv. In the library baton-nccl.
 
+#include <chrono>
 #include <memory>
 
 #include "baton/group_transport.hpp"
+#include "baton/options.hpp"
 #include "baton/transport.hpp"
 
 namespace baton {
@@ -11,6 +13,11 @@ namespace baton {
 /// A transport of the ranks of `host`, which carries NCCL's identifier by its tag 0, must not be in
 /// use by anything else meanwhile, and may go afterwards. `device` is cuda_device()'s and outlives
 /// the transport. Collective over `host`.
+///
+/// Where ranks do not come to this call, or do not connect, within the timeout, throws
+/// Error(timeout); 0: never. With a timeout NCCL's calls do not block, so that a group or a split
+/// whose peers do not come ends likewise; but NCCL then starts a thread for each group, which costs
+/// time.
 ///
 /// Throws Error(unsupported) on all ranks, with one sentence, before NCCL is asked, where a device
 /// is not CUDA's, or where two ranks have one GPU, which NCCL refuses: unless they are processes
@@ -20,6 +27,8 @@ namespace baton {
 /// NCCL connects ranks when they first have messages for each other; that waits for the peer's call
 /// on the host. What is given while the caller has a group of NCCL's own open is given in that
 /// group, and its order is lost.
-std::unique_ptr<GroupTransport> nccl_transport(Transport& host, Device& device);
+std::unique_ptr<GroupTransport> nccl_transport(
+    Transport& host, Device& device,
+    std::chrono::milliseconds timeout = Options::from_environment().timeout);
 
 }  // namespace baton

@@ -54,10 +54,15 @@ std::optional<ncclRedOp_t> nccl_op(OpKind op) {
   }
 }
 
+/// Without time limits: with one, NCCL would start a thread for each call.
+constexpr std::chrono::milliseconds no_limit(0);
+
 class Nccl final : public Rival {
  public:
   Nccl(Transport& host, const Card& card)
-      : device_(card.device), rank_(host.rank()), communicator_(nccl::connect(host, *device_)) {}
+      : device_(card.device),
+        rank_(host.rank()),
+        communicator_(nccl::connect(host, *device_, no_limit)) {}
   ~Nccl() override { ncclCommDestroy(communicator_); }  // nobody is left to be told
 
   std::string name() const override {
@@ -66,7 +71,7 @@ class Nccl final : public Rival {
     return fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   }
   std::unique_ptr<GroupTransport> groups(Transport& host) override {
-    return nccl_transport(host, *device_);
+    return nccl_transport(host, *device_, no_limit);
   }
   std::optional<RivalCall> call(const Exercise& exercise, const void* in, void* out) override;
 

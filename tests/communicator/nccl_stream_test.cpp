@@ -28,26 +28,29 @@ cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 int ranks() { return mpi_transport(MPI_COMM_WORLD)->size(); }
 int own_rank() { return mpi_transport(MPI_COMM_WORLD)->rank(); }
 
-Card over_nccl() {
+/// With no limit NCCL's calls block, with one they do not.
+Card over_nccl(std::chrono::milliseconds limit) {
   const std::shared_ptr<Device> device = cuda_device(own_rank() % cuda_devices());
   const auto copy = [](void* to, const void* from, std::size_t bytes) {
     cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread),
                 "copying");
     cuda::check(cudaStreamSynchronize(cudaStreamPerThread), "copying");
   };
-  return {
-      device,
-      [device] {
-        cuda::check(cudaSetDevice(cuda_ordinal(*device)), "a device");
-        cudaStream_t stream = nullptr;
-        cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
-        return static_cast<Stream>(stream);
-      },
-      copy,
-      copy,
-      [](Stream stream) { cuda::check(cudaStreamSynchronize(native(stream)), "a stream"); },
-      [device](int) { return [device](Transport& host) { return nccl_transport(host, *device); }; },
-      [](const auto& body) { body(mpi_transport(MPI_COMM_WORLD)); }};
+  return {device,
+          [device] {
+            cuda::check(cudaSetDevice(cuda_ordinal(*device)), "a device");
+            cudaStream_t stream = nullptr;
+            cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+            return static_cast<Stream>(stream);
+          },
+          copy,
+          copy,
+          [](Stream stream) { cuda::check(cudaStreamSynchronize(native(stream)), "a stream"); },
+          [device, limit](int) {
+            return
+                [device, limit](Transport& host) { return nccl_transport(host, *device, limit); };
+          },
+          [](const auto& body) { body(mpi_transport(MPI_COMM_WORLD)); }};
 }
 
 /// What NCCL goes by where ranks share a device.
@@ -69,15 +72,15 @@ TEST_CASE("NCCL: two ranks on one device are refused by one sentence on all") {
 }
 
 TEST_CASE("NCCL: every collective by every algorithm gives the host's bits") {
-  every_collective(ranks(), over_nccl());
+  every_collective(ranks(), over_nccl(0s));
 }
 
 TEST_CASE("NCCL: tensors along any dimensions, and split communicators") {
-  if (ranks() == 4) tensors(over_nccl());
+  if (ranks() == 4) tensors(over_nccl(60s));
 }
 
 TEST_CASE("NCCL: many calls in a row, each behind what its stream was given before") {
-  many_ranks(ranks(), over_nccl());
+  for (const auto limit : {0s, 60s}) many_ranks(ranks(), over_nccl(limit));
 }
 
 TEST_CASE("NCCL: who waits for a peer that does not come says so, and lets its stream go on") {
@@ -85,7 +88,7 @@ TEST_CASE("NCCL: who waits for a peer that does not come says so, and lets its s
   options.timeout = 2s;
   if (ranks() != 2) return;
   on_one_device(
-      2, over_nccl(),
+      2, over_nccl(0s),
       [](Seat& seat) {
         auto* const data = seat.put(numbers(seat.rank, 99));
         const Data all{data, 99, Datatype::i32};
@@ -104,6 +107,22 @@ TEST_CASE("NCCL: who waits for a peer that does not come says so, and lets its s
         MPI_Barrier(MPI_COMM_WORLD);
       },
       options);
+}
+
+TEST_CASE("NCCL: who is not there to connect to ends the call that would") {
+  if (ranks() != 2) return;
+  on_one_device(2, over_nccl(2s), [](Seat& seat) {
+    auto* const data = seat.put(numbers(seat.rank, 99));
+    const Data all{data, 99, Datatype::i32};
+    if (seat.rank == 0) {
+      const Error error =
+          error_of([&] { seat.communicator.all_reduce(all, all, sum, seat.stream); });
+      CHECK(error.code == ErrorCode::timeout);
+      CHECK_MESSAGE(holds(error.what(), {"all_reduce #", "a group is for, 1, to give theirs"}),
+                    error.what());
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  });
 }
 
 int main(int count, char** arguments) {

@@ -23,19 +23,23 @@ Identifier made() {
   return identifier;
 }
 
-/// What each rank throws when ranks have these seats; "" where it gets the identifier.
+/// What each rank throws when ranks have these seats; "" where it gets the identifier, or does not
+/// come.
 std::vector<std::string> sentences(const std::vector<Seat>& seats,
-                                   const std::function<Identifier()>& make = made) {
+                                   const std::function<Identifier()>& make = made,
+                                   std::chrono::milliseconds limit = {}, int absent = -1) {
   const int size = static_cast<int>(seats.size());
   std::vector<std::string> found(seats.size());
   support::Watchdog watchdog(size, std::chrono::seconds(60));
   run_threads(size, [&](std::unique_ptr<Transport> transport) {
     const auto rank = static_cast<std::size_t>(transport->rank());
     try {
-      const Identifier got = nccl::agree(*transport, seats[rank], make);
-      CHECK(got == made());
+      if (transport->rank() != absent) {
+        const Identifier got = nccl::agree(*transport, seats[rank], make, limit);
+        CHECK(got == made());
+      }
     } catch (const Error& error) {
-      CHECK(error.code == ErrorCode::unsupported);
+      CHECK(error.code == (absent < 0 ? ErrorCode::unsupported : ErrorCode::timeout));
       CHECK(error.rank == transport->rank());
       found[rank] = error.what();
     }
@@ -75,6 +79,20 @@ TEST_CASE("nccl: what is wrong on one rank is told to all") {
   const auto fails = []() -> Identifier { throw Error(ErrorCode::transport, "no network"); };
   for (const std::string& sentence : sentences({{"a", "01", ""}, {"a", "02", ""}}, fails))
     CHECK(sentence == "on rank 0: no network");
+}
+
+TEST_CASE("nccl: who does not come is named to all that have come") {
+  using namespace std::chrono_literals;
+  const std::vector<Seat> seats{{"a", "01", ""}, {"a", "02", ""}, {"a", "03", ""}};
+  CHECK(sentences(seats, made, 60s) == std::vector<std::string>(3));
+  const auto without = [&](int absent) { return sentences(seats, made, 100ms, absent); };
+  const std::string missing =
+      "expected all 3 ranks to make a transport of NCCL's within 0.1 s, but these did not come: ";
+  CHECK(without(1) == std::vector{missing + "1", std::string(), missing + "1"});
+  CHECK(without(2) == std::vector{missing + "2", missing + "2", std::string()});
+  const std::string silent =
+      "expected rank 0 to make a transport of NCCL's within 0.2 s, found it silent";
+  CHECK(without(0) == std::vector{std::string(), silent, silent});
 }
 
 TEST_CASE("nccl: the host is the machine's, or what NCCL_HOSTID says") {

@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "../place.hpp"
 #include "baton/error.hpp"
@@ -30,20 +32,64 @@ struct Record {
   Text<256> wrong;
 };
 struct Answer {
-  Text<512> wrong;
+  ErrorCode code = ErrorCode::unsupported;
+  Text<512> wrong;  ///< empty: nothing
   Identifier identifier{};
 };
 
-template <class Part>
-Part received(Transport& host, int from) {
-  Part part;
-  const std::size_t found = host.recv(from, tag, &part, sizeof part);
-  if (found != sizeof part)
-    throw Error(ErrorCode::truncated,
-                fmt::format("expected {} bytes of rank {} to set NCCL up, found {}", sizeof part,
-                            from, found));
-  return part;
+/// A message on its way; given up when this goes.
+class Letter {
+ public:
+  explicit Letter(Transport& host) : host_(host) {}
+  ~Letter() {
+    if (open_) host_.cancel(message_);
+  }
+  Letter(const Letter&) = delete;
+  Letter& operator=(const Letter&) = delete;
+
+  template <class Part>
+  void send(int to, const Part& part) {
+    host_.isend(to, tag, &part, sizeof part, message_);
+    peer_ = to, bytes_ = sizeof part, open_ = true;
+  }
+  template <class Part>
+  void receive(int from, Part& part) {
+    host_.irecv(from, tag, &part, sizeof part, message_);
+    peer_ = from, bytes_ = sizeof part, open_ = true;
+  }
+  bool arrived() {
+    if (!open_) return true;
+    std::size_t found = 0;
+    open_ = false;  // it is released, should this throw
+    open_ = !host_.test(message_, found);
+    if (!open_ && found != bytes_)
+      throw Error(ErrorCode::truncated,
+                  fmt::format("expected {} bytes of rank {} to set NCCL up, found {}", bytes_,
+                              peer_, found));
+    return !open_;
+  }
+
+ private:
+  Transport& host_;
+  Message message_;
+  int peer_ = -1;
+  std::size_t bytes_ = 0;
+  bool open_ = false;
+};
+
+/// Whether all arrive before the limit, unless that is 0.
+bool wait(Transport& host, std::deque<Letter>& letters, std::chrono::milliseconds limit) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    bool all = true;
+    for (Letter& letter : letters) all &= letter.arrived();
+    if (all) return true;
+    if (limit.count() > 0 && std::chrono::steady_clock::now() > until) return false;
+    host.idle(std::chrono::microseconds(200));
+  }
 }
+
+double seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1000; }
 
 /// Rank 0's verdict on one rank after another.
 class Judge {
@@ -69,17 +115,54 @@ class Judge {
   std::string verdict_;
 };
 
-Answer answer(Transport& host, const Record& own, const std::function<Identifier()>& make) {
-  Judge judge;
-  judge.hear(0, own);
-  for (int rank = 1; rank < host.size(); ++rank) judge.hear(rank, received<Record>(host, rank));
-  Answer answer{Text<512>(judge.verdict())};
-  if (!judge.verdict().empty()) return answer;
-  try {
-    answer.identifier = make();
-  } catch (const Error& error) {
-    answer.wrong = Text<512>(fmt::format("on rank 0: {}", error.what()));
+/// What rank 0 finds out, and tells the ranks that came.
+Answer preside(Transport& host, const Record& own, const std::function<Identifier()>& make,
+               std::chrono::milliseconds limit) {
+  const auto others = static_cast<std::size_t>(host.size() - 1);
+  std::vector<Record> records(others);
+  std::deque<Letter> letters;
+  for (std::size_t i = 0; i < others; ++i)
+    letters.emplace_back(host).receive(static_cast<int>(i) + 1, records[i]);
+  Answer answer;
+  if (wait(host, letters, limit)) {
+    Judge judge;
+    judge.hear(0, own);
+    for (std::size_t i = 0; i < others; ++i) judge.hear(static_cast<int>(i) + 1, records[i]);
+    answer.wrong = Text<512>(judge.verdict());
+    if (judge.verdict().empty()) {
+      try {
+        answer.identifier = make();
+      } catch (const Error& error) {
+        answer.wrong = Text<512>(fmt::format("on rank 0: {}", error.what()));
+      }
+    }
+  } else {
+    std::string missing;
+    for (std::size_t i = 0; i < others; ++i)
+      if (!letters[i].arrived()) missing += fmt::format(" {}", i + 1);
+    answer.code = ErrorCode::timeout;
+    answer.wrong = Text<512>(fmt::format(
+        "expected all {} ranks to make a transport of NCCL's within {} s, but these did "
+        "not come:{}",
+        host.size(), seconds(limit), missing));
   }
+  std::deque<Letter> answers;
+  for (std::size_t i = 0; i < others; ++i)
+    if (letters[i].arrived()) answers.emplace_back(host).send(static_cast<int>(i) + 1, answer);
+  wait(host, answers, limit);  // who has gone meanwhile says so itself
+  return answer;
+}
+
+Answer attend(Transport& host, const Record& own, std::chrono::milliseconds limit) {
+  Answer answer;
+  std::deque<Letter> letters;
+  letters.emplace_back(host).send(0, own);
+  letters.emplace_back(host).receive(0, answer);
+  if (wait(host, letters, 2 * limit)) return answer;
+  answer.code = ErrorCode::timeout;
+  answer.wrong = Text<512>(
+      fmt::format("expected rank 0 to make a transport of NCCL's within {} s, found it silent",
+                  seconds(2 * limit)));
   return answer;
 }
 
@@ -91,18 +174,13 @@ std::string own_host() {
   return fmt::format("{:x}", own_place().host);
 }
 
-Identifier agree(Transport& host, const Seat& own, const std::function<Identifier()>& make) {
+Identifier agree(Transport& host, const Seat& own, const std::function<Identifier()>& make,
+                 std::chrono::milliseconds limit) {
   const Record record{Text<128>(own.host), Text<64>(own.gpu), Text<256>(own.wrong)};
-  Answer found;
-  if (host.rank() == 0) {
-    found = answer(host, record, make);
-    for (int rank = 1; rank < host.size(); ++rank) host.send(rank, tag, &found, sizeof found);
-  } else {
-    host.send(0, tag, &record, sizeof record);
-    found = received<Answer>(host, 0);
-  }
+  const Answer found =
+      host.rank() == 0 ? preside(host, record, make, limit) : attend(host, record, limit);
   if (const std::string wrong = found.wrong.string(); !wrong.empty()) {
-    Error error(ErrorCode::unsupported, wrong);
+    Error error(found.code, wrong);
     error.rank = host.rank();
     throw error;
   }

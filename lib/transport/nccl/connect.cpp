@@ -1,0 +1,110 @@
+#include "connect.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <thread>
+
+#include "baton/cuda.hpp"
+#include "baton/error.hpp"
+#include "bootstrap.hpp"
+#include "check.hpp"
+#include "current.hpp"
+
+namespace baton::nccl {
+namespace {
+
+Seat seat_of(const Device& device) {
+  Seat seat;
+  seat.host = own_host();
+  try {
+    char bus[32] = {};
+    check_cuda(cudaDeviceGetPCIBusId(bus, sizeof bus, cuda_ordinal(device)),
+               "cudaDeviceGetPCIBusId");
+    seat.gpu = bus;
+  } catch (const Error& error) {
+    seat.wrong = error.what();
+  }
+  return seat;
+}
+
+}  // namespace
+
+void check_cuda(int code, const char* call) {
+  if (code == cudaSuccess) return;
+  const char* const text = cudaGetErrorString(static_cast<cudaError_t>(code));
+  Error error(ErrorCode::device,
+              fmt::format("{}: expected success, found CUDA's error {}, {}", call, code, text));
+  error.backend_code = code;
+  error.backend_text = text;
+  throw error;
+}
+
+Current::Current(int device) {
+  check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
+  check_cuda(cudaSetDevice(device), "cudaSetDevice");
+}
+Current::~Current() { cudaSetDevice(before_); }
+
+void settle(ncclResult_t code, const char* call, ncclComm_t communicator, int rank,
+            std::chrono::milliseconds limit, const std::function<std::string()>& expected) {
+  constexpr int spins = 4096;
+  const auto until = std::chrono::steady_clock::now() + limit;
+  for (int i = 0; code == ncclInProgress; ++i) {
+    check(ncclCommGetAsyncError(communicator, &code), "ncclCommGetAsyncError", communicator, rank);
+    if (code != ncclInProgress) break;
+    if (limit.count() > 0 && std::chrono::steady_clock::now() > until) {
+      Error error(ErrorCode::timeout,
+                  fmt::format("{} within {} s, found {} still in progress on rank {}", expected(),
+                              static_cast<double>(limit.count()) / 1000, call, rank));
+      error.rank = rank;
+      error.backend_code = code;
+      throw error;
+    }
+    if (i < spins) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  }
+  check(code, call, communicator, rank);
+}
+
+void finish(ncclComm_t made, const char* call, int rank, std::chrono::milliseconds limit,
+            const std::function<std::string()>& expected) {
+  try {
+    settle(ncclInProgress, call, made, rank, limit, expected);
+  } catch (const Error&) {
+    ncclCommAbort(made);  // it is of no use, whatever this says
+    throw;
+  }
+}
+
+ncclComm_t connect(Transport& host, Device& device, std::chrono::milliseconds limit) {
+  static_assert(sizeof(ncclUniqueId) == sizeof(Identifier));
+  const auto make = [] {
+    ncclUniqueId id{};
+    check(ncclGetUniqueId(&id), "ncclGetUniqueId", nullptr, 0);
+    Identifier bytes;
+    std::memcpy(bytes.data(), &id, sizeof id);
+    return bytes;
+  };
+  const Identifier identifier = agree(host, seat_of(device), make, limit);
+  ncclUniqueId id{};
+  std::memcpy(&id, identifier.data(), sizeof id);
+  const Current current(cuda_ordinal(device));
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = limit.count() > 0 ? 0 : 1;
+  ncclComm_t communicator = nullptr;
+  constexpr auto call = "ncclCommInitRankConfig";
+  const ncclResult_t code =
+      ncclCommInitRankConfig(&communicator, host.size(), id, host.rank(), &config);
+  if (code != ncclInProgress) check(code, call, nullptr, host.rank());
+  finish(communicator, call, host.rank(), limit, [&] {
+    return fmt::format("expected all {} ranks to connect to each other by NCCL", host.size());
+  });
+  return communicator;
+}
+
+}  // namespace baton::nccl
