@@ -216,6 +216,45 @@ TEST_CASE("streams: a device that fails, and peers that do not come, let the str
       options);
 }
 
+TEST_CASE("streams: messages that come late need nobody but their two ranks") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    const auto device = std::make_shared<StandInDevice>();
+    std::byte* const memory = device->allocate(4096);
+    std::atomic<bool> received = false;
+    support::Watchdog watchdog(3, 60s);
+    run_threads(3,
+                [&](std::unique_ptr<Transport> transport) {
+                  const int rank = transport->rank();
+                  Message messages[2];
+                  int open = 0;
+                  const auto finish = [&] {
+                    std::size_t bytes = 0;
+                    while (open > 0 && transport->test(messages[open - 1], bytes)) --open;
+                    return open == 0;
+                  };
+                  if (rank < 2) {
+                    transport->isend(2, 0, memory + 1024 * rank, 8, messages[open++]);
+                    while (!finish()) transport->idle(10us);
+                    // From here on this rank does something else.
+                    const auto until = std::chrono::steady_clock::now() + 2s;
+                    while (!received && std::chrono::steady_clock::now() < until)
+                      std::this_thread::sleep_for(100us);
+                    CHECK(received);
+                  } else {
+                    for (int from : {0, 1})
+                      transport->irecv(from, 0, memory + 1024 * (2 + from), 8, messages[open++]);
+                    while (!finish()) transport->idle(10us);
+                    received = true;
+                  }
+                  watchdog.returned(rank);
+                },
+                {.seed = seed, .devices = {device}});
+    device->free(memory);
+    if (!received) break;
+  }
+}
+
 TEST_CASE("streams: a transport that serves one thread is refused") {
   struct OneThread final : Transport {
     int rank() const override { return 0; }
