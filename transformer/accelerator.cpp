@@ -7,6 +7,17 @@ thread_local Accelerator* current = nullptr;
 
 }  // namespace
 
+Markers::Markers(Device& device, std::size_t count) : device_(device) {
+  for (std::size_t i = 0; i < count; ++i) spare_.push_back(device.make_marker());
+}
+
+std::unique_ptr<Marker> Markers::take() {
+  if (spare_.empty()) return device_.make_marker();
+  std::unique_ptr<Marker> marker = std::move(spare_.back());
+  spare_.pop_back();
+  return marker;
+}
+
 Accelerator* accelerator() { return current; }
 
 AcceleratorScope::AcceleratorScope(Accelerator* accelerator) : before_(current) {

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "baton/device.hpp"
 #include "ops/ops.hpp"
@@ -38,6 +40,20 @@ struct AdamWStep {
   double beta1 = 0, beta2 = 0, rate = 0, scale = 0, epsilon = 0, kept = 1;
 };
 
+/// Points in the work of a device's streams, to be used again and again.
+class Markers {
+ public:
+  /// `count` are made at once, since a device may wait for streams that are held when it makes
+  /// more.
+  explicit Markers(Device& device, std::size_t count = 16);
+  std::unique_ptr<Marker> take();
+  void give(std::unique_ptr<Marker> marker) { spare_.push_back(std::move(marker)); }
+
+ private:
+  Device& device_;
+  std::vector<std::unique_ptr<Marker>> spare_;
+};
+
 /// The functions of ops/ops.hpp, and what else layers, exchanges and optimizers do to elements, on
 /// a device. Each is given to one stream, in order, and returns at once; those that return a
 /// double wait for it. Operands lie in the device's memory, and are f32 or bf16, all alike unless
@@ -52,9 +68,12 @@ class Accelerator {
  public:
   virtual ~Accelerator() = default;
   virtual Device& device() const = 0;
-  /// In which it computes. Calls of a StreamCommunicator go there, too.
+  /// In which it computes. Calls of a StreamCommunicator go there, too, unless they go on beside.
   virtual Stream stream() const = 0;
-  /// Returns when all that was given is done.
+  /// Another one, of calls that go on beside computation; what orders the two is markers.
+  virtual Stream exchange_stream() const = 0;
+  virtual Markers& markers() = 0;
+  /// Returns when all that was given is done, in both streams.
   virtual void synchronize() = 0;
 
   // --- memory -----------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ template <class T>
 Array<T> Pending<T>::wait() {
   if (used_.empty()) return std::move(result_);  // nothing was sent
   const ExchangeTimer timer;
-  request_.wait();
+  call_.wait();
   used_.clear();
   return std::move(result_);
 }
@@ -122,7 +122,7 @@ Call Exchange::call(const Array<T>& x, const Array<T>& y) const {
 }
 
 template <class T>
-Pending<T> Exchange::start_forward(Array<T> x) const {
+Pending<T> Exchange::start(Array<T> x, bool beside) const {
   if (ranks() == 1 || forward_op == Operator::identity) return Pending<T>(std::move(x));
   const ExchangeTimer timer;
   if (forward_op == Operator::split)
@@ -131,8 +131,8 @@ Pending<T> Exchange::start_forward(Array<T> x) const {
   const bool in_place = forward_op == Operator::all_reduce && x.alone();
   const Array<T> y = in_place ? x : Array<T>::uninitialized(shape);
   if (forward_op == Operator::reduce_scatter) x = parts_in_turn(x, dim, ranks());
-  Request request = group.start(call(x, y));
-  return {y, {std::move(x)}, std::move(request)};
+  Started started = group.start(call(x, y), beside);
+  return {y, {std::move(x)}, std::move(started)};
 }
 
 template <class T>
@@ -146,7 +146,7 @@ Exchange::Planned Exchange::planned(const Shape& x) const {
 
 #define BATON_INSTANTIATE(T)                                           \
   template class Pending<T>;                                           \
-  template Pending<T> Exchange::start_forward(Array<T>) const;         \
+  template Pending<T> Exchange::start(Array<T>, bool) const;           \
   template Exchange::Planned Exchange::planned<T>(const Shape&) const; \
   template Array<T> part_along<T>(View<const T>, int, int, int, std::string_view);
 BATON_INSTANTIATE(float)

@@ -47,14 +47,14 @@ template <class T>
 class Pending {
  public:
   explicit Pending(Array<T> result) : result_(std::move(result)) {}
-  Pending(Array<T> result, std::vector<Array<T>> used, Request request)
-      : result_(std::move(result)), used_(std::move(used)), request_(std::move(request)) {}
+  Pending(Array<T> result, std::vector<Array<T>> used, Started call)
+      : result_(std::move(result)), used_(std::move(used)), call_(std::move(call)) {}
   Array<T> wait();
 
  private:
   Array<T> result_;
   std::vector<Array<T>> used_;  ///< memory that messages come from
-  Request request_;
+  Started call_;                ///< goes before these do
 };
 
 /// An operator and its derivative. With a single rank, both are identities.
@@ -81,15 +81,18 @@ struct Exchange {
   /// where a dimension is no multiple of the number of ranks.
   template <class T>
   Array<T> forward(Array<T> x) const {
-    return start_forward(std::move(x)).wait();
+    return start(std::move(x), false).wait();
   }
   template <class T>
   Array<T> backward(Array<T> dy) const {
-    return start_backward(std::move(dy)).wait();
+    return derivative().start(std::move(dy), false).wait();
   }
-  /// Returns before it is complete; on the host, Communicator::progress() advances it.
+  /// Returns before it is complete; on the host, Communicator::progress() advances it, on an
+  /// accelerator it goes on beside what is computed until it is waited for.
   template <class T>
-  Pending<T> start_forward(Array<T> x) const;
+  Pending<T> start_forward(Array<T> x) const {
+    return start(std::move(x), true);
+  }
   template <class T>
   Pending<T> start_backward(Array<T> dy) const {
     return derivative().start_forward(std::move(dy));
@@ -112,6 +115,9 @@ struct Exchange {
   Shape output(const Shape& x) const;
 
  private:
+  /// `beside`: as Group::start().
+  template <class T>
+  Pending<T> start(Array<T> x, bool beside) const;
   /// Of forward on elements that are laid out as it needs them.
   template <class T>
   Call call(const Array<T>& x, const Array<T>& y) const;

@@ -7,17 +7,55 @@
 
 namespace baton::transformer {
 
-Request Group::start(const Call& call) const {
+Started::Started(Accelerator& accelerator)
+    : accelerator_(&accelerator), done_(accelerator.markers().take()) {
+  done_->set(accelerator.exchange_stream());
+}
+
+Started& Started::operator=(Started&& other) noexcept {
+  std::swap(request_, other.request_);
+  std::swap(accelerator_, other.accelerator_);
+  std::swap(done_, other.done_);
+  return *this;
+}
+
+Started::~Started() {
+  // Memory goes in the order of the stream that computes, so that must come after, whatever
+  // happened.
+  try {
+    if (done_) wait();
+  } catch (const Error&) {
+    // The device failed; whoever uses it next is told.
+  }
+}
+
+void Started::wait() {
+  request_.wait();
+  if (!done_) return;
+  std::unique_ptr<Marker> done = std::move(done_);
+  done->hold(accelerator_->stream());
+  accelerator_->markers().give(std::move(done));
+}
+
+Started Group::start(const Call& call, bool beside) const {
   Accelerator* const accelerator = transformer::accelerator();
-  if (!accelerator) return host->start(call);
+  if (!accelerator) return Started(host->start(call));
   if (!device) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: expected a mesh with a StreamCommunicator, to exchange what lies "
                             "in the memory of {}, found one of the host alone",
                             name(call.collective), accelerator->device().name()));
   }
-  device->enqueue(call, accelerator->stream());
-  return {};
+  if (!beside) {
+    device->enqueue(call, accelerator->stream());
+    return {};
+  }
+  std::unique_ptr<Marker> before = accelerator->markers().take();
+  before->set(accelerator->stream());
+  before->hold(accelerator->exchange_stream());
+  accelerator->markers().give(std::move(before));
+  device->enqueue(call, accelerator->exchange_stream());
+  return Started(*accelerator);
 }
 
 }  // namespace baton::transformer

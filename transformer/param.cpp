@@ -68,7 +68,7 @@ Call sum_of(std::span<const Data> data) {
 template <class T>
 void GradientBuckets<T>::start(Bucket& bucket) {
   const ExchangeTimer timer;
-  bucket.request = bucket.group.start(sum_of(bucket.data));
+  bucket.request = bucket.group.start(sum_of(bucket.data), true);
   bucket.started = true;
 }
 

@@ -78,7 +78,7 @@ class GradientBuckets {
     Params<T> params;
     std::vector<Data> data;
     std::vector<bool> complete;  ///< of each gradient
-    Request request;
+    Started request;
     bool started = false;
   };
   void start(Bucket& bucket);

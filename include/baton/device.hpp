@@ -38,6 +38,9 @@ class Marker {
   virtual void set(Stream stream) = 0;
   /// Whether the stream has come there. Throws Error(device) if its work failed.
   virtual bool passed() = 0;
+  /// What is given to `stream`, of the same device, from here on waits until that point is passed;
+  /// set() may then be called again. Nothing waits for a marker that was never set.
+  virtual void hold(Stream stream) = 0;
 };
 
 /// Holds a stream until the host lets it go on.

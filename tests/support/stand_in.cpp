@@ -77,24 +77,28 @@ struct StandInDevice::StreamState {
   std::shared_ptr<Channel> channel;
 };
 
-/// Counts the times it was set and the times it was come to.
 class StandInMarker final : public Marker {
  public:
   explicit StandInMarker(const StandInDevice& device) : device_(device) {}
   void set(Stream stream) override {
-    ++set_;
-    StandInDevice::state_of(stream).channel->give([reached = reached_] { ++*reached; });
+    reached_ = std::make_shared<std::atomic<bool>>(false);
+    StandInDevice::state_of(stream).channel->give([reached = reached_] {
+      *reached = true;
+      reached->notify_all();
+    });
   }
   bool passed() override {
     if (device_.broken()) fail();
-    return reached_->load() >= set_;
+    return !reached_ || *reached_;
+  }
+  void hold(Stream stream) override {
+    if (!reached_) return;
+    StandInDevice::state_of(stream).channel->give([reached = reached_] { reached->wait(false); });
   }
 
  private:
   const StandInDevice& device_;
-  std::uint64_t set_ = 0;
-  std::shared_ptr<std::atomic<std::uint64_t>> reached_ =
-      std::make_shared<std::atomic<std::uint64_t>>(0);
+  std::shared_ptr<std::atomic<bool>> reached_;  // when it was last set; null: never
 };
 
 class StandInGate final : public Gate {

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "accelerator_cases.hpp"
 #include "stand_in_accelerator.hpp"
@@ -20,12 +22,17 @@ using namespace accelerator_cases;
 
 namespace {
 
-/// `seed`: not 0 if the device does its work late.
-Card stand_in(std::uint64_t seed = 0) {
+/// `seed`: not 0 if the device does its work late; `channels`: that streams share; 0: none.
+Card stand_in(std::uint64_t seed = 0, int channels = 0) {
   StandInOptions options;
   options.seed = seed;
+  options.channels = channels;
   const auto device = std::make_shared<StandInDevice>(options);
   return {device, [device] { return std::make_unique<StandInAccelerator>(device); }};
+}
+
+StandInDevice& device_of(const Place& place) {
+  return dynamic_cast<StandInDevice&>(place.accelerator->device());
 }
 
 }  // namespace
@@ -39,6 +46,13 @@ TEST_CASE("on 1, 2 and 4 ranks, every form of a block gives what the host's whol
 
 TEST_CASE("the same where messages come late and streams take their time") {
   blocks<float>(2, stand_in(3), 5);
+}
+
+TEST_CASE("the same where streams that compute share a queue with those that are held") {
+  for (const int channels : {1, 3}) {
+    blocks<float>(2, stand_in(0, channels));
+    blocks<float>(4, stand_in(3, channels), 5);
+  }
 }
 
 TEST_CASE("steps of training in every form leave the host's losses and weights") {
@@ -99,6 +113,56 @@ TEST_CASE("what may be gone when an accelerator works is not called") {
                                 options.meanwhile);
   accelerator.synchronize();
   CHECK(calls == 0);
+}
+
+TEST_CASE("what is computed after an exchange was started does not wait for it") {
+  std::atomic<bool> computed = false, in_time = false;
+  on_one_device(2, stand_in(), [&](Communicator& world, const Place& place) {
+    const Mesh mesh = mesh_of(world, place, {{Axis::tp, 2}});
+    const AcceleratorScope scope(place.accelerator);
+    const Array<float> one = create_batch<float>(1, {3, 4}, {3, 4}).x, other = one.copy();
+    // One rank's stream does not come to the exchange before the other rank has computed.
+    if (world.rank() == 1) {
+      device_of(place).run(place.accelerator->stream(), [&] {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        while (!computed && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+        in_time = computed.load();
+      });
+    }
+    auto pending = Exchange::reduce_parallel(mesh.group(Axis::tp)).start_forward(one.copy());
+    add<float>(one, other.view());
+    const auto twice = to_host<float>(other);
+    if (world.rank() == 0) computed = true;
+    const auto sum = to_host<float>(pending.wait());
+    const auto expected = to_host<float>(one);
+    const AcceleratorScope host(nullptr);
+    for (std::int64_t i = 0; i < sum.size(); ++i) {
+      CHECK(twice.data()[i] == 2 * expected.data()[i]);
+      CHECK(sum.data()[i] == 2 * expected.data()[i]);
+    }
+  });
+  CHECK(in_time);
+}
+
+TEST_CASE("an exchange that nobody waits for keeps its memory until it is done") {
+  on_one_device(2, stand_in(), [&](Communicator& world, const Place& place) {
+    const Mesh mesh = mesh_of(world, place, {{Axis::tp, 2}});
+    const AcceleratorScope scope(place.accelerator);
+    const Array<float> one = create_batch<float>(1, {3, 4}, {3, 4}).x;
+    if (world.rank() == 0) {
+      device_of(place).run(place.accelerator->stream(),
+                           [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+    }
+    const auto reduce = Exchange::reduce_parallel(mesh.group(Axis::tp));
+    if (world.rank() == 1) {
+      reduce.start_forward(one.copy());  // and let go at once
+      return;
+    }
+    const auto sum = to_host<float>(reduce.start_forward(one.copy()).wait());
+    const auto expected = to_host<float>(one);
+    const AcceleratorScope host(nullptr);
+    for (std::int64_t i = 0; i < sum.size(); ++i) CHECK(sum.data()[i] == 2 * expected.data()[i]);
+  });
 }
 
 TEST_CASE("an accelerator's mesh without a communicator for its memory is refused") {

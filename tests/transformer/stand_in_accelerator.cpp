@@ -73,6 +73,11 @@ void StandInAccelerator::give(const ConstOperand& of, Compute compute,
 }
 
 void StandInAccelerator::synchronize() {
+  device_->synchronize(exchange_stream_);
+  finish();
+}
+
+void StandInAccelerator::finish() {
   device_->synchronize(stream_);
   const std::lock_guard lock(mutex_);
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
@@ -90,11 +95,11 @@ std::shared_ptr<void> StandInAccelerator::allocate(std::size_t bytes) {
 
 void StandInAccelerator::upload(const void* from, void* to, std::size_t bytes) {
   give([from, to = seen(to), bytes] { std::memcpy(to, from, bytes); });
-  synchronize();
+  finish();
 }
 void StandInAccelerator::download(const void* from, void* to, std::size_t bytes) {
   give([from = seen(from), to, bytes] { std::memcpy(to, from, bytes); });
-  synchronize();
+  finish();
 }
 void StandInAccelerator::zero(void* data, std::size_t bytes) {
   give([data = seen(data), bytes] { std::memset(data, 0, bytes); });
@@ -261,7 +266,7 @@ double StandInAccelerator::mse(const ConstOperand& y, const ConstOperand& target
         loss = transformer::mse<T>(at<const T>(y), target, elements, dy);
       },
       y, target, dy);
-  synchronize();
+  finish();
   return loss;
 }
 double StandInAccelerator::cross_entropy(const ConstOperand& logits, const ConstOperand& targets,
@@ -274,7 +279,7 @@ double StandInAccelerator::cross_entropy(const ConstOperand& logits, const Const
         loss = transformer::cross_entropy<T>(at<const T>(logits), targets, elements, dlogits);
       },
       logits, targets, dlogits);
-  synchronize();
+  finish();
   return loss;
 }
 
@@ -333,7 +338,7 @@ double StandInAccelerator::cross_entropy_of_sums(const ConstOperand& logits,
         }
       },
       logits, targets, most, sums, dlogits);
-  synchronize();
+  finish();
   return loss;
 }
 

@@ -21,11 +21,19 @@ class StandInAccelerator final : public baton::transformer::Accelerator {
   using AttentionOptions = baton::transformer::AttentionOptions;
 
   explicit StandInAccelerator(std::shared_ptr<StandInDevice> device)
-      : device_(std::move(device)), stream_(device_->make_user_stream()) {}
-  ~StandInAccelerator() override { device_->synchronize(stream_); }
+      : device_(std::move(device)),
+        stream_(device_->make_user_stream()),
+        exchange_stream_(device_->make_user_stream()),
+        markers_(*device_) {}
+  ~StandInAccelerator() override {
+    device_->synchronize(exchange_stream_);
+    device_->synchronize(stream_);
+  }
 
   baton::Device& device() const override { return *device_; }
   baton::Stream stream() const override { return stream_; }
+  baton::Stream exchange_stream() const override { return exchange_stream_; }
+  baton::transformer::Markers& markers() override { return markers_; }
   void synchronize() override;
   std::shared_ptr<void> allocate(std::size_t bytes) override;
   void upload(const void* from, void* to, std::size_t bytes) override;
@@ -91,8 +99,12 @@ class StandInAccelerator final : public baton::transformer::Accelerator {
   /// Where the host sees it. Throws std::logic_error unless it lies on the device.
   void* seen(const void* data) const;
 
+  /// Returns when all that computes is done. Throws what went wrong.
+  void finish();
+
   std::shared_ptr<StandInDevice> device_;
-  baton::Stream stream_;
+  baton::Stream stream_, exchange_stream_;
+  baton::transformer::Markers markers_;
   std::mutex mutex_;
   std::exception_ptr error_;
 };

@@ -50,6 +50,7 @@ class Resources {
  public:
   explicit Resources(int ordinal) : ordinal_(ordinal) {
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+    check(cudaStreamCreateWithFlags(&exchange_stream_, cudaStreamNonBlocking), "a stream");
     cudaMemPoolProps of{};
     of.allocType = cudaMemAllocationTypePinned;
     of.location.type = cudaMemLocationTypeDevice;
@@ -71,15 +72,18 @@ class Resources {
     }
   }
   ~Resources() {
-    if (stream_) cudaStreamSynchronize(stream_);
+    for (const cudaStream_t stream : {exchange_stream_, stream_})
+      if (stream) cudaStreamSynchronize(stream);
     if (pool_) cudaMemPoolDestroy(pool_);
-    if (stream_) cudaStreamDestroy(stream_);
+    for (const cudaStream_t stream : {exchange_stream_, stream_})
+      if (stream) cudaStreamDestroy(stream);
   }
   Resources(const Resources&) = delete;
   Resources& operator=(const Resources&) = delete;
 
   int ordinal() const { return ordinal_; }
   cudaStream_t stream() const { return stream_; }
+  cudaStream_t exchange_stream() const { return exchange_stream_; }
   std::shared_ptr<void> allocate(std::size_t bytes) {
     const Current current(ordinal_);
     void* memory = nullptr;
@@ -91,7 +95,7 @@ class Resources {
 
  private:
   const int ordinal_;
-  cudaStream_t stream_ = nullptr;
+  cudaStream_t stream_ = nullptr, exchange_stream_ = nullptr;
   cudaMemPool_t pool_ = nullptr;
 };
 
@@ -100,6 +104,7 @@ class CudaAccelerator final : public Accelerator {
   /// Of the current device.
   explicit CudaAccelerator(const CudaAcceleratorOptions& options, std::shared_ptr<Device> device)
       : device_(std::move(device)),
+        markers_(*device_),
         resources_(options.ordinal),
         matmul_(options.tf32, reserved(options.reserve), workspace_bytes) {
     cuda::load_kernels();
@@ -107,8 +112,11 @@ class CudaAccelerator final : public Accelerator {
 
   Device& device() const override { return *device_; }
   Stream stream() const override { return resources_.stream(); }
+  Stream exchange_stream() const override { return resources_.exchange_stream(); }
+  Markers& markers() override { return markers_; }
   void synchronize() override {
-    check(cudaStreamSynchronize(native()), "what was given to a CUDA device");
+    check(cudaStreamSynchronize(resources_.exchange_stream()), "an exchange on a CUDA device");
+    finish();
   }
 
   // --- memory ------------------------------------------------------------------------------------
@@ -116,11 +124,11 @@ class CudaAccelerator final : public Accelerator {
   std::shared_ptr<void> allocate(std::size_t bytes) override { return resources_.allocate(bytes); }
   void upload(const void* from, void* to, std::size_t bytes) override {
     copy(from, to, bytes, cudaMemcpyHostToDevice);
-    synchronize();
+    finish();
   }
   void download(const void* from, void* to, std::size_t bytes) override {
     copy(from, to, bytes, cudaMemcpyDeviceToHost);
-    synchronize();
+    finish();
   }
   void zero(void* data, std::size_t bytes) override {
     const Current current(resources_.ordinal());
@@ -347,6 +355,8 @@ class CudaAccelerator final : public Accelerator {
 
  private:
   cudaStream_t native() const { return resources_.stream(); }
+  /// Returns when all that computes is done.
+  void finish() { check(cudaStreamSynchronize(native()), "what was given to a CUDA device"); }
   template <class Call>
   void on_device(Datatype type, Call call) {
     const Current current(resources_.ordinal());
@@ -413,6 +423,7 @@ class CudaAccelerator final : public Accelerator {
   }
 
   std::shared_ptr<Device> device_;
+  Markers markers_;
   Resources resources_;
   cuda::Matmul matmul_;
 };

@@ -55,6 +55,10 @@ class CudaMarker final : public Marker {
     check(code, "work on a stream");
     return true;
   }
+  void hold(Stream stream) override {
+    const Current current(device_);
+    check(cudaStreamWaitEvent(native(stream), event_, 0), "a stream that waits for an event");
+  }
 
  private:
   int device_;
