@@ -41,6 +41,7 @@ class Puppet final : public Transport {
     if (near || peer == near_peer) complete(posted.size() - 1, bytes - lost);
   }
   void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    if (posted.size() == refused_receive) throw Error(ErrorCode::transport, "refused");
     posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, &message});
     if (near) complete(posted.size() - 1, bytes - lost);
   }
@@ -89,6 +90,7 @@ class Puppet final : public Transport {
   int near_peer = -1;    ///< those to this one are
   std::size_t lost = 0;  ///< bytes of it that are missing
   std::size_t refused = std::numeric_limits<std::size_t>::max();  ///< the send that is
+  std::size_t refused_receive = std::numeric_limits<std::size_t>::max();
   int tests = 0;
   std::string waited;    ///< which of `posted` came by recv()
   int together = 0;      ///< calls of send_recv()
@@ -144,23 +146,25 @@ class Recorded {
   std::uint32_t plan_;
 };
 
-/// A run of steps of rank 0 of 3, on i8 elements.
+/// A run of steps of rank 0 of 3, on i8 elements, or on longer ones of the caller's own.
 struct Stage {
   Puppet transport;
   std::vector<std::byte> input, output;
-  std::vector<std::byte> scratch = std::vector<std::byte>(8192),
-                         slots = std::vector<std::byte>(8192);
+  std::vector<std::byte> scratch = std::vector<std::byte>(1 << 15),
+                         slots = std::vector<std::byte>(1 << 15);
   std::unique_ptr<Run> run;
   Op::Function fold = nullptr;  ///< instead of the sum
+  void* context = nullptr;      ///< of it
 
-  Stage(const std::string& steps, int window, std::size_t elements = 16)
-      : input(elements), output(elements) {
+  Stage(const std::string& steps, int window, std::size_t element_bytes = 1,
+        std::size_t elements = 16)
+      : input(elements * element_bytes), output(elements * element_bytes) {
     const std::string count = std::to_string(elements);
     const auto schedules = parse("baton-schedule 1\ncollective all_reduce\nsize 3\ninput " + count +
                                  "\noutput " + count + "\nrank 0\n" + steps + "\nrank 1\nrank 2\n");
     const std::int64_t sizes[] = {static_cast<std::int64_t>(elements)};
-    run =
-        std::make_unique<Run>(std::make_shared<const Plan>(schedules[0], 1, sizes, sizes), window);
+    run = std::make_unique<Run>(
+        std::make_shared<const Plan>(schedules[0], element_bytes, sizes, sizes), window);
   }
   void start(int tag = 100) {
     set_bases();
@@ -173,7 +177,7 @@ struct Stage {
 
  private:
   Kernels kernels() const {
-    return {host::fold(OpKind::sum, Datatype::i8), fold, nullptr, host::finish(Datatype::i8)};
+    return {host::fold(OpKind::sum, Datatype::i8), fold, context, host::finish(Datatype::i8)};
   }
   void set_bases() {
     if (!run->has_scratch()) {

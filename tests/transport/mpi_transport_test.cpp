@@ -1,7 +1,9 @@
 #include "baton/mpi.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,9 +12,11 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "contract.hpp"
+#include "transport/mpi/single_copy.hpp"
 
 using namespace baton;
 using namespace std::chrono_literals;
@@ -112,7 +116,12 @@ TEST_CASE("mpi transport: the capabilities are MPI's") {
   // The same for any rank, also one that is alone on its host.
   const int answers = 1 << 15;  // to what is read in its sender's memory
   CHECK(can.tags - 1 + answers == std::min(*most, std::numeric_limits<int>::max() - 1));
-  CHECK(t->split(0, 0)->capabilities().tags == can.tags);
+  const auto whole = t->split(0, 0), alone = t->split(t->rank(), 0);
+  CHECK(whole->capabilities().tags == can.tags);
+  CHECK(alone->capabilities().tags == can.tags);
+  // Ranks that share a core wait alike, in whatever group.
+  CHECK(whole->capabilities().spins == can.spins);
+  CHECK(alone->capabilities().spins == can.spins);
   CHECK(can.concurrent == (level == MPI_THREAD_MULTIPLE));
 }
 
@@ -186,6 +195,25 @@ class SingleCopyVariable {
 
 constexpr std::size_t large = 3 << 20;
 
+/// Memory whose last 256 KiB nobody can read.
+class ShortOfReadable {
+ public:
+  explicit ShortOfReadable(std::size_t bytes)
+      : bytes_(bytes),
+        data_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    constexpr std::size_t hidden = 256 << 10;
+    REQUIRE(data_ != MAP_FAILED);
+    REQUIRE(mprotect(static_cast<std::byte*>(data_) + bytes - hidden, hidden, PROT_NONE) == 0);
+  }
+  ShortOfReadable(const ShortOfReadable&) = delete;
+  ~ShortOfReadable() { munmap(data_, bytes_); }
+  const void* data() const { return data_; }
+
+ private:
+  std::size_t bytes_;
+  void* data_;
+};
+
 }  // namespace
 
 TEST_CASE("mpi transport: large messages within a host are read in their sender's memory") {
@@ -246,7 +274,14 @@ TEST_CASE("mpi transport: who takes a message gets it in parts of whole units, i
   Message send, receive;
   t->offer(next, 0, out.data(), bytes, send);
   t->fetch(prev, 0, {&parts, take, unit}, bytes, receive);
-  CHECK(finish(*t, receive, "receive") == bytes);
+  std::size_t found = 0, before = 0, most = 0;  // bytes, the latter of one test
+  for (bool complete = false; !complete;) {
+    complete = t->test(receive, found);
+    most = std::max(most, parts.all.size() - std::exchange(before, parts.all.size()));
+    t->idle(200us);
+  }
+  CHECK(found == bytes);
+  CHECK(most < bytes);  // other messages have their turn in between
   finish(*t, send, "send");
   CHECK(parts.all == pattern(bytes, static_cast<std::uint64_t>(prev)));
   CHECK(parts.whole);
@@ -269,6 +304,11 @@ TEST_CASE("mpi transport: what is of another length than expected is not read") 
   t->fetch(prev, 0, {in.data()}, large, receive);
   CHECK(finish(*t, receive, "receive") == 8);
   finish(*t, send, "send");
+  // Nobody is told that it was read.
+  t->progress();
+  t->isend(next, 0, out.data(), 8, send);
+  CHECK(contract::recv(*t, prev, 0, 8) == Bytes(out.begin(), out.begin() + 8));
+  finish(*t, send, "send");
 }
 
 TEST_CASE("mpi transport: who offers is told if the receiver gives up, or cannot read") {
@@ -286,17 +326,128 @@ TEST_CASE("mpi transport: who offers is told if the receiver gives up, or cannot
       CHECK(std::string(error.what()).find(words) != std::string::npos);
     }
   };
-  // Nothing lies at the lowest addresses.
-  t->offer(next, 0, reinterpret_cast<const void*>(64), large, send);
-  t->fetch(prev, 0, {in.data()}, large, receive);
-  refused(receive, "process_vm_readv said: Bad address");
-  refused(send, "gave up");
+  // Nothing lies at the lowest addresses; of the other, all but the end can be read.
+  const ShortOfReadable most(large);
+  for (const void* const data : {reinterpret_cast<const void*>(64), most.data()}) {
+    t->offer(next, 0, data, large, send);
+    t->fetch(prev, 0, {in.data()}, large, receive);
+    refused(receive, "process_vm_readv said: Bad address");
+    refused(send, "gave up");
+    // As whoever abandons all that is under way does.
+    t->cancel(receive);
+    t->cancel(send);
+  }
+  // What comes behind the announcement has been received, so the announcement has, too.
+  const std::byte behind{1};
+  std::byte got{};
+  Message last;
   t->fetch(prev, 0, {in.data()}, large, receive);
   t->offer(next, 0, in.data(), large, send);
-  MPI_Barrier(MPI_COMM_WORLD);  // so that it is there, with most MPI libraries
+  t->isend(next, 0, &behind, 1, last);
+  CHECK(t->recv(prev, 0, &got, 1) == 1);
   t->cancel(receive);
+  refused(send, "gave up");
+  finish(*t, last, "send");
+  MPI_Barrier(MPI_COMM_WORLD);
+  t->fetch(prev, 0, {in.data()}, large, receive);
+  t->offer(next, 0, in.data(), large, send);
+  t->cancel(receive);  // whether it has come or not
   t->cancel(send);
   MPI_Barrier(MPI_COMM_WORLD);
+  // The transport is still good, and nobody's messages are another's.
+  const auto part = t->split(0, 0);
+  for (Transport* const still : {t.get(), part.get()}) {
+    const Bytes out[] = {pattern(large, 1), pattern(large, 2)};
+    Bytes both[] = {Bytes(large), Bytes(large)};
+    Message sends[2], receives[2];
+    for (const std::size_t i : {0u, 1u}) {
+      still->fetch(prev, 1, {both[i].data()}, large, receives[i]);
+      still->offer(next, 1, out[i].data(), large, sends[i]);
+    }
+    for (const std::size_t i : {0u, 1u}) {
+      CHECK(finish(*still, receives[i], "receive") == large);
+      CHECK(both[i] == out[i]);
+    }
+    for (Message& one : sends) finish(*still, one, "send");
+  }
+}
+
+TEST_CASE("mpi transport: whatever a rank does meanwhile, what others wait for is read") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  if (t->size() == 1) return;
+  constexpr int wanted = 1, awaited = 2, told = 3;  // tags
+  enum class Does { awaits_fetch, awaits_recv, progresses };
+  for (const Does does : {Does::awaits_fetch, Does::awaits_recv, Does::progresses}) {
+    const Bytes out = pattern(large, 1);
+    Message first, second;
+    if (t->rank() == 1) {
+      t->offer(0, wanted, out.data(), large, first);
+      CHECK(finish(*t, first, "offer") == large);
+      if (does == Does::awaits_fetch) t->offer(0, awaited, out.data(), large, second);
+      if (does == Does::awaits_recv) t->isend(0, awaited, out.data(), 8, second);
+      if (does == Does::progresses)
+        MPI_Send(nullptr, 0, MPI_BYTE, 0, told, MPI_COMM_WORLD);
+      else
+        finish(*t, second, "second");
+    } else if (t->rank() == 0) {
+      Bytes in(large), more(large);
+      t->fetch(1, wanted, {in.data()}, large, first);
+      if (does == Does::awaits_fetch) t->fetch(1, awaited, {more.data()}, large, second);
+      if (does == Does::awaits_recv) t->irecv(1, awaited, more.data(), 8, second);
+      if (does == Does::progresses) {
+        const auto deadline = std::chrono::steady_clock::now() + 60s;
+        for (int arrived = 0; arrived == 0;) {
+          t->progress();
+          MPI_Iprobe(1, told, MPI_COMM_WORLD, &arrived, MPI_STATUS_IGNORE);
+          REQUIRE(std::chrono::steady_clock::now() < deadline);
+        }
+        MPI_Recv(nullptr, 0, MPI_BYTE, 1, told, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else {
+        finish(*t, second, "second");
+      }
+      CHECK(finish(*t, first, "fetch") == large);
+      CHECK(in == out);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+TEST_CASE("mpi transport: there are answers for more messages than tags") {
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  if (t->size() != 2) return;
+  constexpr std::size_t least = 6 << 10;
+  constexpr int tags = 1 << 15;
+  REQUIRE(t->reads(1 - t->rank(), least));
+  Bytes in(least), out(least);
+  std::size_t wrong = 0;
+  for (int i = 0; i < tags + 2; ++i) {
+    Message message;
+    const auto mark = static_cast<std::byte>(i);
+    if (t->rank() == 0) {
+      out.front() = out.back() = mark;
+      t->offer(1, 0, out.data(), least, message);
+    } else {
+      t->fetch(0, 0, {in.data()}, least, message);
+    }
+    wrong += finish(*t, message, "message") != least;
+    if (t->rank() == 1) wrong += in.front() != mark || in.back() != mark;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("mpi transport: only processes of one's own host are read") {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  std::vector<Place> places;
+  for (int r = 0; r < size; ++r) places.push_back({static_cast<std::uint64_t>(r % 2), 0});
+  const std::vector<pid_t> found = mpi::readable_processes(MPI_COMM_WORLD, places);
+  REQUIRE(found.size() == places.size());
+  for (int peer = 0; peer < size; ++peer) {
+    const pid_t process = found[static_cast<std::size_t>(peer)];
+    CHECK((process != 0) == (peer != rank && peer % 2 == rank % 2));
+    CHECK(process != getpid());
+  }
 }
 
 TEST_CASE("mpi transport: BATON_SINGLE_COPY=0 leaves large messages to MPI") {
