@@ -87,9 +87,10 @@ constexpr std::size_t huge_page = 2 << 20;
 
 /// Memory in huge pages where the system has them: matrix products then look up fewer addresses.
 void* in_huge_pages(std::size_t bytes) {
-  void* const data = std::aligned_alloc(huge_page, bytes);
+  void* data = nullptr;  // aligned_alloc() would take whole pages only
+  if (posix_memalign(&data, huge_page, bytes) != 0) return nullptr;
 #ifdef MADV_HUGEPAGE
-  if (data) madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // else in small ones
+  madvise(data, bytes / huge_page * huge_page, MADV_HUGEPAGE);  // else in small ones
 #endif
   return data;
 }
