@@ -27,7 +27,7 @@ void add_rows(View<const std::type_identity_t<T>> x, View<T> sum) {
   const Array<T> partial({n});
   for (std::int64_t begin = 0; begin < rows.extent(0); begin += together) {
     const std::int64_t end = std::min(begin + together, rows.extent(0));
-    std::copy_n(&rows(begin, 0), n, partial.data());
+    std::copy_n(rows.select(0, begin).data(), n, partial.data());
     for (std::int64_t row = begin + 1; row < end; ++row)
       on_host::add<T>(rows.select(0, row), partial.view());
     on_host::add<T>(partial, sum);

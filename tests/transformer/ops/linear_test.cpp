@@ -88,7 +88,7 @@ TEST_CASE_TEMPLATE("linear and its derivatives are those of loops", T, float, do
   }
 }
 
-TEST_CASE_TEMPLATE("no rows, and nothing to sum over", T, float, double) {
+TEST_CASE_TEMPLATE("no rows, no outputs, and nothing to sum over", T, float, double) {
   const Array<T> none({0, 3}), weight({2, 3}), dy({0, 2});
   linear<T>(none, weight, {}, dy.view());
   const auto dweight = random_array<T>({2, 3}, 1), before = dweight.copy();
@@ -96,6 +96,13 @@ TEST_CASE_TEMPLATE("no rows, and nothing to sum over", T, float, double) {
   linear_backward_weight<T>(none, dy, dweight.view(), dbias.view());
   CHECK(difference(dweight, before) == 0);
   CHECK(difference(dbias, bias_before) == 0);
+
+  const Array<T> row({2, 3}), no_weight({0, 3}), no_bias({0}), no_outputs({2, 0});
+  const auto dx = random_array<T>({2, 3}, 1);
+  linear<T>(row, no_weight, no_bias, no_outputs.view());
+  linear_backward_input<T>(no_outputs, no_weight, dx.view());
+  CHECK(difference(dx, Array<T>({2, 3})) == 0);
+  linear_backward_weight<T>(row, no_outputs, no_weight.view(), no_bias.view());
 
   for (const std::int64_t out : {2, 40}) {
     const Array<T> rows({4, 0}), zeros({4, out});
