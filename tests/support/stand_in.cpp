@@ -18,9 +18,12 @@ namespace {
 
 using namespace baton;
 
-/// All devices, to tell whose memory an address is.
+/// All devices, to tell whose memory an address is. They may live for as long as the process.
 std::mutex devices_mutex;
-std::vector<const StandInDevice*> devices;
+std::vector<const StandInDevice*>& devices() {
+  static std::vector<const StandInDevice*>& all = *new std::vector<const StandInDevice*>;
+  return all;
+}
 
 [[noreturn]] void fail() {
   Error error(ErrorCode::device, "expected the stand-in device to work, found it broken");
@@ -143,13 +146,13 @@ StandInDevice::StandInDevice(const StandInOptions& options) : options_(options) 
   for (int i = 0; i < options.channels; ++i)
     channels_.push_back(std::make_shared<Channel>(options.seed));
   const std::lock_guard lock(devices_mutex);
-  devices.push_back(this);
+  devices().push_back(this);
 }
 
 StandInDevice::~StandInDevice() {
   {
     const std::lock_guard lock(devices_mutex);
-    std::erase(devices, this);
+    std::erase(devices(), this);
   }
   streams_.clear();
   channels_.clear();
@@ -164,14 +167,14 @@ Residence StandInDevice::residence(const void* address) const {
   };
   if (has(*this)) return Residence::device;
   const std::lock_guard lock(devices_mutex);
-  const bool others = std::any_of(devices.begin(), devices.end(), [&](auto* d) { return has(*d); });
+  const bool others = std::ranges::any_of(devices(), [&](auto* d) { return has(*d); });
   return others ? Residence::other : Residence::host;
 }
 
 std::byte* StandInDevice::reachable(std::byte* address) const {
   if (residence(address) == Residence::host) return address;
   const std::lock_guard lock(devices_mutex);
-  for (const StandInDevice* device : devices)
+  for (const StandInDevice* device : devices())
     if (device->view_ <= address && address < device->view_ + device->options_.memory)
       return device->real_ + (address - device->view_);
   return address;
