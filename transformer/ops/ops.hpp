@@ -72,12 +72,12 @@ template <class T>
 void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
                        View<const std::type_identity_t<T>> x, View<T> dx);
 
-/// Whether activate_backward() gives the same of y = f(x) in place of x: ReLU's derivative depends on
-/// x > 0 only.
+/// Whether activate_backward() gives the same of y = f(x) in place of x: the derivative of ReLU
+/// needs x > 0 only.
 constexpr bool derivable_from_result(Activation f) { return f == Activation::relu; }
 
-/// pre [.., out] = x · weightᵀ + bias, as linear() has them, and y [.., out] = f(pre). pre may be y,
-/// which then holds f's results only.
+/// pre [.., out] = x · weightᵀ + bias, as linear() has them, and y [.., out] = f(pre). pre may be
+/// y, which then holds f's results only.
 template <class T>
 void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
                      View<const std::type_identity_t<T>> weight,

@@ -11,7 +11,8 @@
 namespace baton::threads {
 
 /// What one rank's device copies for messages whose two sides this rank brought together. They are
-/// complete when the device has come so far and this rank looks; it does, since one side is its own.
+/// complete when the device has come so far and this rank looks; it does, since one side is its
+/// own.
 class DeviceCopies {
  public:
   DeviceCopies(Group& group, std::shared_ptr<Device> device);
