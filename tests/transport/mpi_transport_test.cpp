@@ -372,6 +372,35 @@ TEST_CASE("mpi transport: who offers is told if the receiver gives up, or cannot
   }
 }
 
+TEST_CASE("mpi transport: what nobody received reaches no later transport") {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int next = (rank + 1) % size, prev = (rank + size - 1) % size;
+  if (size == 1) return;
+  const Bytes stale = pattern(8, 1), fresh = pattern(8, 2);
+  for (const bool given_up : {false, true}) {
+    {
+      const auto t = mpi_transport(MPI_COMM_WORLD);
+      Message send, receive;
+      Bytes none(8);
+      if (given_up) {  // before it is sent
+        t->irecv(prev, 0, none.data(), 8, receive);
+        t->cancel(receive);
+      }
+      MPI_Barrier(MPI_COMM_WORLD);
+      t->isend(next, 0, stale.data(), 8, send);
+      finish(*t, send, "send");
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+    const auto t = mpi_transport(MPI_COMM_WORLD);
+    Message send;
+    t->isend(next, 0, fresh.data(), 8, send);
+    CHECK(contract::recv(*t, prev, 0, 8) == fresh);
+    finish(*t, send, "send");
+  }
+}
+
 TEST_CASE("mpi transport: whatever a rank does meanwhile, what others wait for is read") {
   const auto t = mpi_transport(MPI_COMM_WORLD);
   if (t->size() == 1) return;

@@ -71,8 +71,12 @@ class MpiTransport final : public Transport {
   }
 
   ~MpiTransport() override {
-    if (!MpiTransport::alive()) return;
-    // A communicator that cannot be freed is MPI's until it is finalised.
+    // What nobody received, or gave up and may still come, could be received by the next
+    // communicator that MPI makes. One that is not freed is MPI's until it is finalised.
+    int left = 0;
+    if (!MpiTransport::alive() || gave_up_) return;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_, &left, MPI_STATUS_IGNORE);
+    if (left != 0) return;
     if (MPI_Comm_free(&communicator_) != MPI_SUCCESS) communicator_ = MPI_COMM_NULL;
   }
 
@@ -190,6 +194,7 @@ class MpiTransport final : public Transport {
 
   void cancel(Message& message) override {
     Pending& pending = pending_in(message);
+    gave_up_ = true;
     if (pending.single_copy) return single_copy_->cancel(*pending.single_copy);
     give_up(pending.request, pending.receive, rank_, pending.peer);
   }
@@ -314,6 +319,7 @@ class MpiTransport final : public Transport {
   MPI_Comm communicator_;
   std::vector<int> hosts_;  // of each rank
   bool crowded_ = false;
+  bool gave_up_ = false;  // a message
   std::optional<SingleCopy> single_copy_;
   int rank_ = 0;
   int size_ = 0;
