@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::uint32_t largest_window = 32;
 constexpr std::size_t most_own_scratch = 4096;  // bytes
-constexpr std::size_t most_together = 4096;  // bytes; with more under way, the rank had better copy
-constexpr std::uint32_t alone = ~std::uint32_t{0};
 
 std::string describe(const Plan::Item& item) {
   return fmt::format("{} {} B, lane {}", name(item.kind), item.bytes, item.lane);
@@ -70,60 +68,6 @@ std::uint32_t Run::fold_after(std::uint32_t step, std::span<const std::uint32_t>
   return fold != Plan::no_fold && waits[fold] == 1 ? fold : Plan::no_fold;
 }
 
-void Run::write_script() {
-  script_.reserve(plan_->script().size());
-  std::vector<std::uint32_t> waits = initial_waits_;
-  for (const ScriptLine& from : plan_->script()) {
-    const Plan::Item& item = plan_->items()[from.step];
-    Line line{};
-    line.step = from.step;
-    if (item.local()) {
-      line.pieces = plan_->pieces_of(item);
-      if (line.pieces.size() == 1 && line.pieces[0].rows == 1)
-        line.bytes = static_cast<std::size_t>(line.pieces[0].block) * plan_->element_bytes();
-    } else {
-      line = message_line(from.step, item.stream * window_ + from.turn);
-    }
-    line.kind = item.kind;
-    line.act = from.act;
-    line.with = alone;
-    line.fold = fold_after(from.step, waits);
-    script_.push_back(line);
-    if (line.act == ScriptLine::Act::post) continue;
-    for (const std::uint32_t next : plan_->dependents_of(from.step)) --waits[next];
-  }
-  write_waiting_script();
-}
-
-void Run::write_waiting_script() {
-  waiting_script_ = script_;
-  const auto drop = [&](std::uint32_t step) {
-    std::erase_if(waiting_script_, [&](const Line& line) { return line.step == step; });
-  };
-  // The last receive takes a small send with it.
-  for (std::size_t i = 0; i < script_.size(); ++i) {
-    const std::uint8_t send = plan_->script()[i].with;
-    if (send == ScriptLine::none || script_[i].bytes > most_together) continue;
-    const auto posted = std::find_if(script_.begin(), script_.end(),
-                                     [&](const Line& line) { return line.step == send; });
-    if (posted->bytes > most_together) continue;
-    waiting_script_[i].with = static_cast<std::uint32_t>(posted - script_.begin());
-    return drop(send);  // there is but one last receive
-  }
-  // Or the last message is a small send that only sends are under way with.
-  for (auto line = waiting_script_.rbegin(); line != waiting_script_.rend(); ++line) {
-    if (line->act == ScriptLine::Act::local) continue;
-    if (line->act == ScriptLine::Act::await && line->sends) continue;
-    if (line->act != ScriptLine::Act::post || !line->sends || line->bytes > most_together) return;
-    const std::uint32_t step = line->step;
-    line->act = ScriptLine::Act::send;
-    std::erase_if(waiting_script_, [&](const Line& other) {
-      return other.step == step && other.act == ScriptLine::Act::await;
-    });
-    return;
-  }
-}
-
 void Run::record(const std::shared_ptr<tracing::Recorder>& recorder, std::uint32_t plan,
                  std::uint32_t sequence) {
   if (recorder_ != recorder) recorder_ = recorder;
@@ -136,35 +80,6 @@ void Run::record(const std::shared_ptr<tracing::Recorder>& recorder, std::uint32
 void Run::add_to_recorder() noexcept {
   recorder_->add_run(recorded_plan_, recorded_sequence_, moments_);
   recorded_ = false;
-}
-
-void Run::send(const Line& line) {
-  const std::int64_t posted = recorded_ ? tracing::now() : 0;
-  transport_->send(line.peer, tag_ + line.lane, address(line.place), line.bytes);
-  if (recorded_) [[unlikely]] {
-    const std::int64_t end = tracing::now();
-    moments_[line.step] = {posted, end, end};
-  }
-}
-
-void Run::receive(const Line& line) {
-  std::size_t bytes = 0;
-  const std::int64_t posted = recorded_ ? tracing::now() : 0;
-  const Transport::In in{line.peer, tag_ + line.lane, address(line.place), line.bytes};
-  if (line.with == alone) {
-    bytes = transport_->recv(in.peer, in.tag, in.data, in.bytes);
-  } else {
-    const Line& send = script_[line.with];
-    bytes =
-        transport_->send_recv({send.peer, tag_ + send.lane, address(send.place), send.bytes}, in);
-  }
-  if (bytes != line.bytes) [[unlikely]]
-    fail_length(line.step, bytes);
-  if (recorded_) [[unlikely]] {
-    const std::int64_t end = tracing::now();
-    moments_[line.step] = {posted, posted, end};
-    if (line.with != alone) moments_[script_[line.with].step] = {posted, posted, end};
-  }
 }
 
 void Run::begin(Transport& transport, const Kernels& kernels, int tag) {
@@ -232,85 +147,6 @@ bool Run::leave_script(const Progress& progress) {
   return done();
 }
 
-bool Run::start_scripted(Transport& transport, const Kernels& kernels, int tag, int attempts,
-                         bool may_wait) {
-  begin(transport, kernels, tag);
-  const auto landed = [&](const Line& line) {
-    std::size_t bytes = 0;
-    if (!transport.test(flights_[line.flight].message, bytes)) return false;
-    if (bytes != line.bytes && !line.sends) [[unlikely]]
-      fail_length(line.step, bytes);
-    land(flights_[line.flight]);
-    return true;
-  };
-  const std::vector<Line>& script = may_wait ? waiting_script_ : script_;
-  const Line* line = script.data();
-  const Line* const end = line + script.size();
-  const auto progress = [&] { return progress_at({script.data(), line}); };
-  bool near = true, posted = false;  // whether a receive that is awaited has been posted
-  try {
-    for (; line != end; ++line) {
-      switch (line->act) {
-        case ScriptLine::Act::post:
-          send_off(*line);
-          continue;
-        case ScriptLine::Act::local:
-          if (done_before(line->step)) [[unlikely]]
-            continue;
-          if (recorded_) [[unlikely]] {
-            const std::int64_t posted = tracing::now();
-            run_local(line->kind, line->pieces);
-            moments_[line->step] = {posted, posted, tracing::now()};
-          } else if (line->kind == StepKind::copy && line->bytes > 0) {
-            const Piece& piece = line->pieces.front();
-            host::copy(address(piece.at[0]), address(piece.at[1]), line->bytes);
-          } else {
-            run_local(line->kind, line->pieces);
-          }
-          continue;
-        case ScriptLine::Act::send:
-        case ScriptLine::Act::receive:
-          if (may_wait && !reads(*line)) [[likely]] {
-            line->sends ? send(*line) : receive(*line);
-            continue;
-          }
-          send_off(*line);
-          posted = true;
-          [[fallthrough]];
-        case ScriptLine::Act::await:
-          while (near && !landed(*line)) near = --attempts > 0;
-      }
-      if (!near) break;
-      posted = false;
-    }
-  } catch (...) {
-    const auto [sent, complete] = progress();
-    note_flights(sent & ~complete & ~(std::uint64_t{1} << line->step));
-    throw;
-  }
-  if (near) {
-    completed_ = plan_->items().size();
-    hand_over();
-    return true;
-  }
-  Progress so_far = progress();
-  if (posted) so_far.posted |= std::uint64_t{1} << line->step;
-  return leave_script(so_far);
-}
-
-Run::Progress Run::progress_at(std::span<const Line> before) const {
-  Progress progress;
-  for (const Line& line : before) {
-    std::uint64_t steps = std::uint64_t{1} << line.step;
-    const bool receives = line.act == ScriptLine::Act::receive;
-    if (receives && line.with != alone) steps |= std::uint64_t{1} << script_[line.with].step;
-    const bool sends = line.act == ScriptLine::Act::send;
-    if (line.act == ScriptLine::Act::post || receives || sends) progress.posted |= steps;
-    if (line.act != ScriptLine::Act::post) progress.complete |= steps;
-  }
-  return progress;
-}
-
 bool Run::drive() {
   if (collected_ < launched_.size()) [[unlikely]]
     collect_launched();
@@ -361,31 +197,11 @@ void Run::post(std::uint32_t stream, std::uint32_t step) {
   active_.push_back(index);
 }
 
-void Run::send_off(const Line& line) {
-  if (recorded_) [[unlikely]]
-    return send_off_recorded(line);
-  hand_to_transport(line);
-}
-
 void Run::send_off_recorded(const Line& line) {
   tracing::Moments& moments = moments_[line.step];
   moments.posted = tracing::now();
   hand_to_transport(line);
   moments.start = tracing::now();
-}
-
-inline void Run::hand_to_transport(const Line& line) {
-  Flight& flight = flights_[line.flight];
-  flight.step = line.step;
-  flight.fold = Plan::no_fold;
-  if (reads(line)) [[unlikely]]
-    return offer_or_fetch(line);
-  std::byte* const data = address(line.place);
-  if (line.sends) {
-    transport_->isend(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
-  } else {
-    transport_->irecv(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
-  }
 }
 
 void Run::complete(std::uint32_t step) {

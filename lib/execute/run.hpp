@@ -225,4 +225,24 @@ class Run {
   std::vector<tracing::Moments> moments_;  // of each step
 };
 
+inline void Run::hand_to_transport(const Line& line) {
+  Flight& flight = flights_[line.flight];
+  flight.step = line.step;
+  flight.fold = Plan::no_fold;
+  if (reads(line)) [[unlikely]]
+    return offer_or_fetch(line);
+  std::byte* const data = address(line.place);
+  if (line.sends) {
+    transport_->isend(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
+  } else {
+    transport_->irecv(line.peer, tag_ + line.lane, data, line.bytes, flight.message);
+  }
+}
+
+inline void Run::send_off(const Line& line) {
+  if (recorded_) [[unlikely]]
+    return send_off_recorded(line);
+  hand_to_transport(line);
+}
+
 }  // namespace baton

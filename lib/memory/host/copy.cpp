@@ -52,9 +52,9 @@ std::size_t stream_lines(std::byte* into, const std::byte* from, std::size_t byt
 
 }  // namespace
 
-bool outgrows_cache(std::size_t bytes) {
-  static const std::size_t cache = cache_bytes();
-  return bytes >= std::max(cache / 8, std::size_t{1} << 20);
+std::size_t share_of_cache() {
+  static const std::size_t share = std::max(cache_bytes() / 8, little);
+  return share;
 }
 
 void copy_past_cache(void* into, const void* from, std::size_t bytes) {

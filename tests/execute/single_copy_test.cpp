@@ -1,0 +1,170 @@
+// Runs whose messages are read in their senders' memory.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "baton/error.hpp"
+#include "execute/run.hpp"
+#include "stage.hpp"
+
+using namespace baton;
+using namespace support;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+void difference(void* into, const void* left, const void* right, std::size_t count, void*) {
+  for (std::size_t i = 0; i < count; ++i)
+    static_cast<std::int8_t*>(into)[i] = static_cast<std::int8_t>(
+        static_cast<const std::int8_t*>(left)[i] - static_cast<const std::int8_t*>(right)[i]);
+}
+
+}  // namespace
+
+TEST_CASE("a fold that waits for its message alone is done with it, part by part") {
+  for (const bool left : {true, false})
+    for (const bool scripted : {true, false})
+      for (const bool recorded : {true, false}) {
+        Stage s(std::string("recv_reduce 1 output[0:4] = input[4:4] ") + (left ? "left" : "right") +
+                    "\nsend 2 output[0:4]",
+                2);
+        s.fold = difference;
+        s.transport.read_from(4);
+        for (std::size_t i = 0; i < 16; ++i) s.input[i] = static_cast<std::byte>(50 + 5 * i);
+        std::optional<Recorded> record;
+        if (recorded) record.emplace(s);
+        if (scripted)
+          CHECK(!s.start_scripted(3, true));
+        else
+          s.start();
+        CHECK(s.transport.fresh() == Texts{"take 1 of 4"});
+        CHECK(s.transport.posted[0].to.unit == 1);
+        s.transport.give(0, {1, 2, 3});
+        CHECK(!s.run->drive());
+        s.transport.give(0, {4});
+        s.transport.complete(0);
+        CHECK(!s.run->drive());
+        CHECK(s.transport.fresh() == Texts{"offer 2 of 4"});
+        for (int i = 0; i < 4; ++i) {
+          const int other = 50 + 5 * (4 + i);
+          const int difference = left ? i + 1 - other : other - (i + 1);
+          CHECK(static_cast<std::int8_t>(s.output[static_cast<std::size_t>(i)]) == difference);
+        }
+        s.transport.complete(1);
+        CHECK(s.run->drive());
+        CHECK(s.run->completed() == 3);
+        if (record) record->check(3);
+      }
+}
+
+TEST_CASE("a fold of more than the cache keeps, in place or not, is that of its parts") {
+  std::size_t half = 1000;
+  while (!host::outgrows_cache(half)) half *= 2;
+  const std::string from = "[0:" + std::to_string(half) + "]";
+  for (const char* const other : {"input", "output"})
+    for (const bool left : {true, false}) {
+      Stage s("recv_reduce 1 output" + from + " = " + other + from + (left ? " left" : " right"), 2,
+              1, 2 * half);
+      s.fold = difference;
+      s.transport.read_from(4);
+      for (std::size_t i = 0; i < half; ++i) s.input[i] = static_cast<std::byte>(50 + i % 7);
+      std::fill(s.output.begin(), s.output.end(), std::byte{60});
+      auto expected = other == std::string_view("input") ? s.input : s.output;
+      for (std::size_t i = 0; i < half; ++i) {
+        const int value = static_cast<int>(expected[i]) - static_cast<int>(i / (half / 8));
+        expected[i] = static_cast<std::byte>(left ? -value : value);
+      }
+      std::fill(expected.begin() + static_cast<std::ptrdiff_t>(half), expected.end(),
+                std::byte{60});
+      s.start();
+      for (std::int8_t i = 0; i < 8; ++i)
+        s.transport.give(0, std::vector<std::int8_t>(half / 8, i));
+      s.transport.complete(0);
+      CHECK(s.run->drive());
+      CHECK((s.output == expected));
+    }
+}
+
+TEST_CASE("parts that are taken are of whole elements; of the longest, a message is taken whole") {
+  for (const std::size_t bytes : {std::size_t{3}, Destination::most_unit}) {
+    Stage s("recv_reduce 1 output[0:4] = input[4:4] left", 2, bytes);
+    std::size_t folded = 0;
+    s.fold = [](void*, const void*, const void*, std::size_t count, void* sum) {
+      *static_cast<std::size_t*>(sum) += count;
+    };
+    s.context = &folded;
+    s.transport.read_from(1);
+    s.start();
+    CHECK(s.transport.fresh() == Texts{"take 1 of " + std::to_string(4 * bytes)});
+    CHECK(s.transport.posted[0].to.unit == bytes);
+    s.transport.give(0, std::vector<std::int8_t>(3 * bytes));
+    CHECK(folded == 3);
+    s.transport.give(0, std::vector<std::int8_t>(bytes));
+    s.transport.complete(0);
+    CHECK(s.run->drive());
+    CHECK(folded == 4);
+  }
+  Stage longer("recv_reduce 1 output[0:1] = input[4:1] left", 2, Destination::most_unit + 1);
+  longer.transport.read_from(1);
+  longer.start();
+  CHECK(longer.transport.fresh() == Texts{"fetch 1 of 4097"});
+}
+
+TEST_CASE("a fold that waits for anything else is done after its message, which lies in its slot") {
+  for (const bool scripted : {true, false}) {
+    Stage s("send 2 output[0:4]\nrecv_reduce 1 output[0:4] = input[4:4] left", 2);
+    s.transport.read_from(4);
+    if (scripted)
+      CHECK(!s.start_scripted(3));
+    else
+      s.start();
+    const Texts posted = s.transport.fresh();
+    REQUIRE(std::ranges::is_permutation(posted, Texts{"offer 2 of 4", "fetch 1 of 4"}));
+    const std::size_t fetch = posted[0] == "fetch 1 of 4" ? 0 : 1;
+    std::memset(s.transport.posted[fetch].data, 7, 4);
+    s.transport.complete(fetch);
+    CHECK(!s.run->drive());
+    CHECK(s.output[0] == std::byte{0});  // still to be sent
+    s.transport.complete(1 - fetch);
+    CHECK(s.run->drive());
+    CHECK(s.output[0] == std::byte{7});
+  }
+}
+
+TEST_CASE("what only a part of a message is for, or more than one, takes it whole") {
+  for (const char* const steps :
+       {"recv 1 slot[0:4]\nfold output[0:2] = input[0:2] + slot[0:2]",
+        "recv 1 slot[0:4]\nfold output[0:4] = slot[0:4] + slot[0:4]",
+        "recv 1 scratch[0:4]\nfold output[0:4] = input[0:4] + scratch[0:4]",
+        "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]"}) {
+    Stage s(steps, 2);
+    s.transport.read_from(4);
+    s.start();
+    CHECK(s.transport.fresh() == Texts{"fetch 1 of 4"});
+  }
+}
+
+TEST_CASE("what was folded in a run that was given up is folded again in the next") {
+  Stage s("recv_reduce 1 output[0:4] = input[4:4] left\nrecv 1 output[4:4]", 1);
+  s.transport.read_from(4);
+  s.start();
+  s.transport.give(0, {1, 2, 3, 4});
+  s.transport.complete(0);
+  s.transport.refused_receive = 1;  // posted when the first has come, before what follows that
+  CHECK_THROWS_AS(s.run->drive(), Error);
+  s.run->abandon();
+  s.transport.refused_receive = std::numeric_limits<std::size_t>::max();
+  s.transport.read_from(5);
+  s.start();
+  std::memset(s.transport.posted[1].data, 9, 4);
+  s.transport.complete(1);
+  CHECK(!s.run->drive());
+  CHECK(s.output[0] == std::byte{9});
+  s.transport.complete(2);
+  CHECK(s.run->drive());
+}
