@@ -54,12 +54,12 @@ Array<T> summed_heads(const Array<T>& dy, int times) {
   return dx;
 }
 
-/// What is called between pieces of a computation: the caller's, and whatever is on its way.
-Meanwhile advancing(const Context& context, const Exchange& a, const Exchange& b) {
-  Communicator* const communicator = a.group.host ? a.group.host : b.group.host;
-  if (!communicator) return context.meanwhile;
-  // Communicators of one mesh advance each other.
-  return [communicator, also = context.meanwhile] {
+/// What is called between pieces of a computation: the caller's, and what advances `pending`. None
+/// where there is neither: pieces take longer than the whole.
+template <class T>
+Meanwhile advancing(const Context& context, const Pending<T>& pending, const Exchange& by) {
+  if (!pending.under_way()) return context.meanwhile;
+  return [communicator = by.group.host, also = context.meanwhile] {
     advance(*communicator);
     if (also) also();
   };
@@ -187,10 +187,10 @@ Array<T> TransformerBlock<T>::attend(const Array<T>& normed, Saved& saved, Conte
 template <class T>
 Array<T> TransformerBlock<T>::attend_backward(Array<T> dy, const Saved& saved, Context& context,
                                               const Form& form) {
-  const Meanwhile meanwhile = advancing(context, form.to_heads, form.attention.enter);
   auto dout_pending =
       form.to_positions.start_backward(by_heads(input_gradient(dy, *form.o), form.heads));
-  linear_backward_weight<T>(saved.attended, dy, form.o->grad.view(), {}, meanwhile);
+  linear_backward_weight<T>(saved.attended, dy, form.o->grad.view(), {},
+                            advancing(context, dout_pending, form.to_positions));
   context.complete(*form.o);
   const Array<T> dout = dout_pending.wait();
 
@@ -212,6 +212,7 @@ Array<T> TransformerBlock<T>::attend_backward(Array<T> dy, const Saved& saved, C
 
   // The gradient by the input is summed over ranks while those by the weights are computed.
   auto pending = form.attention.enter.start_backward(std::move(dnormed));
+  const Meanwhile meanwhile = advancing(context, pending, form.attention.enter);
   linear_backward_weight<T>(saved.normed1, dq, form.q->grad.view(), {}, meanwhile);
   context.complete(*form.q);
   linear_backward_weight<T>(saved.normed1, dk, form.k->grad.view(), {}, meanwhile);
@@ -238,7 +239,7 @@ Array<T> TransformerBlock<T>::feed_forward_backward(Array<T> dy, const Saved& sa
   const Array<T> dactive = input_gradient(dy, *form.fc2);
   activate_backward<T>(config_.activation, dactive, saved.pre, dactive.view());
   auto pending = form.feed_forward.enter.start_backward(input_gradient(dactive, *form.fc1));
-  const Meanwhile meanwhile = advancing(context, form.feed_forward.enter, form.to_heads);
+  const Meanwhile meanwhile = advancing(context, pending, form.feed_forward.enter);
   linear_backward_weight<T>(saved.active, dy, form.fc2->grad.view(), {}, meanwhile);
   context.complete(*form.fc2);
   linear_backward_weight<T>(saved.normed2, dactive, form.fc1->grad.view(),

@@ -28,7 +28,7 @@ ExchangeTimer::~ExchangeTimer() { in_exchanges += std::chrono::steady_clock::now
 
 template <class T>
 Array<T> Pending<T>::wait() {
-  if (used_.empty()) return std::move(result_);  // nothing was sent
+  if (!under_way()) return std::move(result_);
   const ExchangeTimer timer;
   call_.wait();
   used_.clear();

@@ -50,6 +50,8 @@ class Pending {
   Pending(Array<T> result, std::vector<Array<T>> used, Started call)
       : result_(std::move(result)), used_(std::move(used)), call_(std::move(call)) {}
   Array<T> wait();
+  /// Whether anything was sent that has not been waited for.
+  bool under_way() const { return !used_.empty(); }
 
  private:
   Array<T> result_;

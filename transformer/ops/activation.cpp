@@ -50,10 +50,9 @@ HWY_INLINE Normal normal(Vector<float> x) {
     p = hn::MulAdd(p, t, hn::Set(d, polynomial[i]));
   // Numbers so small that processors are slow with them are left out.
   const auto exponent = hn::Mul(hn::Mul(hn::Set(d, -0.5f), x), x);
-  const auto exponential =
-      hn::IfThenZeroElse(hn::Lt(exponent, hn::Set(d, -80.0f)), hn::Exp(d, exponent));
-  const auto tail = hn::Mul(hn::Mul(exponential, t), p);
-  return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), exponential};
+  const auto e = hn::IfThenZeroElse(hn::Lt(exponent, hn::Set(d, -80.0f)), exponential(exponent));
+  const auto tail = hn::Mul(hn::Mul(e, t), p);
+  return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), e};
 }
 
 void gelu(std::int64_t n, const float* x, float* y) {

@@ -34,9 +34,10 @@ class Tiling {
   std::int64_t heads_each() const { return heads_ / key_heads_; }
   bool drops() const { return options_.dropout.p > 0; }
 
+  static constexpr std::int64_t widest = 256;
   /// Of a tile: so few that caches keep two of scores, but products that are not small.
   std::int64_t height() const { return std::min<std::int64_t>(128, queries_); }
-  std::int64_t width() const { return std::min<std::int64_t>(256, keys_); }
+  std::int64_t width() const { return std::min<std::int64_t>(widest, keys_); }
   Array<T> scratch() const { return Array<T>::uninitialized({height(), width()}); }
 
   /// Of the same queries, one after the other.
@@ -90,22 +91,29 @@ void product(T factor, View<const std::type_identity_t<T>> a, View<const std::ty
 /// What products read over and over of one head's keys or values, arranged for them.
 template <class T>
 struct Arranged {
-  Array<T> rows, columns;  ///< [t, d], and [d, t and a cache line, so that rows differ in sets]
+  static constexpr std::int64_t panel = 64;  ///< columns, which a product passes over again
+  static_assert(Tiling<T>::widest % panel == 0);
+  Array<T> rows, columns;                    ///< [t, d], and [panels, d, panel]
 
   explicit Arranged(View<const T> x) : rows(Array<T>::of(x)) {
     constexpr std::int64_t line = 64 / sizeof(T);
     const std::int64_t n = x.extent(0), size = x.extent(1);
-    columns = Array<T>::uninitialized({size, n + line});
+    columns = Array<T>::uninitialized({(n + panel - 1) / panel, size, panel});
     for (std::int64_t begin = 0; begin < n; begin += line)  // so that lines are written whole
       for (std::int64_t d = 0; d < size; ++d)
         for (std::int64_t i = begin; i < std::min(begin + line, n); ++i)
-          columns.data()[d * (n + line) + i] = rows.data()[i * size + d];
+          columns.data()[(i / panel * size + d) * panel + i % panel] = rows.data()[i * size + d];
   }
   View<const T> rows_of(const Tile& tile) const {
     return View<const T>(rows).slice(0, tile.key_begin, tile.key_end);
   }
-  View<const T> columns_of(const Tile& tile) const {
-    return View<const T>(columns).slice(1, tile.key_begin, tile.key_end);
+  /// c = factor · a · columns of the tile, which begins with a panel.
+  void times_columns(T factor, View<const T> a, const Tile& tile, View<T> c) const {
+    for (std::int64_t begin = 0; begin < tile.keys(); begin += panel) {
+      const std::int64_t end = std::min(begin + panel, tile.keys());
+      const View<const T> whole = columns.view().select(0, (tile.key_begin + begin) / panel);
+      product<T>(factor, a, whole.slice(1, 0, end - begin), false, c.slice(1, begin, end));
+    }
   }
 };
 
@@ -130,7 +138,7 @@ void attention(View<const std::type_identity_t<T>> q, View<const std::type_ident
     const View<T> scores(scratch.data(), {tile.queries(), tile.keys()});
     const View<const T> queries = matrix(q, tile.sample, tile.head);
     const View<T> result = matrix(out, tile.sample, tile.head).slice(0, tile.begin, tile.end);
-    product<T>(scale, queries.slice(0, tile.begin, tile.end), keys.columns_of(tile), false, scores);
+    keys.times_columns(scale, queries.slice(0, tile.begin, tile.end), tile, scores);
     for (std::int64_t i = 0; i < tile.queries(); ++i) {
       T* const scored = &scores(i, 0);
       Row& row = rows[static_cast<std::size_t>(i)];
@@ -203,14 +211,14 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
       assign<T>(of_tile(q), queries);
       assign<T>(of_tile(dout), gradients);
     }
-    product<T>(scale, queries, keys.columns_of(tile), false, p);
+    keys.times_columns(scale, queries, tile, p);
     for (std::int64_t i = 0; i < tile.queries(); ++i) {
       T* const row = &p(i, 0);
       const std::int64_t seen = tiling.seen(tile, i);
       kernel.exponentials(seen, row, log_sums(tile.sample, tile.head, tile.begin + i), row);
       std::fill(row + seen, row + tile.keys(), T(0));
     }
-    product<T>(1, gradients, values.columns_of(tile), false, ds);
+    values.times_columns(1, gradients, tile, ds);
     View<T> kept = p;
     if (tiling.drops()) {
       kept = View<T>(scratch[2].data(), shape);

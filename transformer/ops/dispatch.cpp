@@ -163,8 +163,12 @@ void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
   expect_contiguous("linear_activate", y);
   if (Accelerator* const device = accelerator())
     return device->linear_activate(f, x, weight, bias, pre, y);
-  linear<T>(x, weight, bias, pre);
-  activate<T>(f, pre, y);
+  if constexpr (std::is_same_v<T, Wide<T>>) {
+    on_host::linear_activate<T>(f, x, weight, bias, pre, y);
+  } else {  // of what was rounded
+    linear<T>(x, weight, bias, pre);
+    activate<T>(f, pre, y);
+  }
 }
 
 template <class T>

@@ -45,6 +45,19 @@ void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity
   multiply<T>(1, x.rows(), weight.transposed(0, 1), bias.empty() ? 0 : 1, rows);
 }
 
+// Row by row, while caches have it.
+template <class T>
+void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
+                     View<const std::type_identity_t<T>> weight,
+                     View<const std::type_identity_t<T>> bias, View<T> pre, View<T> y) {
+  const View<T> sums = pre.rows(), results = y.rows();
+  multiply<T>(1, x.rows(), weight.transposed(0, 1), 0, sums);
+  for (std::int64_t row = 0; row < sums.extent(0); ++row) {
+    if (!bias.empty()) on_host::add<T>(bias, sums.select(0, row));
+    on_host::activate<T>(f, sums.select(0, row), results.select(0, row));
+  }
+}
+
 template <class T>
 void linear_backward_input(View<const std::type_identity_t<T>> dy,
                            View<const std::type_identity_t<T>> weight, View<T> dx, bool add) {
@@ -73,12 +86,14 @@ void linear_backward_weight(View<const std::type_identity_t<T>> x,
   }
 }
 
-#define BATON_INSTANTIATE(T)                                                           \
-  template void add_to_rows(View<const T>, View<T>);                                   \
-  template void add_rows(View<const T>, View<T>);                                      \
-  template void linear(View<const T>, View<const T>, View<const T>, View<T>);          \
-  template void linear_backward_input(View<const T>, View<const T>, View<T>, bool);    \
-  template void linear_backward_weight(View<const T>, View<const T>, View<T>, View<T>, \
+#define BATON_INSTANTIATE(T)                                                                      \
+  template void add_to_rows(View<const T>, View<T>);                                              \
+  template void add_rows(View<const T>, View<T>);                                                 \
+  template void linear(View<const T>, View<const T>, View<const T>, View<T>);                     \
+  template void linear_activate(Activation, View<const T>, View<const T>, View<const T>, View<T>, \
+                                View<T>);                                                         \
+  template void linear_backward_input(View<const T>, View<const T>, View<T>, bool);               \
+  template void linear_backward_weight(View<const T>, View<const T>, View<T>, View<T>,            \
                                        const Meanwhile&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)

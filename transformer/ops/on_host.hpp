@@ -34,6 +34,10 @@ template <class T>
 void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
                        View<const std::type_identity_t<T>> x, View<T> dx);
 template <class T>
+void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
+                     View<const std::type_identity_t<T>> weight,
+                     View<const std::type_identity_t<T>> bias, View<T> pre, View<T> y);
+template <class T>
 void add(View<const std::type_identity_t<T>> x, View<T> y);
 template <class T>
 void attention(View<const std::type_identity_t<T>> q, View<const std::type_identity_t<T>> k,

@@ -1,7 +1,6 @@
 /// What attention and cross-entropy make softmax of.
 
 #include <cmath>
-#include <iterator>
 
 #include "kernels.hpp"
 
@@ -24,31 +23,6 @@ T maximum(std::int64_t n, const T* x) {
     return count == lanes ? hn::LoadU(d, x + i) : load_some(x + i, count, x[i]);
   };
   return hn::GetLane(hn::MaxOfLanes(d, reduce<T>(n, hn::Set(d, x[0]), larger, at)));
-}
-
-/// Highway's function takes what is not a number to 0.
-HWY_INLINE Vector<double> exponential(Vector<double> x) {
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(Tag<double>(), x));
-}
-
-// 2^n · exp(r), |r| <= ln(2) / 2, with a polynomial of degree 6 by Remez' algorithm (2e-9). What is
-// below e^-87 is 0, above e^88 infinite. NaN passes through.
-HWY_INLINE Vector<float> exponential(Vector<float> x) {
-  constexpr Tag<float> d;
-  constexpr hn::RebindToSigned<Tag<float>> integers;
-  const auto value = [&](float v) HWY_ATTR { return hn::Set(d, v); };
-  const auto n = hn::Round(hn::Mul(x, value(1.44269504f)));
-  const auto r = hn::NegMulAdd(n, value(-2.12194440e-4f), hn::NegMulAdd(n, value(0.693359375f), x));
-  constexpr float polynomial[] = {0.00138368353f, 0.00837482419f, 0.0416682251f, 0.166664198f,
-                                  0.499999911f,   1.0f,           1.0f};
-  auto p = value(polynomial[0]);
-  for (std::size_t i = 1; i < std::size(polynomial); ++i)
-    p = hn::MulAdd(p, r, value(polynomial[i]));
-  const auto exponent =
-      hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(integers, n), hn::Set(integers, 127)));
-  const auto result = hn::Mul(p, hn::BitCast(d, exponent));
-  return hn::IfThenElse(hn::Gt(x, value(88.0f)), value(HUGE_VALF),
-                        hn::IfThenZeroElse(hn::Lt(x, value(-87.0f)), result));
 }
 
 template <class T>

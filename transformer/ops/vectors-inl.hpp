@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "hwy/contrib/math/math-inl.h"
@@ -40,6 +41,45 @@ HWY_INLINE void store_some(Vector<T> value, T* to, std::int64_t count) {
   HWY_ALIGN T lanes[hn::MaxLanes(d)];
   hn::Store(value, d, lanes);
   std::copy_n(lanes, count, to);
+}
+
+/// x, where that is less or more the bound. What is not a number stays so.
+HWY_INLINE Vector<float> clamped(float least, Vector<float> x, float most) {
+  constexpr Tag<float> d;
+  const auto low = hn::Set(d, least), high = hn::Set(d, most);
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
+  // Whose instructions give the second where one is not a number.
+  return hn::Min(high, hn::Max(low, x));
+#else
+  const auto above = hn::IfThenElse(hn::Lt(x, low), low, x);
+  return hn::IfThenElse(hn::Gt(above, high), high, above);
+#endif
+}
+
+/// 2^n · exp(r), |r| <= ln(2) / 2, with a polynomial of degree 6 by Remez' algorithm (2e-9). What is
+/// below e^-87.6 is 0, above e^88.4 infinite. NaN passes through.
+HWY_INLINE Vector<float> exponential(Vector<float> x) {
+  constexpr Tag<float> d;
+  constexpr hn::RebindToSigned<Tag<float>> integers;
+  const auto value = [&](float v) HWY_ATTR { return hn::Set(d, v); };
+  x = clamped(-88.0f, x, 89.0f);
+  // Where a float's unit is 1, adding rounds; the last bits are then n and the exponent's bias.
+  const auto units = value(0x1.8p23f + 127);
+  const auto shifted = hn::MulAdd(x, value(1.44269504f), units);
+  const auto n = hn::Sub(shifted, units);
+  const auto r = hn::NegMulAdd(n, value(-2.12194440e-4f), hn::NegMulAdd(n, value(0.693359375f), x));
+  constexpr float polynomial[] = {0.00138368353f, 0.00837482419f, 0.0416682251f, 0.166664198f,
+                                  0.499999911f,   1.0f,           1.0f};
+  auto p = value(polynomial[0]);
+  for (std::size_t i = 1; i < std::size(polynomial); ++i)
+    p = hn::MulAdd(p, r, value(polynomial[i]));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(integers, shifted));
+  return hn::Mul(p, hn::BitCast(d, exponent));
+}
+
+/// Highway's function takes what is not a number to 0.
+HWY_INLINE Vector<double> exponential(Vector<double> x) {
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(Tag<double>(), x));
 }
 
 /// to[i] = op(from[i]...) for n elements; `to` may be a `from`.

@@ -31,6 +31,24 @@ TEST_CASE_TEMPLATE("exponentials are exact to rounding, and their sum is theirs"
   }
 }
 
+TEST_CASE("exponentials at the ends of what a float holds") {
+  std::vector<float> x, y(4000);
+  for (int i = 0; i < 4000; ++i) x.push_back(static_cast<float>(i - 2000) / 20);  // -100 to 100
+  kernels<SoftmaxKernels<float>>().exponentials(4000, x.data(), 0, y.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    CAPTURE(x[i]);
+    const double expected = std::exp(static_cast<double>(x[i]));
+    if (x[i] < -88.0f)
+      CHECK(y[i] == 0);
+    else if (x[i] > 88.5f)
+      CHECK(y[i] == std::numeric_limits<float>::infinity());
+    else if (x[i] < -87.3f)
+      CHECK((y[i] == 0 || std::abs(y[i] - expected) <= 1e-6 * expected));
+    else if (x[i] <= 88.3f || std::isfinite(y[i]))
+      CHECK(std::abs(y[i] - expected) <= 2.4e-7 * expected);
+  }
+}
+
 TEST_CASE_TEMPLATE("exponentials of what is no ordinary number", T, float, double) {
   const T huge = std::numeric_limits<T>::infinity(), none = std::numeric_limits<T>::quiet_NaN();
   std::vector<T> x = {none, -huge, -1000, 0, -none, huge, 1000, 1};
