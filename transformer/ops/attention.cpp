@@ -34,7 +34,7 @@ class Tiling {
   std::int64_t heads_each() const { return heads_ / key_heads_; }
   bool drops() const { return options_.dropout.p > 0; }
 
-  static constexpr std::int64_t widest = 256;
+  static constexpr std::int64_t widest = 256;  ///< keys of a tile
   /// Of a tile: so few that caches keep two of scores, but products that are not small.
   std::int64_t height() const { return std::min<std::int64_t>(128, queries_); }
   std::int64_t width() const { return std::min<std::int64_t>(widest, keys_); }
@@ -92,8 +92,8 @@ void product(T factor, View<const std::type_identity_t<T>> a, View<const std::ty
 template <class T>
 struct Arranged {
   static constexpr std::int64_t panel = 64;  ///< columns, which a product passes over again
-  static_assert(Tiling<T>::widest % panel == 0);
   Array<T> rows, columns;                    ///< [t, d], and [panels, d, panel]
+  static_assert(Tiling<T>::widest % panel == 0, "tiles begin with a panel");
 
   explicit Arranged(View<const T> x) : rows(Array<T>::of(x)) {
     constexpr std::int64_t line = 64 / sizeof(T);
@@ -107,7 +107,7 @@ struct Arranged {
   View<const T> rows_of(const Tile& tile) const {
     return View<const T>(rows).slice(0, tile.key_begin, tile.key_end);
   }
-  /// c = factor · a · columns of the tile, which begins with a panel.
+  /// c = factor · a · columns of the tile.
   void times_columns(T factor, View<const T> a, const Tile& tile, View<T> c) const {
     for (std::int64_t begin = 0; begin < tile.keys(); begin += panel) {
       const std::int64_t end = std::min(begin + panel, tile.keys());

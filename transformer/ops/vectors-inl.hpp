@@ -43,7 +43,7 @@ HWY_INLINE void store_some(Vector<T> value, T* to, std::int64_t count) {
   std::copy_n(lanes, count, to);
 }
 
-/// x, where that is less or more the bound. What is not a number stays so.
+/// x, or the bound that it is beyond. What is not a number stays so.
 HWY_INLINE Vector<float> clamped(float least, Vector<float> x, float most) {
   constexpr Tag<float> d;
   const auto low = hn::Set(d, least), high = hn::Set(d, most);
