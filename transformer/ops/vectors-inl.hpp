@@ -56,8 +56,8 @@ HWY_INLINE Vector<float> clamped(float least, Vector<float> x, float most) {
 #endif
 }
 
-/// 2^n · exp(r), |r| <= ln(2) / 2, with a polynomial of degree 6 by Remez' algorithm (2e-9). What is
-/// below e^-87.6 is 0, above e^88.4 infinite. NaN passes through.
+/// 2^n · exp(r), |r| <= ln(2) / 2, with a polynomial of degree 6 by Remez' algorithm (2e-9). What
+/// is below e^-87.6 is 0, above e^88.4 infinite. NaN passes through.
 HWY_INLINE Vector<float> exponential(Vector<float> x) {
   constexpr Tag<float> d;
   constexpr hn::RebindToSigned<Tag<float>> integers;
