@@ -1,7 +1,6 @@
 // Runs by the script of a plan.
 
 #include <algorithm>
-#include <cstring>
 
 #include "run.hpp"
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <string>
 #include <thread>
 
 #include "compare.hpp"
@@ -154,6 +155,37 @@ TEST_CASE("weights' gradients are computed while the input's is being summed") {
     CHECK((world.rank() == 0 || *called > 0));
     block.backward_parallel(x, context);
   });
+}
+
+TEST_CASE("while a weight's gradient is computed, messages advance, and what the caller has") {
+  for (const Axis axis : {Axis::tp, Axis::sp}) {
+    on_ranks(2, [axis](Communicator& world) {
+      const Mesh mesh(world, {{axis, 2}});
+      TransformerBlock<float> block(small(), {1});
+      block.parallelize(mesh);
+      const Array<float> x({2, 4, 8});
+      Context context;
+      block.forward_parallel(x, context);
+      int called = 0, before = 0, weights = 0;
+      double exchanged = 0;
+      context.meanwhile = [&] { ++called; };
+      context.completed = [&](const ParamInfo& param) {
+        // Between its gradient and that before it nothing is started, and nothing waited for.
+        for (const char* const name : {"k_proj", "v_proj", "fc1"}) {
+          const std::string whole = std::string("block.") + name;
+          if (param.name != whole && param.name != whole + "_shard") continue;
+          CAPTURE(param.name);
+          ++weights;
+          CHECK(called > before);
+          // By tensor parallelism the input's gradient is being summed, by Ulysses nothing is sent.
+          CHECK((seconds_in_exchanges() > exchanged) == (axis == Axis::tp));
+        }
+        before = called, exchanged = seconds_in_exchanges();
+      };
+      block.backward_parallel(x, context);
+      CHECK(weights == 3);
+    });
+  }
 }
 
 TEST_CASE("a block that nobody cut sums its gradients over samples") {
