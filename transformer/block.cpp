@@ -1,6 +1,6 @@
 #include "block.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

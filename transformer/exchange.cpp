@@ -1,6 +1,6 @@
 #include "exchange.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "accelerator.hpp"
 #include "shape_guard.hpp"

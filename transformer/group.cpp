@@ -1,6 +1,6 @@
 #include "group.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "accelerator.hpp"
 #include "baton/error.hpp"

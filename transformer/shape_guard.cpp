@@ -1,6 +1,6 @@
 #include "shape_guard.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "baton/error.hpp"
 

@@ -19,3 +19,4 @@
 #include "baton/transport.hpp"
 #include "baton/types.hpp"
 #include "baton/verify.hpp"
+#include "baton/version.hpp"

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "baton/data.hpp"
+#include "baton/export.hpp"
 #include "baton/options.hpp"
 #include "baton/timeline.hpp"
 #include "baton/transport.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 class Operation;
 

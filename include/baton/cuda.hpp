@@ -4,8 +4,9 @@
 #include <memory>
 
 #include "baton/device.hpp"
+#include "baton/export.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// How many CUDA devices this process sees; 0 where there is no driver.
 int cuda_devices();

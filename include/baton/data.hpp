@@ -11,9 +11,10 @@
 
 #include <type_traits>
 
+#include "baton/export.hpp"
 #include "baton/types.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// A range of contiguous elements of a supported datatype (std::vector, std::span, std::array …).
 template <class R>

@@ -8,9 +8,10 @@
 #include <span>
 #include <string>
 
+#include "baton/export.hpp"
 #include "baton/types.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// A device's stream, a cudaStream_t for one: work that is given to it is done in order.
 using Stream = void*;

@@ -6,7 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace baton {
+#include "baton/export.hpp"
+
+namespace BATON_API baton {
 
 enum class ErrorCode : std::uint8_t {
   invalid_argument,  ///< an argument is wrong; nothing was sent

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "baton/schedule.hpp"
 #include "baton/types.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// How a walk-through is printed.
 struct WalkThrough {

@@ -6,8 +6,9 @@
 #include <memory>
 
 #include "baton/device.hpp"
+#include "baton/export.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// Messages among a group of ranks, each with a device, that are given to streams instead of being
 /// waited for. One thread at a time uses one object.

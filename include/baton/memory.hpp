@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "baton/export.hpp"
 #include "baton/types.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// into[i] = left[i] (+) right[i]; `into` may be `left` or `right`, no other overlap.
 using FoldFunction = void (*)(void* into, const void* left, const void* right, std::size_t count);

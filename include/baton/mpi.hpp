@@ -13,9 +13,10 @@
 
 #include <memory>
 
+#include "baton/export.hpp"
 #include "baton/transport.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// A transport over a duplicate of `communicator`, which must not be an intercommunicator. MPI must
 /// be initialised, and be finalised after the transport is gone. Collective over `communicator`.

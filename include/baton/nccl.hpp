@@ -4,11 +4,12 @@
 #include <chrono>
 #include <memory>
 
+#include "baton/export.hpp"
 #include "baton/group_transport.hpp"
 #include "baton/options.hpp"
 #include "baton/transport.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// A transport of the ranks of `host`, which carries NCCL's identifier by its tag 0, must not be in
 /// use by anything else meanwhile, and may go afterwards. `device` is cuda_device()'s and outlives

@@ -9,9 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "baton/schedule/algorithm.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// Which algorithm a collective uses.
 struct Choice {

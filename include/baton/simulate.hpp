@@ -11,10 +11,11 @@
 #include <string_view>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "baton/schedule.hpp"
 #include "baton/timeline.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// Nanoseconds over bytes: straight lines between points, before the first from (0, 0), after the
 /// last as between the last two. No points: no time.

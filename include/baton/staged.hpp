@@ -5,9 +5,10 @@
 #include <memory>
 
 #include "baton/device.hpp"
+#include "baton/export.hpp"
 #include "baton/transport.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// A transport of the same ranks as `host`, which need know nothing of devices, whose messages may
 /// lie in `device`'s memory as well as in the host's. Messages travel in segments of `segment`

@@ -6,9 +6,10 @@
 
 #include "baton/communicator.hpp"
 #include "baton/device.hpp"
+#include "baton/export.hpp"
 #include "baton/group_transport.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// A group of ranks, each with a device, and the collectives among them on these devices' memory.
 ///

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "baton/device.hpp"
+#include "baton/export.hpp"
 #include "baton/transport.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 struct ThreadOptions {
   /// Not 0, for tests: delivery and completion are delayed at random, as this seed says, and

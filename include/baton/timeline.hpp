@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "baton/options.hpp"
 #include "baton/schedule.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// One step of one rank in time, in nanoseconds from the timeline's origin; posted <= start <= end.
 ///

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "baton/timeline.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 struct Trace {
   Timeline timeline;                ///< of what is whole

@@ -9,7 +9,9 @@
 #include <span>
 #include <string>
 
-namespace baton {
+#include "baton/export.hpp"
+
+namespace BATON_API baton {
 
 /// What a transport can do. What it cannot do is asked here first, never discovered by an
 /// exception.

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <type_traits>
 
-namespace baton {
+#include "baton/export.hpp"
+
+namespace BATON_API baton {
 
 /// Element types. Integers wrap around. 8- and 16-bit floats fold in fp32, rounded to nearest even.
 /// `user`: what a user's operation takes, of Op::element_bytes bytes each.

@@ -7,9 +7,10 @@
 #include <memory>
 #include <string>
 
+#include "baton/export.hpp"
 #include "baton/transport.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 struct UcxOptions {
   /// How long ranks wait for each other at a TCP address.

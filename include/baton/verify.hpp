@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "baton/schedule.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// Why a set of schedules is not a correct collective.
 enum class Flaw : std::uint8_t {

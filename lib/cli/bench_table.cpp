@@ -1,6 +1,6 @@
 #include "bench_table.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "commands.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 

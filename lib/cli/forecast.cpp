@@ -1,6 +1,6 @@
 #include "forecast.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "forecast_report.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

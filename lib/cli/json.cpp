@@ -1,6 +1,6 @@
 #include "json.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

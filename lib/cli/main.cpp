@@ -1,7 +1,7 @@
 // The program `baton`: exit code 0, 1 where a result or a proof is wrong, 2 where the program was
 // used wrongly or could not run, with one sentence on standard error.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <exception>

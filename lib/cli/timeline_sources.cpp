@@ -1,6 +1,6 @@
 #include "timeline_sources.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,6 @@
 #include "tune.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/utsname.h>
 
 #include <fstream>

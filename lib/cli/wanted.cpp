@@ -1,6 +1,6 @@
 #include "wanted.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "baton/data.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include "baton/error.hpp"

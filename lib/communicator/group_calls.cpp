@@ -1,6 +1,6 @@
 #include "group_calls.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <thread>

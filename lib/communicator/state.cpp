@@ -1,7 +1,7 @@
 #include "state.hpp"
 #include "../memory/residence.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <thread>

@@ -1,6 +1,6 @@
 #include "baton/stream.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "baton/schedule/problem.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "baton/error.hpp"
 #include "baton/schedule/algorithm.hpp"

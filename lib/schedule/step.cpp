@@ -1,6 +1,6 @@
 #include "baton/schedule/step.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "text_rank.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,6 @@
 #include "baton/simulate.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "baton/trace.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cerrno>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "hazards.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "baton/verify.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <vector>
 

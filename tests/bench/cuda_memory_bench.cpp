@@ -2,7 +2,7 @@
 /// Exit code 77 where there is no device.
 
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // gloo's collectives, timed as `baton bench` times ours and MPI's, over TCP. Started once per rank,
 // by a launcher of MPI or anything that sets PMI_RANK and PMI_SIZE; uses no MPI.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -5,7 +5,7 @@
 // built-in time / our time (above 1: ours is faster), with its quartiles. Raw samples follow each
 // row.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 

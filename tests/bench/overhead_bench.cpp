@@ -1,7 +1,7 @@
 // What the library itself costs a call: everything but the transport, which here completes every
 // message at once. CPU time of one thread, so that a busy machine disturbs little.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <time.h>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // 0's standard input; prints its seconds, of the slowest rank. So scripts/bench-transformer has two
 // programs take turns, of which the other sleeps. Started alone or by a launcher of MPI.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>

@@ -5,6 +5,7 @@
 set -euo pipefail
 how=$1 build=$2 prefix=$3 libdir=$4 transformer=$5
 shift 5
+[[ $1 != *ccache ]] || shift  # CMake takes one word for a compiler
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 
 folder=$(mktemp -d)

@@ -26,8 +26,8 @@ INCLUDES = [
     (r"transformer/train/.*", rf'{STANDARD}|<unistd\.h>|<fmt/\w+\.h>|<CLI/CLI\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
     (r"transformer/cuda/.*", rf'{STANDARD}|<fmt/\w+\.h>|<cuda_runtime_api\.h>|<cublasLt\.h>|"memory/cuda/\w+\.hpp"|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
     (r"transformer/.*", rf'{STANDARD}|<fmt/\w+\.h>|<(cblas|omp|oneapi/dnnl/dnnl|sys/mman)\.h>|<hwy/[\w/-]+\.h>|"hwy/[\w/-]+\.h"|"transformer/[\w/-]+\.(hpp|cpp)"|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/-]+\.(hpp|inc)"'),
-    (r"diagrams/convert\.cpp", rf'{STANDARD}|<fmt/format\.h>|<[\w/]+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
-    (r"diagrams/.*", rf'{STANDARD}|<fmt/format\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
+    (r"diagrams/convert\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|<[\w/]+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
+    (r"diagrams/.*", rf'{STANDARD}|<fmt/\w+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
 ]
 
 # Which other rooms of lib/ a room may include; "*" is all of them.

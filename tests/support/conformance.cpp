@@ -1,6 +1,6 @@
 #include "conformance.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 // Prints what trace files say, as JSON: `trace_probe [--force] FILE…`. Exit code 2 and a sentence
 // where they cannot be read.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "equivalence.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "transformer/training/compare.hpp"
 

@@ -1,5 +1,5 @@
 #include <doctest/doctest.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <baton/error.hpp>
 #include <baton/schedule/passes.hpp>
 #include <baton/schedule/text.hpp>

@@ -1,7 +1,7 @@
 #include "blas.hpp"
 
 #include <cblas.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #ifdef BATON_HAS_ONEDNN
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>

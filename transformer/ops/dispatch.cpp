@@ -3,7 +3,7 @@
 
 #include "ops.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "../accelerator.hpp"
 #include "../shape_guard.hpp"

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "../accelerator.hpp"
 #include "../shape_guard.hpp"

@@ -1,6 +1,6 @@
 #include "budget.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "../training/step.hpp"
 #include "model.hpp"

@@ -2,7 +2,7 @@
 // difference; 2 where it was used wrongly or could not run. One sentence on standard error says
 // why.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <exception>

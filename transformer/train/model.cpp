@@ -1,6 +1,6 @@
 #include "model.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "../training/replace_to_tp.hpp"
 

@@ -1,6 +1,6 @@
 #include "replace_to_tp.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 #include <vector>

@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "baton/schedule/step.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// What an algorithm costs the rank `problem.rank`, unsegmented. Proved against the schedules.
 struct Cost {

@@ -5,9 +5,10 @@
 #include <memory>
 #include <span>
 
+#include "baton/export.hpp"
 #include "baton/schedule/step.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// A buffer cut into chunks. Indices are cyclic: chunk[-1] is the last.
 class Chunks {

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace baton {
+#include "baton/export.hpp"
+
+namespace BATON_API baton {
 
 /// Ranks grouped by host. Hosts are numbered in the order of their lowest ranks.
 class Hosts {

@@ -6,9 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "baton/schedule/step.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// The same collective with every message cut, in packed order, into pieces of at most `segment`
 /// elements, folds and copies with it, and dependencies inferred again, so that pieces overlap.

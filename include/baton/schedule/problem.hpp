@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "baton/schedule/hosts.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 enum class Collective : std::uint8_t {
   broadcast,

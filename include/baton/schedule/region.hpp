@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace baton {
+#include "baton/export.hpp"
+
+namespace BATON_API baton {
 
 /// The buffers of one rank that a schedule speaks of.
 ///

@@ -8,10 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "baton/schedule/problem.hpp"
 #include "baton/schedule/region.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 enum class StepKind : std::uint8_t {
   send,    ///< operand(0) to peer

@@ -6,9 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "baton/schedule/step.hpp"
 
-namespace baton {
+namespace BATON_API baton {
 
 /// The text form of one rank's schedule, dependencies listed.
 std::string print(const Schedule& schedule);

@@ -1,6 +1,6 @@
 #include "stats.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <bit>
 #include <cctype>

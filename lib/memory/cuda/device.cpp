@@ -1,6 +1,6 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <atomic>

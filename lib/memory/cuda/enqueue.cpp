@@ -1,6 +1,6 @@
 /// Checks, batches and launches.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

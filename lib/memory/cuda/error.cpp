@@ -1,6 +1,6 @@
 #include "error.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "baton/error.hpp"
 

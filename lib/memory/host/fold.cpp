@@ -1,6 +1,6 @@
 /// Choice of the instruction set.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "check.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 

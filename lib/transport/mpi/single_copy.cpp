@@ -1,6 +1,6 @@
 #include "single_copy.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/uio.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #include "bootstrap.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 #include <cstring>

@@ -1,7 +1,7 @@
 #include "connect.hpp"
 
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstring>
 #include <thread>
