@@ -87,8 +87,7 @@ void Communicator::State::start_recording(std::int64_t events) {
   auto made = std::make_shared<Recording>(static_cast<std::size_t>(events));
   made->rank = rank;
   made->ranks = size;
-  const auto host_of = transport->hosts();
-  made->host = host_of.empty() ? 0 : host_of[static_cast<std::size_t>(rank)];
+  made->host = can.hosts.empty() ? 0 : can.hosts[static_cast<std::size_t>(rank)];
   const auto identities = gathered(tracing::clock_identity(made->host));
   for (const std::uint64_t identity : identities) {
     const auto first = std::find(identities.begin(), identities.end(), identity);

@@ -16,13 +16,13 @@ Communicator::State::State(std::unique_ptr<Transport> made, Options given,
       registry(options.registry ? options.registry
                                 : std::make_shared<const Registry>(Registry::builtin())),
       family(std::move(shared)),
+      can(transport->capabilities()),
       rank(transport->rank()),
       size(transport->size()),
-      hosts(grouped(transport->hosts())),
-      spins(transport->capabilities().spins),
-      waits(transport->capabilities().waits && !transport->capabilities().concurrent),
-      operation_tags((transport->capabilities().tags - user_tags) / lanes),
-      busy(transport->capabilities().concurrent ? &own_busy : &family->busy),
+      hosts(grouped(can.hosts)),
+      waits(transport->blocking() != nullptr && !can.concurrent),
+      operation_tags((can.tags - user_tags) / lanes),
+      busy(can.concurrent ? &own_busy : &family->busy),
       plans(static_cast<std::size_t>(options.plans)) {
   options.registry = registry;
 }
@@ -148,7 +148,7 @@ void Communicator::State::give_back(Execution& execution) noexcept {
 }
 
 void Communicator::State::give_up(Execution& execution) noexcept {
-  if (transport->capabilities().cancels) return give_back(execution);
+  if (can.cancels) return give_back(execution);
   static_cast<void>(execution.run.release());
 }
 
@@ -196,11 +196,11 @@ void Communicator::State::run_again(RepeatedCalls::Entry& entry, std::byte* inpu
     bases[first_tensor_base + 1] = output;
     record(*entry.run, *entry.plan, entry.call);
     if (entry.run->scripted()) {
-      if (entry.run->start_scripted(*transport, entry.kernels, tag, spins, may_wait())) return;
+      if (entry.run->start_scripted(*transport, entry.kernels, tag, can.spins, may_wait())) return;
     } else {
       entry.run->start(*transport, entry.kernels, tag);
     }
-    for (int i = 0; i < spins; ++i) {
+    for (int i = 0; i < can.spins; ++i) {
       if (entry.run->drive()) return;
     }
   } catch (...) {
@@ -396,7 +396,7 @@ void Communicator::State::wait(Operation& operation) {
 
 void Communicator::State::run_blocking() {
   try {
-    blocking.start(spins, may_wait());
+    blocking.start(can.spins, may_wait());
   } catch (...) {
     fail(blocking);
   }

@@ -256,9 +256,9 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   NetworkParameters network;
   std::shared_ptr<const Table> table;     ///< of the communicator that this one was split from, too
   const TableSection* section = nullptr;  ///< of the table, for this communicator
+  const Capabilities can;                 ///< of the transport
   int rank, size;
   std::shared_ptr<const Hosts> hosts;  ///< never changes, so it is no part of a plan's key
-  int spins;                           ///< the transport's
   bool waits;                          ///< whether the transport may wait for a message by itself
   int operation_tags;                  ///< operations that can be told apart by tag
   UseFlag own_busy;

@@ -76,7 +76,7 @@ Request Communicator::State::enqueue(const Call& call, const Choice& choice, Str
     operation->abandon();
     wrong = std::current_exception();
   }
-  if (transport->capabilities().one_process && size > 1) meet();
+  if (can.one_process && size > 1) meet();
   if (wrong) {
     idle_operations.push_back(std::move(operation));
     std::rethrow_exception(wrong);

@@ -81,8 +81,16 @@ void Run::add_to_recorder() noexcept {
   recorded_ = false;
 }
 
-void Run::begin(Transport& transport, const Kernels& kernels, int tag) {
+void Run::use(Transport& transport) {
   transport_ = &transport;
+  blocking_ = transport.blocking();
+  single_copy_ = transport.single_copy();
+  least_read_ =
+      single_copy_ ? single_copy_->least_bytes() : std::numeric_limits<std::size_t>::max();
+}
+
+void Run::begin(Transport& transport, const Kernels& kernels, int tag) {
+  if (transport_ != &transport) use(transport);
   kernels_ = kernels;
   tag_ = tag;
   completed_ = 0;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -128,7 +129,11 @@ class Run {
   };
 
   std::byte* address(const Place& place) const { return bases_[place.base] + place.offset; }
-  bool reads(const Line& line) const { return transport_->reads(line.peer, line.bytes); }
+  /// Whether the message is read in its sender's memory.
+  bool reads(const Line& line) const {
+    return line.bytes >= least_read_ && single_copy_->reads(line.peer);
+  }
+  void use(Transport& transport);
   void begin(Transport& transport, const Kernels& kernels, int tag);
   void post_ready(std::uint32_t stream);
   Line message_line(std::uint32_t step, std::uint32_t flight) const;
@@ -202,6 +207,9 @@ class Run {
   std::vector<Line> script_;          // empty where there is none, or no room for its messages
   std::vector<Line> waiting_script_;  // the same for ranks that may wait in the transport
   Transport* transport_ = nullptr;
+  BlockingCalls* blocking_ = nullptr;                                 // the transport's, if any
+  SingleCopy* single_copy_ = nullptr;                                 // likewise
+  std::size_t least_read_ = std::numeric_limits<std::size_t>::max();  // bytes
   Kernels kernels_;
   int tag_ = 0;
   std::size_t completed_ = 0;

@@ -68,7 +68,7 @@ void Run::write_waiting_script() {
 
 void Run::send(const Line& line) {
   const std::int64_t posted = recorded_ ? tracing::now() : 0;
-  transport_->send(line.peer, tag_ + line.lane, address(line.place), line.bytes);
+  blocking_->send({line.peer, tag_ + line.lane, address(line.place), line.bytes});
   if (recorded_) [[unlikely]] {
     const std::int64_t end = tracing::now();
     moments_[line.step] = {posted, end, end};
@@ -78,13 +78,13 @@ void Run::send(const Line& line) {
 void Run::receive(const Line& line) {
   std::size_t bytes = 0;
   const std::int64_t posted = recorded_ ? tracing::now() : 0;
-  const Transport::In in{line.peer, tag_ + line.lane, address(line.place), line.bytes};
+  const IncomingMessage in{line.peer, tag_ + line.lane, address(line.place), line.bytes};
   if (line.with == alone) {
-    bytes = transport_->recv(in.peer, in.tag, in.data, in.bytes);
+    bytes = blocking_->recv(in);
   } else {
     const Line& send = script_[line.with];
     bytes =
-        transport_->send_recv({send.peer, tag_ + send.lane, address(send.place), send.bytes}, in);
+        blocking_->send_recv({send.peer, tag_ + send.lane, address(send.place), send.bytes}, in);
   }
   if (bytes != line.bytes) [[unlikely]]
     fail_length(line.step, bytes);

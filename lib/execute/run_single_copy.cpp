@@ -8,7 +8,7 @@ void Run::offer_or_fetch(const Line& line) {
   Flight& flight = flights_[line.flight];
   const int tag = tag_ + line.lane;
   std::byte* const data = address(line.place);
-  if (line.sends) return transport_->offer(line.peer, tag, data, line.bytes, flight.message);
+  if (line.sends) return single_copy_->offer(line.peer, tag, data, line.bytes, flight.message);
   Destination to{data};
   if (line.fold != Plan::no_fold && plan_->element_bytes() <= Destination::most_unit) {
     flight.fold = line.fold;
@@ -17,7 +17,7 @@ void Run::offer_or_fetch(const Line& line) {
     flight.outgrows = host::outgrows_cache(line.bytes);
     to = {&flight, &Run::take, plan_->element_bytes()};
   }
-  transport_->fetch(line.peer, tag, to, line.bytes, flight.message);
+  single_copy_->fetch(line.peer, tag, to, line.bytes, flight.message);
 }
 
 void Run::take(void* which, std::byte* part, std::size_t bytes) {

@@ -1,45 +1,36 @@
 #include "baton/transport.hpp"
 
-#include <cassert>
-
 namespace baton {
 namespace {
 
-constexpr std::chrono::microseconds nap{200};
+std::size_t wait(Transport& transport, Message& message) {
+  std::size_t bytes = 0;
+  while (!transport.test(message, bytes)) transport.idle(std::chrono::microseconds(200));
+  return bytes;
+}
 
 }  // namespace
 
-void Transport::send(int peer, int tag, const void* data, std::size_t bytes) {
+void send(Transport& transport, const OutgoingMessage& out) {
+  if (BlockingCalls* const blocking = transport.blocking()) return blocking->send(out);
   Message message;
-  isend(peer, tag, data, bytes, message);
-  std::size_t sent = 0;
-  while (!test(message, sent)) idle(nap);
+  transport.isend(out.peer, out.tag, out.data, out.bytes, message);
+  wait(transport, message);
 }
 
-std::size_t Transport::recv(int peer, int tag, void* data, std::size_t bytes) {
+std::size_t recv(Transport& transport, const IncomingMessage& in) {
+  if (BlockingCalls* const blocking = transport.blocking()) return blocking->recv(in);
   Message message;
-  irecv(peer, tag, data, bytes, message);
-  std::size_t sent = 0;
-  while (!test(message, sent)) idle(nap);
-  return sent;
+  transport.irecv(in.peer, in.tag, in.data, in.bytes, message);
+  return wait(transport, message);
 }
 
-void Transport::offer(int peer, int tag, const void* data, std::size_t bytes, Message& message) {
-  isend(peer, tag, data, bytes, message);
-}
-
-void Transport::fetch(int peer, int tag, const Destination& to, std::size_t bytes,
-                      Message& message) {
-  assert(!to.take && "called only where reads() says so");
-  irecv(peer, tag, to.data, bytes, message);
-}
-
-std::size_t Transport::send_recv(const Out& out, const In& in) {
+std::size_t send_recv(Transport& transport, const OutgoingMessage& out, const IncomingMessage& in) {
+  if (BlockingCalls* const blocking = transport.blocking()) return blocking->send_recv(out, in);
   Message sending;
-  isend(out.peer, out.tag, out.data, out.bytes, sending);
-  const std::size_t received = recv(in.peer, in.tag, in.data, in.bytes);
-  std::size_t sent = 0;
-  while (!test(sending, sent)) idle(nap);
+  transport.isend(out.peer, out.tag, out.data, out.bytes, sending);
+  const std::size_t received = recv(transport, in);
+  wait(transport, sending);
   return received;
 }
 

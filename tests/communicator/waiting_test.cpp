@@ -10,25 +10,29 @@ using namespace support;
 
 namespace {
 
-/// A transport for one thread that says that it waits well.
-class Patient final : public Transport {
+/// A transport for one thread that has blocking calls.
+class Patient final : public Transport, public BlockingCalls {
  public:
   explicit Patient(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
   int waited() const { return waited_; }
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  Capabilities capabilities() const override {
-    return {.name = "patient", .concurrent = false, .waits = true};
-  }
+  Capabilities capabilities() const override { return {.name = "patient", .concurrent = false}; }
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
     inner_->isend(peer, tag, data, bytes, message);
   }
   void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
     inner_->irecv(peer, tag, data, bytes, message);
   }
-  std::size_t recv(int peer, int tag, void* data, std::size_t bytes) override {
+  BlockingCalls* blocking() override { return this; }
+  void send(const OutgoingMessage& out) override { baton::send(*inner_, out); }
+  std::size_t recv(const IncomingMessage& in) override {
     ++waited_;
-    return Transport::recv(peer, tag, data, bytes);
+    return baton::recv(*inner_, in);
+  }
+  std::size_t send_recv(const OutgoingMessage& out, const IncomingMessage& in) override {
+    ++waited_;
+    return baton::send_recv(*inner_, out, in);
   }
   bool test(Message& message, std::size_t& bytes) override { return inner_->test(message, bytes); }
   void cancel(Message& message) override { inner_->cancel(message); }

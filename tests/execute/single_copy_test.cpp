@@ -34,7 +34,7 @@ TEST_CASE("a fold that waits for its message alone is done with it, part by part
                     "\nsend 2 output[0:4]",
                 2);
         s.fold = difference;
-        s.transport.read_from(4);
+        s.transport.least_read = 4;
         for (std::size_t i = 0; i < 16; ++i) s.input[i] = static_cast<std::byte>(50 + 5 * i);
         std::optional<Recorded> record;
         if (recorded) record.emplace(s);
@@ -71,7 +71,7 @@ TEST_CASE("a fold of more than the cache keeps, in place or not, is that of its 
       Stage s("recv_reduce 1 output" + from + " = " + other + from + (left ? " left" : " right"), 2,
               1, 2 * half);
       s.fold = difference;
-      s.transport.read_from(4);
+      s.transport.least_read = 4;
       for (std::size_t i = 0; i < half; ++i) s.input[i] = static_cast<std::byte>(50 + i % 7);
       std::fill(s.output.begin(), s.output.end(), std::byte{60});
       auto expected = other == std::string_view("input") ? s.input : s.output;
@@ -98,7 +98,7 @@ TEST_CASE("parts that are taken are of whole elements; of the longest, a message
       *static_cast<std::size_t*>(sum) += count;
     };
     s.context = &folded;
-    s.transport.read_from(1);
+    s.transport.least_read = 1;
     s.start();
     CHECK(s.transport.fresh() == Texts{"take 1 of " + std::to_string(4 * bytes)});
     CHECK(s.transport.posted[0].to.unit == bytes);
@@ -110,7 +110,7 @@ TEST_CASE("parts that are taken are of whole elements; of the longest, a message
     CHECK(folded == 4);
   }
   Stage longer("recv_reduce 1 output[0:1] = input[4:1] left", 2, Destination::most_unit + 1);
-  longer.transport.read_from(1);
+  longer.transport.least_read = 1;
   longer.start();
   CHECK(longer.transport.fresh() == Texts{"fetch 1 of 4097"});
 }
@@ -118,7 +118,7 @@ TEST_CASE("parts that are taken are of whole elements; of the longest, a message
 TEST_CASE("a fold that waits for anything else is done after its message, which lies in its slot") {
   for (const bool scripted : {true, false}) {
     Stage s("send 2 output[0:4]\nrecv_reduce 1 output[0:4] = input[4:4] left", 2);
-    s.transport.read_from(4);
+    s.transport.least_read = 4;
     if (scripted)
       CHECK(!s.start_scripted(3));
     else
@@ -143,7 +143,7 @@ TEST_CASE("what only a part of a message is for, or more than one, takes it whol
         "recv 1 scratch[0:4]\nfold output[0:4] = input[0:4] + scratch[0:4]",
         "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]"}) {
     Stage s(steps, 2);
-    s.transport.read_from(4);
+    s.transport.least_read = 4;
     s.start();
     CHECK(s.transport.fresh() == Texts{"fetch 1 of 4"});
   }
@@ -151,7 +151,7 @@ TEST_CASE("what only a part of a message is for, or more than one, takes it whol
 
 TEST_CASE("what was folded in a run that was given up is folded again in the next") {
   Stage s("recv_reduce 1 output[0:4] = input[4:4] left\nrecv 1 output[4:4]", 1);
-  s.transport.read_from(4);
+  s.transport.least_read = 4;
   s.start();
   s.transport.give(0, {1, 2, 3, 4});
   s.transport.complete(0);
@@ -159,7 +159,7 @@ TEST_CASE("what was folded in a run that was given up is folded again in the nex
   CHECK_THROWS_AS(s.run->drive(), Error);
   s.run->abandon();
   s.transport.refused_receive = std::numeric_limits<std::size_t>::max();
-  s.transport.read_from(5);
+  s.transport.readable = false;
   s.start();
   std::memset(s.transport.posted[1].data, 9, 4);
   s.transport.complete(1);

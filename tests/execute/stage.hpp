@@ -18,7 +18,7 @@ namespace support {
 using namespace baton;
 
 /// A transport in the hands of the test: it notes what is posted and completes what it is told to.
-class Puppet final : public Transport {
+class Puppet final : public Transport, public BlockingCalls, public SingleCopy {
  public:
   struct Posted {
     bool send;
@@ -55,20 +55,30 @@ class Puppet final : public Transport {
     posted.back().read = true;
     posted.back().to = to;
   }
-  /// Messages of so many bytes and more are read in their sender's memory.
-  void read_from(std::size_t bytes) { least_read_ = bytes; }
-  std::size_t recv(int peer, int tag, void* data, std::size_t bytes) override {
-    posted.push_back({false, peer, tag, static_cast<std::byte*>(data), bytes, nullptr});
+  std::size_t least_bytes() const override { return least_read; }
+  bool reads(int) const override { return readable; }
+  BlockingCalls* blocking() override { return this; }
+  SingleCopy* single_copy() override { return this; }
+  std::size_t recv(const IncomingMessage& in) override {
+    posted.push_back({false, in.peer, in.tag, static_cast<std::byte*>(in.data), in.bytes, nullptr});
     waited += std::to_string(posted.size() - 1) + " ";
-    return bytes - lost;
+    return in.bytes - lost;
   }
-  void send(int peer, int tag, const void* data, std::size_t bytes) override {
+  void send(const OutgoingMessage& out) override {
     ++sent_waiting;
-    Transport::send(peer, tag, data, bytes);
+    Message message;
+    isend(out.peer, out.tag, out.data, out.bytes, message);
+    std::size_t sent = 0;
+    while (!test(message, sent)) idle({});
   }
-  std::size_t send_recv(const Out& out, const In& in) override {
+  std::size_t send_recv(const OutgoingMessage& out, const IncomingMessage& in) override {
     ++together;
-    return Transport::send_recv(out, in);
+    Message message;
+    isend(out.peer, out.tag, out.data, out.bytes, message);
+    const std::size_t received = recv(in);
+    std::size_t sent = 0;
+    while (!test(message, sent)) idle({});
+    return received;
   }
   bool test(Message& message, std::size_t& bytes) override {
     ++tests;
@@ -86,6 +96,9 @@ class Puppet final : public Transport {
   void idle(std::chrono::microseconds) override {}
   std::unique_ptr<Transport> split(int, int) override { return nullptr; }
 
+  /// Messages of so many bytes and more are read in their sender's memory.
+  std::size_t least_read = std::numeric_limits<std::size_t>::max();
+  bool readable = true;  ///< whether that can be done
   bool near = false;     ///< every message is complete when it is posted
   int near_peer = -1;    ///< those to this one are
   std::size_t lost = 0;  ///< bytes of it that are missing
@@ -123,7 +136,6 @@ class Puppet final : public Transport {
   std::deque<Posted> posted;
 
  private:
-  bool reads_memory_of(int) const override { return true; }
   Posted& of(const Message& message) {
     const auto found = std::find_if(posted.begin(), posted.end(),
                                     [&](const Posted& p) { return p.message == &message; });

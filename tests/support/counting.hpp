@@ -8,7 +8,7 @@
 
 namespace support {
 
-class CountingTransport final : public baton::Transport {
+class CountingTransport final : public baton::Transport, public baton::BlockingCalls {
  public:
   /// `sent` must be nobody else's, and outlive the transport.
   CountingTransport(std::unique_ptr<baton::Transport> counted, baton::Traffic& sent)
@@ -17,7 +17,6 @@ class CountingTransport final : public baton::Transport {
   int rank() const override { return counted_->rank(); }
   int size() const override { return counted_->size(); }
   baton::Capabilities capabilities() const override { return counted_->capabilities(); }
-  std::span<const int> hosts() const override { return counted_->hosts(); }
   bool alive() const override { return counted_->alive(); }
   void isend(int peer, int tag, const void* data, std::size_t bytes,
              baton::Message& message) override {
@@ -27,16 +26,18 @@ class CountingTransport final : public baton::Transport {
   void irecv(int peer, int tag, void* data, std::size_t bytes, baton::Message& message) override {
     counted_->irecv(peer, tag, data, bytes, message);
   }
-  std::size_t recv(int peer, int tag, void* data, std::size_t bytes) override {
-    return counted_->recv(peer, tag, data, bytes);
+  baton::BlockingCalls* blocking() override { return counted_->blocking() ? this : nullptr; }
+  std::size_t recv(const baton::IncomingMessage& in) override {
+    return counted_->blocking()->recv(in);
   }
-  void send(int peer, int tag, const void* data, std::size_t bytes) override {
-    count(bytes);
-    counted_->send(peer, tag, data, bytes);
-  }
-  std::size_t send_recv(const Out& out, const In& in) override {
+  void send(const baton::OutgoingMessage& out) override {
     count(out.bytes);
-    return counted_->send_recv(out, in);
+    counted_->blocking()->send(out);
+  }
+  std::size_t send_recv(const baton::OutgoingMessage& out,
+                        const baton::IncomingMessage& in) override {
+    count(out.bytes);
+    return counted_->blocking()->send_recv(out, in);
   }
   bool test(baton::Message& message, std::size_t& bytes) override {
     return counted_->test(message, bytes);

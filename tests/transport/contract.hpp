@@ -160,11 +160,11 @@ inline void waits(Transport& t, bool exact) {
   for (const auto& [sent, room] : pairs) {
     if (t.rank() == 0) {
       const Bytes data = pattern(sent, sent);
-      t.send(1, 11, data.data(), sent);
+      baton::send(t, {1, 11, data.data(), sent});
       continue;
     }
     Bytes data(room), expected = pattern(sent, sent);
-    const std::size_t found = t.recv(0, 11, data.data(), room);
+    const std::size_t found = baton::recv(t, {0, 11, data.data(), room});
     if (exact || sent <= room)
       CHECK(found == sent);
     else
@@ -183,7 +183,7 @@ inline void exchanges(Transport& t) {
     const auto seed = [&](int rank) { return length + static_cast<unsigned>(rank) + 1; };
     const Bytes out = pattern(length, seed(t.rank()));
     Bytes in(length);
-    CHECK(t.send_recv({next, 12, out.data(), length}, {last, 12, in.data(), length}) == length);
+    CHECK(send_recv(t, {next, 12, out.data(), length}, {last, 12, in.data(), length}) == length);
     CHECK(in == pattern(length, seed(last)));
   }
 }
@@ -398,7 +398,7 @@ inline void split(Transport& t) {
 
 /// Hosts are numbered by first appearance, and a part's are those of its ranks.
 inline void hosts(Transport& t) {
-  const auto hosts = t.hosts();
+  const auto hosts = t.capabilities().hosts;
   if (!hosts.empty()) REQUIRE(hosts.size() == static_cast<std::size_t>(t.size()));
   int next = 0;
   for (const int host : hosts) {
@@ -407,7 +407,7 @@ inline void hosts(Transport& t) {
     next = std::max(next, host + 1);
   }
   const auto reverse = t.split(0, -t.rank());
-  const auto others = reverse->hosts();
+  const auto others = reverse->capabilities().hosts;
   REQUIRE(others.size() == hosts.size());
   for (std::size_t a = 0; a < hosts.size(); ++a) {
     for (std::size_t b = 0; b < a; ++b) {

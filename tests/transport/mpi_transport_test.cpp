@@ -35,8 +35,8 @@ TEST_CASE("mpi transport: keeps the contract") {
 
 TEST_CASE("mpi transport: ranks of one machine with one name share a host") {
   const auto t = mpi_transport(MPI_COMM_WORLD);
-  REQUIRE(t->hosts().size() == static_cast<std::size_t>(t->size()));
-  CHECK(std::ranges::all_of(t->hosts(), [](int host) { return host == 0; }));
+  REQUIRE(t->capabilities().hosts.size() == static_cast<std::size_t>(t->size()));
+  CHECK(std::ranges::all_of(t->capabilities().hosts, [](int host) { return host == 0; }));
 }
 
 TEST_CASE("mpi transport: several on one communicator do not meet") {
@@ -214,6 +214,12 @@ class ShortOfReadable {
   void* data_;
 };
 
+/// Whether messages of so many bytes are read in their sender's memory.
+bool reads(Transport& t, int peer, std::size_t bytes) {
+  SingleCopy* const single_copy = t.single_copy();
+  return single_copy && bytes >= single_copy->least_bytes() && single_copy->reads(peer);
+}
+
 }  // namespace
 
 TEST_CASE("mpi transport: large messages within a host are read in their sender's memory") {
@@ -221,10 +227,10 @@ TEST_CASE("mpi transport: large messages within a host are read in their sender'
   const auto part = whole->split(whole->rank() % 2, 0);
   for (Transport* const t : {whole.get(), part.get()}) {
     const int next = (t->rank() + 1) % t->size(), prev = (t->rank() + t->size() - 1) % t->size();
-    CHECK(!t->reads(t->rank(), large));
+    CHECK(!reads(*t, t->rank(), large));
     if (t->size() == 1) continue;
-    REQUIRE(t->reads(next, large));
-    CHECK(!t->reads(next, 1 << 10));
+    REQUIRE(reads(*t, next, large));
+    CHECK(!reads(*t, next, 1 << 10));
     // Several at once, of one tag, among them short ones: their order is kept.
     constexpr int count = 5;
     std::vector<Bytes> out, in;
@@ -236,12 +242,12 @@ TEST_CASE("mpi transport: large messages within a host are read in their sender'
     }
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t bytes = out[i].size();
-      if (t->reads(prev, bytes))
-        t->fetch(prev, 3, {in[i].data()}, bytes, receives[i]);
+      if (reads(*t, prev, bytes))
+        t->single_copy()->fetch(prev, 3, {in[i].data()}, bytes, receives[i]);
       else
         t->irecv(prev, 3, in[i].data(), bytes, receives[i]);
-      if (t->reads(next, bytes))
-        t->offer(next, 3, out[i].data(), bytes, sends[i]);
+      if (reads(*t, next, bytes))
+        t->single_copy()->offer(next, 3, out[i].data(), bytes, sends[i]);
       else
         t->isend(next, 3, out[i].data(), bytes, sends[i]);
     }
@@ -272,8 +278,8 @@ TEST_CASE("mpi transport: who takes a message gets it in parts of whole units, i
   };
   const Bytes out = pattern(bytes, static_cast<std::uint64_t>(t->rank()));
   Message send, receive;
-  t->offer(next, 0, out.data(), bytes, send);
-  t->fetch(prev, 0, {&parts, take, unit}, bytes, receive);
+  t->single_copy()->offer(next, 0, out.data(), bytes, send);
+  t->single_copy()->fetch(prev, 0, {&parts, take, unit}, bytes, receive);
   std::size_t found = 0, before = 0, most = 0;  // bytes, the latter of one test
   for (bool complete = false; !complete;) {
     complete = t->test(receive, found);
@@ -295,13 +301,13 @@ TEST_CASE("mpi transport: what is of another length than expected is not read") 
   const Bytes out = pattern(large, 1);
   Bytes in(large);
   Message send, receive;
-  t->offer(next, 0, out.data(), large - 8, send);
-  t->fetch(prev, 0, {in.data()}, large, receive);
+  t->single_copy()->offer(next, 0, out.data(), large - 8, send);
+  t->single_copy()->fetch(prev, 0, {in.data()}, large, receive);
   CHECK(finish(*t, receive, "receive") == large - 8);
   CHECK(finish(*t, send, "send") == large - 8);
   CHECK(in == Bytes(large));
   t->isend(next, 0, out.data(), 8, send);
-  t->fetch(prev, 0, {in.data()}, large, receive);
+  t->single_copy()->fetch(prev, 0, {in.data()}, large, receive);
   CHECK(finish(*t, receive, "receive") == 8);
   finish(*t, send, "send");
   // Nobody is told that it was read.
@@ -329,8 +335,8 @@ TEST_CASE("mpi transport: who offers is told if the receiver gives up, or cannot
   // Nothing lies at the lowest addresses; of the other, all but the end can be read.
   const ShortOfReadable most(large);
   for (const void* const data : {reinterpret_cast<const void*>(64), most.data()}) {
-    t->offer(next, 0, data, large, send);
-    t->fetch(prev, 0, {in.data()}, large, receive);
+    t->single_copy()->offer(next, 0, data, large, send);
+    t->single_copy()->fetch(prev, 0, {in.data()}, large, receive);
     refused(receive, "process_vm_readv said: Bad address");
     refused(send, "gave up");
     // As whoever abandons all that is under way does.
@@ -341,16 +347,16 @@ TEST_CASE("mpi transport: who offers is told if the receiver gives up, or cannot
   const std::byte behind{1};
   std::byte got{};
   Message last;
-  t->fetch(prev, 0, {in.data()}, large, receive);
-  t->offer(next, 0, in.data(), large, send);
+  t->single_copy()->fetch(prev, 0, {in.data()}, large, receive);
+  t->single_copy()->offer(next, 0, in.data(), large, send);
   t->isend(next, 0, &behind, 1, last);
-  CHECK(t->recv(prev, 0, &got, 1) == 1);
+  CHECK(recv(*t, {prev, 0, &got, 1}) == 1);
   t->cancel(receive);
   refused(send, "gave up");
   finish(*t, last, "send");
   MPI_Barrier(MPI_COMM_WORLD);
-  t->fetch(prev, 0, {in.data()}, large, receive);
-  t->offer(next, 0, in.data(), large, send);
+  t->single_copy()->fetch(prev, 0, {in.data()}, large, receive);
+  t->single_copy()->offer(next, 0, in.data(), large, send);
   t->cancel(receive);  // whether it has come or not
   t->cancel(send);
   MPI_Barrier(MPI_COMM_WORLD);
@@ -361,8 +367,8 @@ TEST_CASE("mpi transport: who offers is told if the receiver gives up, or cannot
     Bytes both[] = {Bytes(large), Bytes(large)};
     Message sends[2], receives[2];
     for (const std::size_t i : {0u, 1u}) {
-      still->fetch(prev, 1, {both[i].data()}, large, receives[i]);
-      still->offer(next, 1, out[i].data(), large, sends[i]);
+      still->single_copy()->fetch(prev, 1, {both[i].data()}, large, receives[i]);
+      still->single_copy()->offer(next, 1, out[i].data(), large, sends[i]);
     }
     for (const std::size_t i : {0u, 1u}) {
       CHECK(finish(*still, receives[i], "receive") == large);
@@ -417,9 +423,10 @@ TEST_CASE("mpi transport: whatever a rank does meanwhile, what others wait for i
     const Bytes out = pattern(large, 1);
     Message first, second;
     if (t->rank() == 1) {
-      t->offer(0, wanted, out.data(), large, first);
+      t->single_copy()->offer(0, wanted, out.data(), large, first);
       CHECK(finish(*t, first, "offer") == large);
-      if (does == Does::awaits_fetch) t->offer(0, awaited, out.data(), large, second);
+      if (does == Does::awaits_fetch)
+        t->single_copy()->offer(0, awaited, out.data(), large, second);
       if (does == Does::awaits_recv) t->isend(0, awaited, out.data(), 8, second);
       if (does == Does::progresses)
         MPI_Send(nullptr, 0, MPI_BYTE, 0, told, MPI_COMM_WORLD);
@@ -427,8 +434,9 @@ TEST_CASE("mpi transport: whatever a rank does meanwhile, what others wait for i
         finish(*t, second, "second");
     } else if (t->rank() == 0) {
       Bytes in(large), more(large);
-      t->fetch(1, wanted, {in.data()}, large, first);
-      if (does == Does::awaits_fetch) t->fetch(1, awaited, {more.data()}, large, second);
+      t->single_copy()->fetch(1, wanted, {in.data()}, large, first);
+      if (does == Does::awaits_fetch)
+        t->single_copy()->fetch(1, awaited, {more.data()}, large, second);
       if (does == Does::awaits_recv) t->irecv(1, awaited, more.data(), 8, second);
       if (does == Does::progresses) {
         const auto deadline = std::chrono::steady_clock::now() + 60s;
@@ -453,7 +461,7 @@ TEST_CASE("mpi transport: there are answers for more messages than tags") {
   if (t->size() != 2) return;
   constexpr std::size_t least = 6 << 10;
   constexpr int tags = 1 << 15;
-  REQUIRE(t->reads(1 - t->rank(), least));
+  REQUIRE(reads(*t, 1 - t->rank(), least));
   Bytes in(least), out(least);
   std::size_t wrong = 0;
   for (int i = 0; i < tags + 2; ++i) {
@@ -461,9 +469,9 @@ TEST_CASE("mpi transport: there are answers for more messages than tags") {
     const auto mark = static_cast<std::byte>(i);
     if (t->rank() == 0) {
       out.front() = out.back() = mark;
-      t->offer(1, 0, out.data(), least, message);
+      t->single_copy()->offer(1, 0, out.data(), least, message);
     } else {
-      t->fetch(0, 0, {in.data()}, least, message);
+      t->single_copy()->fetch(0, 0, {in.data()}, least, message);
     }
     wrong += finish(*t, message, "message") != least;
     if (t->rank() == 1) wrong += in.front() != mark || in.back() != mark;
@@ -490,7 +498,7 @@ TEST_CASE("mpi transport: BATON_SINGLE_COPY=0 leaves large messages to MPI") {
   {
     const SingleCopyVariable off("0");
     const auto t = mpi_transport(MPI_COMM_WORLD);
-    for (int peer = 0; peer < t->size(); ++peer) CHECK(!t->reads(peer, large));
+    for (int peer = 0; peer < t->size(); ++peer) CHECK(!reads(*t, peer, large));
   }
   const SingleCopyVariable wrong("yes");
   CHECK_THROWS_WITH_AS(static_cast<void>(mpi_transport(MPI_COMM_WORLD)),

@@ -101,7 +101,7 @@ TEST_CASE("nccl: a group or a split whose ranks do not come within the limit is 
     on_ranks(2, {}, [&](Transport& host, Device& device) {
       const auto groups = nccl_transport(host, device, limit);
       char token = 0;  // both are ready before NCCL falls silent
-      host.send_recv({1 - host.rank(), 1, &token, 1}, {1 - host.rank(), 1, &token, 1});
+      send_recv(host, {1 - host.rank(), 1, &token, 1}, {1 - host.rank(), 1, &token, 1});
       support::follow({.busy = -1});
       const Error error = error_of([&] {
         if (split) {

@@ -300,14 +300,14 @@ TEST_CASE("thread transport: threads as if on several hosts") {
       5,
       [](std::unique_ptr<Transport> t) {
         contract::hosts(*t);
-        CHECK(std::ranges::equal(t->hosts(), std::vector{0, 1, 0, 1, 0}));
+        CHECK(std::ranges::equal(t->capabilities().hosts, std::vector{0, 1, 0, 1, 0}));
         const auto odd = t->split(t->rank() % 2, 0);
-        CHECK(std::ranges::equal(odd->hosts(),
+        CHECK(std::ranges::equal(odd->capabilities().hosts,
                                  std::vector(static_cast<std::size_t>(odd->size()), 0)));
         const auto last = t->split(t->rank() < 3 ? -1 : 0, 0);
-        if (last) CHECK(std::ranges::equal(last->hosts(), std::vector{0, 1}));
+        if (last) CHECK(std::ranges::equal(last->capabilities().hosts, std::vector{0, 1}));
       },
       options);
   CHECK_THROWS_AS(thread_transports(4, options), Error);
-  CHECK(thread_transports(2)[0]->hosts().empty());
+  CHECK(thread_transports(2)[0]->capabilities().hosts.empty());
 }

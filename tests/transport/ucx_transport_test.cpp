@@ -235,8 +235,8 @@ TEST_CASE("ucx transport: what it says of itself") {
   CHECK(can.tags >= 1'000'000);
   CHECK(!can.concurrent);
   CHECK(world({.concurrent = true})->capabilities().concurrent);
-  REQUIRE(t->hosts().size() == static_cast<std::size_t>(t->size()));
-  CHECK(std::ranges::all_of(t->hosts(), [](int host) { return host == 0; }));
+  REQUIRE(t->capabilities().hosts.size() == static_cast<std::size_t>(t->size()));
+  CHECK(std::ranges::all_of(t->capabilities().hosts, [](int host) { return host == 0; }));
 }
 
 TEST_CASE("ucx transport: several threads, each with groups of its own, which it splits") {

@@ -24,27 +24,42 @@ inline Pending& pending_in(Message& message) {
   return *std::launder(reinterpret_cast<Pending*>(message.state));
 }
 
+/// Bytes of the message that was received.
+std::size_t length(const MPI_Status& status);
+/// The length of a message that failed for want of room: the room and at least one byte more, since
+/// not every MPI library tells. Throws any other failure. Frees the request.
+std::size_t failed(int code, const char* call, Pending& pending, const MPI_Status& status,
+                   int rank);
+
 enum class Ending { complete, cancelled, unknown };
 
 /// Gives up a message. Of a send, or of what is under way, MPI promises no end: then it is left to
 /// MPI, and its end is unknown.
 Ending give_up(MPI_Request& request, bool receive, int rank, int peer);
 
-/// More bytes than this are no longer a count of MPI_BYTE, which is an int.
-inline constexpr std::size_t most_bytes = std::numeric_limits<int>::max();
-
-/// One element that is `bytes` bytes long: blocks of `block` bytes, and the rest. It is freed at
-/// the end of scope; MPI keeps it for the messages in flight.
-class LongType {
+/// How bytes are described to MPI, whose counts are ints: as so many MPI_BYTE or, beyond that, as
+/// one element of a derived type. MPI keeps the type for messages in flight when this goes.
+class Elements {
  public:
-  explicit LongType(std::size_t bytes, std::size_t block = std::size_t{1} << 30);
-  ~LongType();
-  LongType(const LongType&) = delete;
-  LongType& operator=(const LongType&) = delete;
-  MPI_Datatype get() const { return type_; }
+  explicit Elements(std::size_t bytes) : count_(static_cast<int>(bytes)) {
+    if (bytes > std::numeric_limits<int>::max()) [[unlikely]]
+      make_type(bytes);
+  }
+  ~Elements() {
+    if (type_ != MPI_BYTE) [[unlikely]]
+      free_type();
+  }
+  Elements(const Elements&) = delete;
+  Elements& operator=(const Elements&) = delete;
+  int count() const { return count_; }
+  MPI_Datatype type() const { return type_; }
 
  private:
-  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+  void make_type(std::size_t bytes);
+  void free_type() noexcept;
+
+  int count_;
+  MPI_Datatype type_ = MPI_BYTE;
 };
 
 }  // namespace baton::mpi

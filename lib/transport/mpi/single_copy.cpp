@@ -81,14 +81,14 @@ std::vector<pid_t> readable_processes(MPI_Comm communicator, std::span<const Pla
   return ids;
 }
 
-SingleCopyMessage& SingleCopy::take() {
+SingleCopyMessage& MemoryReads::take() {
   if (free_.empty()) return messages_.emplace_back();
   SingleCopyMessage& message = *free_.back();
   free_.pop_back();
   return message;
 }
 
-SingleCopyMessage& SingleCopy::offer(int peer, int tag, const void* data, std::size_t bytes) {
+void MemoryReads::offer(int peer, int tag, const void* data, std::size_t bytes, Message& in) {
   SingleCopyMessage& message = take();
   const int answer_tag = tag_ + static_cast<int>(offers_++ % tags);
   message = {MPI_REQUEST_NULL,
@@ -106,26 +106,26 @@ SingleCopyMessage& SingleCopy::offer(int peer, int tag, const void* data, std::s
   check(MPI_Isend(&message.announcement, sizeof message.announcement, MPI_BYTE, peer, tag,
                   communicator_, &message.announcing),
         "MPI_Isend", rank_, peer);
-  return message;
+  new (in.state) Pending{MPI_REQUEST_NULL, peer, false, bytes, &message};
 }
 
-SingleCopyMessage& SingleCopy::fetch(int peer, int tag, const Destination& to, std::size_t bytes) {
+void MemoryReads::fetch(int peer, int tag, const Destination& to, std::size_t bytes, Message& in) {
   SingleCopyMessage& message = take();
   message = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, {}, to, bytes, 0, peer, State::awaited, was_read};
   fetches_.push_back(&message);
   check(MPI_Irecv(&message.announcement, sizeof message.announcement, MPI_BYTE, peer, tag,
                   communicator_, &message.announcing),
         "MPI_Irecv", rank_, peer);
-  return message;
+  new (in.state) Pending{MPI_REQUEST_NULL, peer, true, bytes, &message};
 }
 
-bool SingleCopy::complete(MPI_Request& request, int peer) {
+bool MemoryReads::complete(MPI_Request& request, int peer) {
   int complete = 0;
   check(MPI_Test(&request, &complete, MPI_STATUS_IGNORE), "MPI_Test", rank_, peer);
   return complete != 0;
 }
 
-bool SingleCopy::test(SingleCopyMessage& message, std::size_t& bytes) {
+bool MemoryReads::test(SingleCopyMessage& message, std::size_t& bytes) {
   if (message.state == State::announced) {
     if (!complete(message.answering, message.peer)) return advance(), false;
     // Whoever answers has the announcement.
@@ -147,13 +147,13 @@ bool SingleCopy::test(SingleCopyMessage& message, std::size_t& bytes) {
   return true;
 }
 
-void SingleCopy::advance() {
+void MemoryReads::advance() {
   // Not all: those who wait for this one are to know it soon.
   for (std::size_t i = 0; i < fetches_.size(); ++i)
     if (advance(*fetches_[i])) return;
 }
 
-bool SingleCopy::advance(SingleCopyMessage& message) {
+bool MemoryReads::advance(SingleCopyMessage& message) {
   if (message.state == State::awaited) {
     int complete = 0, found = 0;
     MPI_Status status;
@@ -175,7 +175,7 @@ bool SingleCopy::advance(SingleCopyMessage& message) {
   return true;
 }
 
-bool SingleCopy::read_some(SingleCopyMessage& message) {
+bool MemoryReads::read_some(SingleCopyMessage& message) {
   const Destination& to = message.to;
   const std::size_t stop = std::min(message.done + bytes_at_once, message.bytes);
   if (!to.take) {
@@ -194,7 +194,7 @@ bool SingleCopy::read_some(SingleCopyMessage& message) {
   return message.done == message.bytes;
 }
 
-void SingleCopy::read(const SingleCopyMessage& message, std::byte* into, std::size_t bytes) {
+void MemoryReads::read(const SingleCopyMessage& message, std::byte* into, std::size_t bytes) {
   const pid_t from = process(message.peer);
   std::uint64_t address = message.announcement.address + message.done;
   while (bytes > 0) {
@@ -213,7 +213,7 @@ void SingleCopy::read(const SingleCopyMessage& message, std::byte* into, std::si
   }
 }
 
-void SingleCopy::answer(SingleCopyMessage& message, char answer) {
+void MemoryReads::answer(SingleCopyMessage& message, char answer) {
   message.answer = answer;
   message.state = State::answering;
   check(MPI_Isend(&message.answer, 1, MPI_CHAR, message.peer,
@@ -222,7 +222,7 @@ void SingleCopy::answer(SingleCopyMessage& message, char answer) {
         "MPI_Isend", rank_, message.peer);
 }
 
-void SingleCopy::cancel(SingleCopyMessage& message) {
+void MemoryReads::cancel(SingleCopyMessage& message) {
   bool released = true;
   std::erase(fetches_, &message);
   switch (message.state) {
@@ -247,7 +247,7 @@ void SingleCopy::cancel(SingleCopyMessage& message) {
   if (released) free_.push_back(&message);  // else MPI may still use it
 }
 
-void SingleCopy::fail(int peer, int code, std::string text) const {
+void MemoryReads::fail(int peer, int code, std::string text) const {
   Error error(ErrorCode::transport, fmt::format("rank {}: {}", rank_, text));
   error.rank = rank_;
   error.peer = peer;

@@ -40,19 +40,23 @@ struct SingleCopyMessage {
   char answer;  ///< 0: was read
 };
 
-/// What is under way of them on one communicator.
-class SingleCopy {
+/// Those under way on one communicator.
+class MemoryReads final : public SingleCopy {
  public:
-  static constexpr std::size_t least = 6 << 10;  ///< bytes; shorter ones cost less through MPI
-  static constexpr int tags = 1 << 15;           ///< of answers: so many may be awaited at once
+  static constexpr int tags = 1 << 15;  ///< of answers: so many may be awaited at once
 
   /// `tag`: the first of those for answers. `processes` as of readable_processes().
-  SingleCopy(MPI_Comm communicator, int rank, int tag, std::vector<pid_t> processes)
+  MemoryReads(MPI_Comm communicator, int rank, int tag, std::vector<pid_t> processes)
       : communicator_(communicator), rank_(rank), tag_(tag), processes_(std::move(processes)) {}
 
   pid_t process(int rank) const { return processes_[static_cast<std::size_t>(rank)]; }
-  SingleCopyMessage& offer(int peer, int tag, const void* data, std::size_t bytes);
-  SingleCopyMessage& fetch(int peer, int tag, const Destination& to, std::size_t bytes);
+  std::size_t least_bytes() const override {
+    return 6 << 10;
+  }  // shorter ones cost less through MPI
+  bool reads(int peer) const override { return process(peer) != 0; }
+  void offer(int peer, int tag, const void* data, std::size_t bytes, Message& message) override;
+  void fetch(int peer, int tag, const Destination& to, std::size_t bytes,
+             Message& message) override;
   /// As Transport::test(), but a message that failed is to be cancelled. Advances
   /// others while this one waits.
   bool test(SingleCopyMessage& message, std::size_t& bytes);

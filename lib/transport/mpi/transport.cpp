@@ -45,6 +45,48 @@ bool cuda_aware() {
 #endif
 }
 
+/// Refers to what the transport knows when it is used.
+class MpiBlockingCalls final : public BlockingCalls {
+ public:
+  MpiBlockingCalls(const MPI_Comm& communicator, const int& rank)
+      : communicator_(communicator), rank_(rank) {}
+
+  void send(const OutgoingMessage& out) override {
+    const Elements elements(out.bytes);
+    check(MPI_Send(out.data, elements.count(), elements.type(), out.peer, out.tag, communicator_),
+          "MPI_Send", rank_, out.peer);
+  }
+
+  std::size_t recv(const IncomingMessage& in) override {
+    const Elements elements(in.bytes);
+    MPI_Status status;
+    const int code = MPI_Recv(in.data, elements.count(), elements.type(), in.peer, in.tag,
+                              communicator_, &status);
+    return received(code, "MPI_Recv", in, status);
+  }
+
+  std::size_t send_recv(const OutgoingMessage& out, const IncomingMessage& in) override {
+    const Elements sent(out.bytes), room(in.bytes);
+    MPI_Status status;
+    const int code =
+        MPI_Sendrecv(out.data, sent.count(), sent.type(), out.peer, out.tag, in.data, room.count(),
+                     room.type(), in.peer, in.tag, communicator_, &status);
+    return received(code, "MPI_Sendrecv", in, status);
+  }
+
+ private:
+  std::size_t received(int code, const char* call, const IncomingMessage& in,
+                       const MPI_Status& status) const {
+    if (code == MPI_SUCCESS) [[likely]]
+      return length(status);
+    Pending none{MPI_REQUEST_NULL, in.peer, true, in.bytes};
+    return failed(code, call, none, status, rank_);
+  }
+
+  const MPI_Comm& communicator_;
+  const int& rank_;
+};
+
 class MpiTransport final : public Transport {
  public:
   /// Takes over `communicator`, which must be nobody else's, and finds out who is where.
@@ -92,11 +134,9 @@ class MpiTransport final : public Transport {
             .concurrent = level == MPI_THREAD_MULTIPLE,
             .cancels = false,  // of sends, MPI promises nothing
             .spins = crowded_ ? 256 : 4096,
-            .waits = !crowded_ || library_yields,
-            .device_memory = cuda_aware()};
+            .device_memory = cuda_aware(),
+            .hosts = hosts_};
   }
-
-  std::span<const int> hosts() const override { return hosts_; }
 
   bool alive() const override {
     int finalized = 0;
@@ -105,68 +145,18 @@ class MpiTransport final : public Transport {
 
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
     auto& send = *new (message.state) Pending{MPI_REQUEST_NULL, peer, false, bytes};
-    if (bytes <= most_bytes) [[likely]] {
-      check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, communicator_,
-                      &send.request),
-            "MPI_Isend", rank_, peer);
-    } else {
-      const LongType type(bytes);
-      check(MPI_Isend(data, 1, type.get(), peer, tag, communicator_, &send.request), "MPI_Isend",
-            rank_, peer);
-    }
+    const Elements elements(bytes);
+    check(
+        MPI_Isend(data, elements.count(), elements.type(), peer, tag, communicator_, &send.request),
+        "MPI_Isend", rank_, peer);
   }
 
   void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
     auto& recv = *new (message.state) Pending{MPI_REQUEST_NULL, peer, true, bytes};
-    if (bytes <= most_bytes) [[likely]] {
-      check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, communicator_,
-                      &recv.request),
-            "MPI_Irecv", rank_, peer);
-    } else {
-      const LongType type(bytes);
-      check(MPI_Irecv(data, 1, type.get(), peer, tag, communicator_, &recv.request), "MPI_Irecv",
-            rank_, peer);
-    }
-  }
-
-  void offer(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
-    new (message.state)
-        Pending{MPI_REQUEST_NULL, peer, false, bytes, &single_copy_->offer(peer, tag, data, bytes)};
-  }
-
-  void fetch(int peer, int tag, const Destination& to, std::size_t bytes,
-             Message& message) override {
-    new (message.state)
-        Pending{MPI_REQUEST_NULL, peer, true, bytes, &single_copy_->fetch(peer, tag, to, bytes)};
-  }
-
-  void send(int peer, int tag, const void* data, std::size_t bytes) override {
-    if (bytes > most_bytes) return Transport::send(peer, tag, data, bytes);
-    check(MPI_Send(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, communicator_), "MPI_Send",
-          rank_, peer);
-  }
-
-  std::size_t recv(int peer, int tag, void* data, std::size_t bytes) override {
-    if (bytes > most_bytes) return Transport::recv(peer, tag, data, bytes);
-    MPI_Status status;
-    const int code =
-        MPI_Recv(data, static_cast<int>(bytes), MPI_BYTE, peer, tag, communicator_, &status);
-    if (code == MPI_SUCCESS) [[likely]]
-      return length(status);
-    Pending none{MPI_REQUEST_NULL, peer, true, bytes};
-    return failed(code, "MPI_Recv", none, status);
-  }
-
-  std::size_t send_recv(const Out& out, const In& in) override {
-    if (out.bytes > most_bytes || in.bytes > most_bytes) return Transport::send_recv(out, in);
-    MPI_Status status;
-    const int code =
-        MPI_Sendrecv(out.data, static_cast<int>(out.bytes), MPI_BYTE, out.peer, out.tag, in.data,
-                     static_cast<int>(in.bytes), MPI_BYTE, in.peer, in.tag, communicator_, &status);
-    if (code == MPI_SUCCESS) [[likely]]
-      return length(status);
-    Pending none{MPI_REQUEST_NULL, in.peer, true, in.bytes};
-    return failed(code, "MPI_Sendrecv", none, status);
+    const Elements elements(bytes);
+    check(
+        MPI_Irecv(data, elements.count(), elements.type(), peer, tag, communicator_, &recv.request),
+        "MPI_Irecv", rank_, peer);
   }
 
   bool test(Message& message, std::size_t& bytes) override {
@@ -179,7 +169,7 @@ class MpiTransport final : public Transport {
     const int code =
         MPI_Test(&pending.request, &complete, pending.receive ? &status : MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) [[unlikely]] {
-      bytes = failed(code, "MPI_Test", pending, status);
+      bytes = failed(code, "MPI_Test", pending, status, rank_);
       return true;
     }
     if (complete == 0) {
@@ -217,6 +207,9 @@ class MpiTransport final : public Transport {
       sched_yield();
   }
 
+  BlockingCalls* blocking() override { return !crowded_ || library_yields ? &blocking_ : nullptr; }
+  SingleCopy* single_copy() override { return single_copy_ ? &*single_copy_ : nullptr; }
+
   std::unique_ptr<Transport> split(int color, int key) override {
     MPI_Comm part = MPI_COMM_NULL;
     check(MPI_Comm_split(communicator_, color < 0 ? MPI_UNDEFINED : color, key, &part),
@@ -237,7 +230,6 @@ class MpiTransport final : public Transport {
     const bool any = std::ranges::any_of(processes, [](pid_t process) { return process != 0; });
     if (!any || tags() == all_tags() || cuda_aware()) return;
     single_copy_.emplace(communicator_, rank_, tags(), std::move(processes));
-    least_read_ = SingleCopy::least;
   }
   bool test_single_copy(Pending& pending, std::size_t& bytes) {
     try {
@@ -249,12 +241,11 @@ class MpiTransport final : public Transport {
     idle_calls_ = 0;
     return true;
   }
-  bool reads_memory_of(int peer) const override { return single_copy_->process(peer) != 0; }
 
   /// For messages, the same on all ranks; behind them those for answers, where MPI has so many.
   int tags() const {
     const int all = all_tags();
-    return all >= promised_tags + SingleCopy::tags ? all - SingleCopy::tags : all;
+    return all >= promised_tags + MemoryReads::tags ? all - MemoryReads::tags : all;
   }
   int all_tags() const {
     int* most = nullptr;
@@ -290,37 +281,17 @@ class MpiTransport final : public Transport {
     return text;
   }
 
-  static std::size_t length(const MPI_Status& status) {
-    int few = 0;
-    check(MPI_Get_count(&status, MPI_BYTE, &few), "MPI_Get_count");
-    if (few >= 0) [[likely]]
-      return static_cast<std::size_t>(few);
-    MPI_Count bytes = 0;
-    check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
-    return static_cast<std::size_t>(bytes);
-  }
-
-  /// The length of a message for which there was no room; throws what else went wrong.
-  std::size_t failed(int code, const char* call, Pending& pending, const MPI_Status& status) {
-    int kind = MPI_ERR_UNKNOWN;
-    check(MPI_Error_class(code, &kind), "MPI_Error_class", rank_, pending.peer);
-    if (pending.request != MPI_REQUEST_NULL)
-      check(MPI_Request_free(&pending.request), "MPI_Request_free", rank_, pending.peer);
-    if (kind != MPI_ERR_TRUNCATE || !pending.receive) fail(code, call, rank_, pending.peer);
-    // Not every MPI says how long it was.
-    return std::max(length(status), pending.bytes + 1);
-  }
-
   // Calls of idle() in a row, and microseconds, by measurement.
   static constexpr int spins = 1000, crowded_spins = 8, yields = 64;
   static constexpr std::chrono::microseconds nap{30};
   static constexpr int promised_tags = 32768;
 
   MPI_Comm communicator_;
+  MpiBlockingCalls blocking_{communicator_, rank_};
   std::vector<int> hosts_;  // of each rank
   bool crowded_ = false;
   bool gave_up_ = false;  // a message
-  std::optional<SingleCopy> single_copy_;
+  std::optional<MemoryReads> single_copy_;
   int rank_ = 0;
   int size_ = 0;
   int idle_calls_ = 0;  // since a message was last found complete

@@ -34,12 +34,10 @@ class StagedTransport final : public Transport {
   Capabilities capabilities() const override {
     Capabilities can = host_->capabilities();
     can.name = "staged over " + can.name;
-    can.waits = false;
     can.device_memory = true;
     can.cancels = false;  // segments that have gone cannot be taken back
     return can;
   }
-  std::span<const int> hosts() const override { return host_->hosts(); }
   bool alive() const override { return host_->alive(); }
 
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
@@ -150,8 +148,8 @@ std::unique_ptr<Transport> device_transport(std::unique_ptr<Transport> transport
   std::uint8_t everywhere = transport->capabilities().device_memory ? 1 : 0;
   for (int distance = 1; distance < size; distance *= 2) {
     std::uint8_t theirs = 0;
-    transport->send_recv({(rank + distance) % size, 0, &everywhere, 1},
-                         {(rank + size - distance) % size, 0, &theirs, 1});
+    send_recv(*transport, {(rank + distance) % size, 0, &everywhere, 1},
+              {(rank + size - distance) % size, 0, &theirs, 1});
     everywhere &= theirs;
   }
   if (everywhere) return transport;

@@ -63,9 +63,9 @@ class ThreadTransport final : public Transport {
             .concurrent = true,
             .cancels = true,
             .one_process = true,
-            .device_memory = group_->has_devices()};
+            .device_memory = group_->has_devices(),
+            .hosts = group_->options().hosts};
   }
-  std::span<const int> hosts() const override { return group_->options().hosts; }
 
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
     Entry& send = start(message, Side::send, rank_, peer, tag, const_cast<void*>(data), bytes);

@@ -14,9 +14,8 @@ void all_gather(Transport& group, int tag, std::span<std::byte> blocks) {
   std::rotate(blocks.begin(), own, blocks.end());
   for (int d = 1; d < size; d *= 2) {
     const std::size_t bytes = static_cast<std::size_t>(std::min(d, size - d)) * block;
-    group.send_recv(
-        {(rank - d + size) % size, tag, blocks.data(), bytes},
-        {(rank + d) % size, tag, blocks.data() + static_cast<std::size_t>(d) * block, bytes});
+    send_recv(group, {(rank - d + size) % size, tag, blocks.data(), bytes},
+              {(rank + d) % size, tag, blocks.data() + static_cast<std::size_t>(d) * block, bytes});
   }
   std::rotate(blocks.begin(), blocks.end() - static_cast<std::ptrdiff_t>(block) * rank,
               blocks.end());

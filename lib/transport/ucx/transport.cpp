@@ -58,10 +58,9 @@ class UcxTransport final : public Transport {
             .concurrent = world_->concurrent(),
             .cancels = false,  // sends cannot be called back
             .spins = world_->crowded() ? 64 : 2048,
-            .device_memory = world_->takes_cuda_memory()};
+            .device_memory = world_->takes_cuda_memory(),
+            .hosts = hosts_};
   }
-
-  std::span<const int> hosts() const override { return hosts_; }
 
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
     assert(peer >= 0 && peer < size());
