@@ -26,7 +26,7 @@ Schedule all_gather_bruck(const Problem& p) {
     bruck.end_round();
   }
   if (p.size == 1) bruck.copy(block[p.rank], bruck.input());
-  return bruck.finish("bruck");
+  return bruck.build("bruck");
 }
 
 Cost all_gather_bruck_cost(const Problem& p) {

@@ -34,7 +34,7 @@ Schedule all_gather_circulant(const Problem& p) {
     circulant.end_round();
   }
   if (p.size == 1) circulant.copy(block[p.rank], circulant.input());
-  return circulant.finish("circulant");
+  return circulant.build("circulant");
 }
 
 Cost all_gather_circulant_cost(const Problem& p) {

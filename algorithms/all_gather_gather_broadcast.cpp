@@ -25,7 +25,7 @@ Schedule all_gather_gather_broadcast(const Problem& p) {
     if (p.rank == r) star.recv(0, all);
     star.end_round();
   }
-  return star.finish("gather_broadcast");
+  return star.build("gather_broadcast");
 }
 
 Cost all_gather_gather_broadcast_cost(const Problem& p) {

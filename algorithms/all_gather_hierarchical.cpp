@@ -47,7 +47,7 @@ Schedule all_gather_hierarchical(const Problem& p) {
   all.embed(all_gather_circulant(parts.across), parts.peers, {all.input()},
             blocks_of(block, parts.peers));
   all.embed(all_gather_circulant(parts.within), parts.mates, {}, whole);
-  return all.finish("hierarchical");
+  return all.build("hierarchical");
 }
 
 Cost all_gather_hierarchical_cost(const Problem& p) {

@@ -47,7 +47,7 @@ Schedule all_gather_leaders(const Problem& p) {
   while (all.round() < rounds) all.end_round();
   if (parts.leads) all.embed(all_gather_circulant(parts.across), parts.leaders, {}, whole);
   all.embed(broadcast_binomial(parts.back), parts.mates, {}, whole);
-  return all.finish("leaders");
+  return all.build("leaders");
 }
 
 Cost all_gather_leaders_cost(const Problem& p) {

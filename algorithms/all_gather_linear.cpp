@@ -18,7 +18,7 @@ Schedule all_gather_linear(const Problem& p) {
     linear.end_round();
   }
   linear.copy(block[p.rank], linear.input());
-  return linear.finish("linear");
+  return linear.build("linear");
 }
 
 Cost all_gather_linear_cost(const Problem& p) {

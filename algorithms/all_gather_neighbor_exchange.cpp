@@ -40,7 +40,7 @@ Schedule all_gather_neighbor_exchange(const Problem& p) {
     exchange.recv(peer, block.range(2 * pair_of_round(p, t), 2));
     exchange.end_round();
   }
-  return exchange.finish("neighbor_exchange");
+  return exchange.build("neighbor_exchange");
 }
 
 Cost all_gather_neighbor_exchange_cost(const Problem& p) {

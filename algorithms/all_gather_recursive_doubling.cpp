@@ -50,7 +50,7 @@ Schedule all_gather_recursive_doubling(const Problem& p) {
     doubling.copy(block[p.rank], doubling.input());
     for (int d = 1; d < team.count; d *= 2) doubling.end_round();
     doubling.recv(mate, block.range(p.rank + 1, p.size - 1));
-    return doubling.finish("recursive_doubling");
+    return doubling.build("recursive_doubling");
   }
 
   doubling.copy(block[p.rank], doubling.input());
@@ -67,7 +67,7 @@ Schedule all_gather_recursive_doubling(const Problem& p) {
     doubling.end_round();
   }
   if (team.paired) doubling.send(mate, block.range(mate + 1, p.size - 1));
-  return doubling.finish("recursive_doubling");
+  return doubling.build("recursive_doubling");
 }
 
 Cost all_gather_recursive_doubling_cost(const Problem& p) {

@@ -20,7 +20,7 @@ Schedule all_gather_ring(const Problem& p) {
     ring.end_round();
   }
   ring.copy(block[p.rank], ring.input());
-  return ring.finish("ring");
+  return ring.build("ring");
 }
 
 Cost all_gather_ring_cost(const Problem& p) {

@@ -41,7 +41,7 @@ Schedule all_reduce_circulant(const Problem& p) {
     graph.recv(p.rank_after(near), chunk.range(p.rank + near, far));
     graph.end_round();
   }
-  return graph.finish("circulant");
+  return graph.build("circulant");
 }
 
 Cost all_reduce_circulant_cost(const Problem& p) {

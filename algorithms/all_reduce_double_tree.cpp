@@ -74,7 +74,7 @@ Schedule all_reduce_double_tree(const Problem& p) {
   ScheduleBuilder trees(p);
   if (p.size == 1) {
     trees.reduced(trees.work());
-    return trees.finish("double_tree");
+    return trees.build("double_tree");
   }
   const Place inner = inner_place(p), leaf = leaf_place(p);
   const Chunks half = trees.chunks(2);
@@ -107,7 +107,7 @@ Schedule all_reduce_double_tree(const Problem& p) {
   down(0);
   trees.lane(leaf.tree);
   trees.recv(leaf.parent, other);
-  return trees.finish("double_tree");
+  return trees.build("double_tree");
 }
 
 Cost all_reduce_double_tree_cost(const Problem& p) {

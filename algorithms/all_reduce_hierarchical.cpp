@@ -46,7 +46,7 @@ Schedule all_reduce_hierarchical(const Problem& p) {
   all.embed(reduce_scatter_circulant(shares.within), shares.mates, {all.work()}, {});
   all.embed(all_reduce_circulant(shares.across), shares.peers, {}, {share[shares.local]});
   all.embed(all_gather_circulant(shares.back), shares.mates, {}, {all.work()});
-  return all.finish("hierarchical");
+  return all.build("hierarchical");
 }
 
 Cost all_reduce_hierarchical_cost(const Problem& p) {

@@ -47,7 +47,7 @@ Schedule all_reduce_in_order(const Problem& p) {
     order.recv(p.rank_after(near), chunk.range(p.rank + near, far));
     order.end_round();
   }
-  return order.finish("in_order");
+  return order.build("in_order");
 }
 
 Cost all_reduce_in_order_cost(const Problem& p) {

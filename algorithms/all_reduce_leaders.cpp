@@ -27,7 +27,7 @@ Schedule compose(const Problem& p, Schedule (*across)(const Problem&), const cha
   while (all.round() < rounds) all.end_round();
   if (parts.leads) all.embed(across(parts.across), parts.leaders, {}, work);
   all.embed(broadcast_binomial(parts.back), parts.mates, {}, work);
-  return all.finish(name);
+  return all.build(name);
 }
 
 Cost compose_cost(const Problem& p, Cost (*across)(const Problem&)) {

@@ -15,7 +15,7 @@ Schedule all_reduce_one_shot(const Problem& p) {
   ScheduleBuilder exchange(p);
   exchange_and_fold(exchange, p, 1, p.size);
   exchange.reduced(exchange.work());
-  return exchange.finish("one_shot");
+  return exchange.build("one_shot");
 }
 
 Cost all_reduce_one_shot_cost(const Problem& p) {

@@ -68,7 +68,7 @@ Schedule all_reduce_rabenseifner(const Problem& p) {
   }
   if (paired && !odd) halves.send(p.rank + 1, all);
   if (odd) halves.recv(p.rank - 1, all);
-  return halves.finish("rabenseifner");
+  return halves.build("rabenseifner");
 }
 
 Cost all_reduce_rabenseifner_cost(const Problem& p) {

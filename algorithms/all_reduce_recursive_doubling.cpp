@@ -42,7 +42,7 @@ Schedule all_reduce_recursive_doubling(const Problem& p) {
   if (!odd) exchange.reduced(all);
   if (paired && !odd) exchange.send(p.rank + 1, all);
   if (odd) exchange.recv(p.rank - 1, all);
-  return exchange.finish("recursive_doubling");
+  return exchange.build("recursive_doubling");
 }
 
 Cost all_reduce_recursive_doubling_cost(const Problem& p) {

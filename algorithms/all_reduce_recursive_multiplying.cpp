@@ -46,7 +46,7 @@ Schedule all_reduce_recursive_multiplying(const Problem& p) {
     stride *= radix;
   }
   exchange.reduced(exchange.work());
-  return exchange.finish("recursive_multiplying");
+  return exchange.build("recursive_multiplying");
 }
 
 Cost all_reduce_recursive_multiplying_cost(const Problem& p) {

@@ -27,7 +27,7 @@ Schedule all_reduce_ring(const Problem& p) {
     ring.recv(previous, chunk[p.rank - t]);
     ring.end_round();
   }
-  return ring.finish("ring");
+  return ring.build("ring");
 }
 
 Cost all_reduce_ring_cost(const Problem& p) {

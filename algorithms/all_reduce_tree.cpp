@@ -29,7 +29,7 @@ Schedule all_reduce_tree(const Problem& p) {
     if (parent_over(distance)) tree.send(p.rank + distance, all);
     tree.end_round();
   }
-  return tree.finish("tree");
+  return tree.build("tree");
 }
 
 Cost all_reduce_tree_cost(const Problem& p) {

@@ -64,7 +64,7 @@ Schedule all_to_all_bruck(const Problem& p) {
     bruck.end_round();
   }
   bruck.copy(out[p.rank], source(p.rank));
-  return bruck.finish("bruck");
+  return bruck.build("bruck");
 }
 
 Cost all_to_all_bruck_cost(const Problem& p) {

@@ -51,7 +51,7 @@ Schedule all_to_all_hierarchical(const Problem& p) {
   }
   all.embed(all_to_all_spread_out(parts.within), parts.mates, by_place, {collected});
   all.embed(all_to_all_spread_out(parts.across), parts.peers, by_host, from_host);
-  return all.finish("hierarchical");
+  return all.build("hierarchical");
 }
 
 Cost all_to_all_hierarchical_cost(const Problem& p) {

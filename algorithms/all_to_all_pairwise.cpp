@@ -72,7 +72,7 @@ Schedule all_to_all_pairwise(const Problem& p) {
     pairwise.end_round();
   }
   pairwise.copy(out[p.rank], source(in[p.rank]));
-  return pairwise.finish("pairwise");
+  return pairwise.build("pairwise");
 }
 
 Cost all_to_all_pairwise_cost(const Problem& p) {

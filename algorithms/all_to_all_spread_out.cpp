@@ -41,7 +41,7 @@ Schedule all_to_all_spread_out(const Problem& p) {
     spread.end_round();
   }
   spread.copy(out[p.rank], source(in[p.rank]));
-  return spread.finish("spread_out");
+  return spread.build("spread_out");
 }
 
 Cost all_to_all_spread_out_cost(const Problem& p) {

@@ -21,7 +21,7 @@ Schedule barrier_dissemination(const Problem& p) {
     barrier.recv_late(p.rank_before(d), token);
     barrier.end_round();
   }
-  return barrier.finish("dissemination");
+  return barrier.build("dissemination");
 }
 
 Cost barrier_dissemination_cost(const Problem& p) {

@@ -39,7 +39,7 @@ Schedule barrier_leaders(const Problem& p) {
     if (l % (2 * d) == 0 && l + d < ranks) barrier.send(mate(l + d), token);
     barrier.end_round();
   }
-  return barrier.finish("leaders");
+  return barrier.build("leaders");
 }
 
 Cost barrier_leaders_cost(const Problem& p) {

@@ -20,7 +20,7 @@ Schedule broadcast_binomial(const Problem& p) {
     if (v % (2 * d) == d) tree.recv(p.rank_before(d), tree.output());
     tree.end_round();
   }
-  return tree.finish("binomial");
+  return tree.build("binomial");
 }
 
 Cost broadcast_binomial_cost(const Problem& p) {

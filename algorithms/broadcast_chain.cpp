@@ -18,7 +18,7 @@ Schedule broadcast_chain(const Problem& p) {
     if (v == t + 1) chain.recv(p.rank_before(1), chain.output());
     chain.end_round();
   }
-  return chain.finish("chain");
+  return chain.build("chain");
 }
 
 Cost broadcast_chain_cost(const Problem& p) {

@@ -80,7 +80,7 @@ struct Circulant {
 ///          which is shorter and takes O(log^3 P) for a rank instead of O(log P).
 Schedule broadcast_circulant(const Problem& p) {
   ScheduleBuilder graph(p);
-  if (p.size == 1) return graph.finish("circulant");
+  if (p.size == 1) return graph.build("circulant");
   const Circulant pattern(p.size);
   const int v = p.modulo(p.rank - p.root), q = pattern.q, last = p.blocks - 1;
   const auto sent = pattern.sent(v), received = pattern.received(v);
@@ -96,7 +96,7 @@ Schedule broadcast_circulant(const Problem& p) {
     if (in >= 0 && v != 0) graph.recv(prev, block[in]);
     graph.end_round();
   }
-  return graph.finish("circulant");
+  return graph.build("circulant");
 }
 
 Cost broadcast_circulant_cost(const Problem& p) {

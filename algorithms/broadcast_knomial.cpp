@@ -51,7 +51,7 @@ Schedule broadcast_knomial(const Problem& p) {
       tree.end_round();
     }
   }
-  return tree.finish("knomial");
+  return tree.build("knomial");
 }
 
 Cost broadcast_knomial_cost(const Problem& p) {

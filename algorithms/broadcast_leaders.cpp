@@ -25,7 +25,7 @@ Schedule compose(const Problem& p, Schedule (*broadcast)(const Problem&), const 
   const Regions data{tree.output()};
   if (parts.leads) tree.embed(broadcast(parts.across), parts.leaders, {}, data);
   tree.embed(broadcast(parts.within), parts.mates, {}, data);
-  return tree.finish(name);
+  return tree.build(name);
 }
 
 /// `done(v)` is when the leader at distance v from the root's host has passed the data on to

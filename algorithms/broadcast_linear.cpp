@@ -15,7 +15,7 @@ Schedule broadcast_linear(const Problem& p) {
     if (p.rank_before(i) == p.root) star.recv(p.root, star.output());
     star.end_round();
   }
-  return star.finish("linear");
+  return star.build("linear");
 }
 
 Cost broadcast_linear_cost(const Problem& p) {

@@ -41,7 +41,7 @@ Schedule broadcast_scatter_doubling(const Problem& p) {
     tree.recv(p.rank_after(d), missing(v));
     tree.end_round();
   }
-  return tree.finish("scatter_doubling");
+  return tree.build("scatter_doubling");
 }
 
 Cost broadcast_scatter_doubling_cost(const Problem& p) {

@@ -38,7 +38,7 @@ Schedule broadcast_scatter_ring(const Problem& p) {
     if (t < receives) ring.recv(p.rank_before(1), chunk[v - 1 - t]);
     ring.end_round();
   }
-  return ring.finish("scatter_ring");
+  return ring.build("scatter_ring");
 }
 
 Cost broadcast_scatter_ring_cost(const Problem& p) {

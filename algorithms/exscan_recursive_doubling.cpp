@@ -39,7 +39,7 @@ Schedule exscan_recursive_doubling(const Problem& p) {
     scan.end_round();
   }
   if (!first) scan.reduced(scan.output());
-  return scan.finish("recursive_doubling");
+  return scan.build("recursive_doubling");
 }
 
 Cost exscan_recursive_doubling_cost(const Problem& p) {

@@ -36,7 +36,7 @@ Schedule gather_binomial(const Problem& p) {
     }
     tree.end_round();
   }
-  return tree.finish("binomial");
+  return tree.build("binomial");
 }
 
 Cost gather_binomial_cost(const Problem& p) {

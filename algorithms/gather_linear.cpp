@@ -16,7 +16,7 @@ Schedule gather_linear(const Problem& p) {
     if (p.rank == p.root) star.recv(p.rank_after(i), block[p.rank + i]);
     star.end_round();
   }
-  return star.finish("linear");
+  return star.build("linear");
 }
 
 Cost gather_linear_cost(const Problem& p) {

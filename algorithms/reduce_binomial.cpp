@@ -31,7 +31,7 @@ Schedule reduce_binomial(const Problem& p) {
     if (p.rank == top) tree.send(p.root, tree.work());
     if (p.rank == p.root) tree.recv(top, tree.work());
   }
-  return tree.finish("binomial");
+  return tree.build("binomial");
 }
 
 Cost reduce_binomial_cost(const Problem& p) {

@@ -28,7 +28,7 @@ Schedule reduce_chain(const Problem& p) {
     if (p.rank == head) chain.send(p.root, chain.work());
     if (p.rank == p.root) chain.recv(head, chain.work());
   }
-  return chain.finish("chain");
+  return chain.build("chain");
 }
 
 Cost reduce_chain_cost(const Problem& p) {

@@ -39,7 +39,7 @@ Schedule reduce_circulant(const Problem& p) {
     }
     graph.end_round();
   }
-  return graph.finish("circulant");
+  return graph.build("circulant");
 }
 
 Cost reduce_circulant_cost(const Problem& p) {

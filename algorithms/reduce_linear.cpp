@@ -19,7 +19,7 @@ Schedule reduce_linear(const Problem& p) {
     star.end_round();
   }
   if (p.rank == p.root) star.reduced(star.work());
-  return star.finish("linear");
+  return star.build("linear");
 }
 
 Cost reduce_linear_cost(const Problem& p) {

@@ -62,7 +62,7 @@ Schedule reduce_scatter_circulant(const Problem& p) {
     graph.end_round();
   }
   graph.reduced(own);
-  return graph.finish("circulant");
+  return graph.build("circulant");
 }
 
 Cost reduce_scatter_circulant_cost(const Problem& p) {

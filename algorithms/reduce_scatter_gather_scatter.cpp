@@ -27,7 +27,7 @@ Schedule reduce_scatter_gather_scatter(const Problem& p) {
     if (p.rank == r) star.recv(0, block[r]);
     star.end_round();
   }
-  return star.finish("gather_scatter");
+  return star.build("gather_scatter");
 }
 
 Cost reduce_scatter_gather_scatter_cost(const Problem& p) {

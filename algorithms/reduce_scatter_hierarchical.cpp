@@ -50,7 +50,7 @@ Schedule reduce_scatter_hierarchical(const Problem& p) {
   all.embed(reduce_scatter_circulant(parts.within), parts.mates, input, {sums});
   all.embed(reduce_scatter_circulant(parts.across), parts.peers, {sums},
             {all.chunks(p.size)[p.rank]});
-  return all.finish("hierarchical");
+  return all.build("hierarchical");
 }
 
 Cost reduce_scatter_hierarchical_cost(const Problem& p) {

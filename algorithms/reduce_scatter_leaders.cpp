@@ -66,7 +66,7 @@ Schedule reduce_scatter_leaders(const Problem& p) {
               {parts.alone ? own : mine});
   }
   if (!parts.alone) all.embed(scatter_binomial(parts.back), parts.mates, {mine}, {own});
-  return all.finish("leaders");
+  return all.build("leaders");
 }
 
 Cost reduce_scatter_leaders_cost(const Problem& p) {

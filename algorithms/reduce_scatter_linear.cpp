@@ -34,7 +34,7 @@ Schedule reduce_scatter_linear(const Problem& p) {
   }
   if (!last) pairwise.fold(lower, lower, higher);
   pairwise.reduced(lower);
-  return pairwise.finish("linear");
+  return pairwise.build("linear");
 }
 
 Cost reduce_scatter_linear_cost(const Problem& p) {

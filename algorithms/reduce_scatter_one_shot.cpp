@@ -32,7 +32,7 @@ Schedule reduce_scatter_one_shot(const Problem& p) {
     sum = next;
   }
   exchange.reduced(own);
-  return exchange.finish("one_shot");
+  return exchange.build("one_shot");
 }
 
 Cost reduce_scatter_one_shot_cost(const Problem& p) {

@@ -62,7 +62,7 @@ Schedule reduce_scatter_recursive_halving(const Problem& p) {
     halves.send(p.rank - 1, input.range(0, p.size));
     while (halves.round() < ceil_log2(g.groups) + 1) halves.end_round();
     halves.recv(p.rank - 1, own);
-    return halves.finish("recursive_halving");
+    return halves.build("recursive_halving");
   }
 
   const int base = g.first_summed();
@@ -109,7 +109,7 @@ Schedule reduce_scatter_recursive_halving(const Problem& p) {
   } else {
     halves.reduced(own);
   }
-  return halves.finish("recursive_halving");
+  return halves.build("recursive_halving");
 }
 
 Cost reduce_scatter_recursive_halving_cost(const Problem& p) {

@@ -48,7 +48,7 @@ Schedule reduce_scatter_ring(const Problem& p) {
     ring.end_round();
   }
   ring.reduced(own);
-  return ring.finish("ring");
+  return ring.build("ring");
 }
 
 Cost reduce_scatter_ring_cost(const Problem& p) {

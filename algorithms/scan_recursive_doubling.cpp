@@ -22,7 +22,7 @@ Schedule scan_recursive_doubling(const Problem& p) {
     scan.end_round();
   }
   scan.reduced(scan.work());
-  return scan.finish("recursive_doubling");
+  return scan.build("recursive_doubling");
 }
 
 Cost scan_recursive_doubling_cost(const Problem& p) {

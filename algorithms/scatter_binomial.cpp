@@ -43,7 +43,7 @@ Schedule scatter_binomial(const Problem& p) {
     }
     tree.end_round();
   }
-  return tree.finish("binomial");
+  return tree.build("binomial");
 }
 
 Cost scatter_binomial_cost(const Problem& p) {

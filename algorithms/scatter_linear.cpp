@@ -16,7 +16,7 @@ Schedule scatter_linear(const Problem& p) {
     if (p.rank_before(i) == p.root) star.recv(p.root, star.output());
     star.end_round();
   }
-  return star.finish("linear");
+  return star.build("linear");
 }
 
 Cost scatter_linear_cost(const Problem& p) {

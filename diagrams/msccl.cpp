@@ -166,7 +166,7 @@ class Gpu {
         }
         break;
       }
-      case StepKind::finish:
+      case StepKind::divide:
         refuse("MSCCL has no division by the number of ranks, which an average ends with");
     }
     // Other blocks' steps that it waits for: the latest of each, one here, others by steps before.

@@ -37,7 +37,7 @@ text{font-family:"Helvetica Neue",Helvetica,Arial,"Liberation Sans","DejaVu Sans
 .axis{stroke:#9aa6b4;stroke-width:1;fill:none}
 .wait{fill:#9eabba}
 .call{fill:#4a5666}
-.finish{fill:#1d2733}
+.divide{fill:#1d2733}
 .copy{fill:#fff;stroke-width:1.4}
 .arrow path{stroke-width:1.6;fill:none}
 .arrow .head{stroke:none;fill:inherit}
@@ -230,7 +230,7 @@ class Page {
     const std::string sample = palette[0].hex();
     if (kind(StepKind::fold)) bar("fold", 11, fmt::format(" fill=\"{}\"", sample), "reducing");
     if (kind(StepKind::copy)) bar("copy", 9, fmt::format(" stroke=\"{}\"", sample), "copying");
-    if (kind(StepKind::finish)) bar("finish", 11, "", "dividing");
+    if (kind(StepKind::divide)) bar("divide", 11, "", "dividing");
     if (kind(StepKind::send) || kind(StepKind::recv)) bar("call", 7, "", "call of a message");
     if (waits) bar("wait", 3, "", "waiting");
     if (!view_.critical.empty()) {

@@ -151,7 +151,7 @@ class Panel {
       const double left = x(work.from), width = std::max(x(work.to) - left, 0.6);
       const char* kind = event.message()                  ? "call"
                          : event.kind == StepKind::copy   ? "copy"
-                         : event.kind == StepKind::finish ? "finish"
+                         : event.kind == StepKind::divide ? "divide"
                                                           : "fold";
       const bool hollow = event.kind == StepKind::copy;
       const double h = event.message() ? half * 0.62 : hollow ? half - 1 : half;

@@ -6,7 +6,7 @@
 #include "baton/device.hpp"
 #include "baton/error.hpp"
 #include "baton/explain.hpp"
-#include "baton/group_transport.hpp"
+#include "baton/fused_transport.hpp"
 #include "baton/memory.hpp"
 #include "baton/options.hpp"
 #include "baton/schedule.hpp"

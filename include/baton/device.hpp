@@ -88,7 +88,7 @@ class Device {
   /// at[0] = at[1] (+) at[2], by the numerics contract of the host's folds, to the bit.
   virtual void fold(OpKind op, Datatype type, std::span<const Rows> rows, Stream stream) = 0;
   /// at[0] /= ranks
-  virtual void finish(Datatype type, int ranks, std::span<const Rows> rows, Stream stream) = 0;
+  virtual void divide(Datatype type, int ranks, std::span<const Rows> rows, Stream stream) = 0;
 };
 
 }  // namespace baton

@@ -13,7 +13,7 @@ namespace BATON_API baton {
 /// into[i] = left[i] (+) right[i]; `into` may be `left` or `right`, no other overlap.
 using FoldFunction = void (*)(void* into, const void* left, const void* right, std::size_t count);
 /// data[i] /= ranks
-using FinishFunction = void (*)(void* data, std::size_t count, int ranks);
+using DivideFunction = void (*)(void* data, std::size_t count, int ranks);
 
 namespace host {
 
@@ -28,9 +28,9 @@ FoldFunction fold(OpKind op, Datatype type, int simd_level);
 /// The readable reference: one plain loop, no SIMD.
 FoldFunction reference_fold(OpKind op, Datatype type);
 /// The division of avg, likewise. `ranks` is at least 1.
-FinishFunction finish(Datatype type);
-FinishFunction finish(Datatype type, int simd_level);
-FinishFunction reference_finish(Datatype type);
+DivideFunction divide(Datatype type);
+DivideFunction divide(Datatype type, int simd_level);
+DivideFunction reference_divide(Datatype type);
 
 /// Bytes that any cache keeps.
 constexpr std::size_t little = 1 << 20;

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "baton/export.hpp"
-#include "baton/group_transport.hpp"
+#include "baton/fused_transport.hpp"
 #include "baton/options.hpp"
 #include "baton/transport.hpp"
 
@@ -16,8 +16,8 @@ namespace BATON_API baton {
 /// the transport. Collective over `host`.
 ///
 /// Where ranks do not come to this call, or do not connect, within the timeout, throws
-/// Error(timeout); 0: never. With a timeout NCCL's calls do not block, so that a group or a split
-/// whose peers do not come ends likewise; but NCCL then starts a thread for each group.
+/// Error(timeout); 0: never. With a timeout NCCL's calls do not block, so that a fused group or
+/// a split whose peers do not come ends likewise; but NCCL then starts a thread for each one.
 ///
 /// Throws Error(unsupported) on all ranks, with one sentence, before NCCL is asked, where a device
 /// is not CUDA's, or where two ranks have one GPU, which NCCL refuses: unless they are processes
@@ -27,7 +27,7 @@ namespace BATON_API baton {
 /// NCCL connects ranks when they first have messages for each other; that waits for the peer's call
 /// on the host. What is given while the caller has a group of NCCL's own open is given in that
 /// group, and its order is lost.
-std::unique_ptr<GroupTransport> nccl_transport(
+std::unique_ptr<FusedTransport> nccl_transport(
     Transport& host, Device& device,
     std::chrono::milliseconds timeout = Options::from_environment().timeout);
 

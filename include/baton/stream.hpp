@@ -7,7 +7,7 @@
 #include "baton/communicator.hpp"
 #include "baton/device.hpp"
 #include "baton/export.hpp"
-#include "baton/group_transport.hpp"
+#include "baton/fused_transport.hpp"
 
 namespace BATON_API baton {
 
@@ -33,16 +33,16 @@ class StreamCommunicator {
   /// Error(unsupported) if it does not.
   StreamCommunicator(std::unique_ptr<Transport> transport, std::shared_ptr<Device> device,
                      Options options = Options::from_environment());
-  /// Collective. Messages go in groups instead, and a call as a whole into the caller's stream,
-  /// with the folds and copies between them: no thread, and nothing that waits on the host. Calls
-  /// in different streams may run one after another. `host` serves to agree on options and to
+  /// Collective. Messages go in fused groups instead, and a call as a whole into the caller's
+  /// stream, with the folds and copies between them: no thread, and nothing that waits on the host.
+  /// Calls in different streams may run one after another. `host` serves to agree on options and to
   /// split, and, with Options::check, to compare calls, for which all before are waited for; the
   /// call then throws itself what ranks differ in. A peer that does not come holds the stream up
   /// until synchronize() finds it out, where Options::timeout is set, says who, and lets all
   /// streams go on. Streams live until their calls are complete. Throws Error(invalid_argument)
   /// where the two transports have not the same ranks.
   StreamCommunicator(std::unique_ptr<Transport> host, std::shared_ptr<Device> device,
-                     std::unique_ptr<GroupTransport> groups,
+                     std::unique_ptr<FusedTransport> fused,
                      Options options = Options::from_environment());
   StreamCommunicator(StreamCommunicator&&) noexcept;
   StreamCommunicator& operator=(StreamCommunicator&&) noexcept;

@@ -25,7 +25,7 @@ enum class Flaw : std::uint8_t {
   bytes,         ///< elements sent, received or of scratch differ from the documented formula
   rounds,        ///< the longest path differs from the documented formula, or there is none
   disagree,      ///< ranks end with different folds of one element, so not bit for bit equal
-  group,         ///< a message waits for another of its group (verify_grouped)
+  fused_group,   ///< a message waits for another of its fused group (verify_fused)
 };
 std::string_view name(Flaw flaw);
 
@@ -48,11 +48,11 @@ struct Proof {
 /// code of the library. Errors: invalid_argument if the numbers of ranks differ.
 Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems);
 
-/// As above, for messages that run in groups, one group after another on each rank, as grouped()
-/// defines them and NCCL runs them: those from one rank to another match in the order of posting,
-/// and a deadlock is a circle of groups. Takes schedules as they are, from grouped() or from
-/// elsewhere. Proof::rounds is the longest path in groups.
-Proof verify_grouped(std::span<const Schedule> schedules, std::span<const Problem> problems);
+/// As above, for messages that run in fused groups, one after another on each rank, as fused()
+/// defines them and NCCL runs them. Messages from one rank to another match in the order of
+/// posting, and a deadlock is a circle of fused groups. The schedules may come from fused() or from
+/// elsewhere. Proof::rounds is the longest path in fused groups.
+Proof verify_fused(std::span<const Schedule> schedules, std::span<const Problem> problems);
 
 /// Generates the schedules of all ranks, checks them as above and against the algorithm's cost.
 /// `segment` (elements, 0: none) cuts messages first; costs in rounds are checked only unsegmented.

@@ -22,7 +22,7 @@ class Rivalry {
   /// Throws on all ranks what fails on any.
   Rivalry(World& world, const BenchDevices& devices)
       : world_(world), devices_(devices), host_(world.transport()) {
-    std::unique_ptr<GroupTransport> groups;
+    std::unique_ptr<FusedTransport> groups;
     world.together([&] { rival_ = devices.rival(*host_, devices.own); });
     world.together([&] { groups = rival_->groups(*host_); });
     world.together([&] {

@@ -211,7 +211,7 @@ Exercise schedule_exercise(std::vector<Schedule> schedules, Datatype type, OpKin
   const Problem& p = exercise.problem;
   exercise.op = p.average ? OpKind::avg : op;
   if (reducing(p.collective) && !p.average && op == OpKind::avg) {
-    refuse("expected a schedule that ends with the finish steps of avg, found one without");
+    refuse("expected a schedule that ends with the divide steps of avg, found one without");
   }
   if (reducing(p.collective) && !defined_on(exercise.op, type)) {
     refuse(fmt::format("{}: expected an operation that is defined on {}, found {}",

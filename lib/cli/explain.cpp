@@ -120,13 +120,13 @@ void add_explain(CLI::App& app, Command& command) {
                   "elements per message piece (default: not cut)")
       ->type_name("N")
       ->check(whole_number(0, INT64_MAX));
-  auto* grouped = sub->add_flag("--grouped", options->wanted.in_groups,
-                                "messages in groups, as for NCCL; a round is a group");
+  auto* fused = sub->add_flag("--fused,--grouped", options->wanted.in_groups,
+                              "messages in fused groups, as for NCCL; a round is a fused group");
   sub->add_option("--window", options->wanted.window,
-                  "messages of one lane, peer and direction in a group (default: any number)")
+                  "messages of one lane, peer and direction in a fused group (default: any number)")
       ->type_name("N")
       ->check(whole_number(0, INT32_MAX))
-      ->needs(grouped);
+      ->needs(fused);
   sub->add_option("--op", options->wanted.op, "operation of the table (default sum)")
       ->type_name("OP");
   sub->add_flag("--in-place", options->wanted.in_place, "input and output are the same memory");
@@ -151,7 +151,7 @@ void add_explain(CLI::App& app, Command& command) {
       "  baton explain all_reduce --count 1 --values 1 2 3 4 --every-step --format table\n"
       "  baton explain all_gather --ranks 3 --count 2 --values 0 10 1 11 2 12\n"
       "  baton explain all_reduce --algorithm ring --ranks 3 --format text >ring.txt\n"
-      "  baton explain broadcast --algorithm chain --count 8 --segment 2 --grouped --window 1");
+      "  baton explain broadcast --algorithm chain --count 8 --segment 2 --fused --window 1");
   sub->callback([options, &command] {
     command = [options](Session& session) { return explain(*options, session); };
   });

@@ -56,13 +56,13 @@ std::shared_ptr<const Hosts> Setting::hosts(int ranks) const {
       refuse(fmt::format("--hosts: expected the hosts of {} ranks, found those of {}", ranks,
                          hosts.size()));
     }
-    return grouped(hosts.of());
+    return host_grouping(hosts.of());
   }
   const int each = command.per_host >= 0 ? command.per_host : network.ranks_per_host;
   if (each == 0 || each >= ranks) return nullptr;
   std::vector<int> host_of(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) host_of[static_cast<std::size_t>(r)] = r / each;
-  return grouped(host_of);
+  return host_grouping(host_of);
 }
 
 Exercise Setting::exercise(Collective collective, int ranks, std::int64_t bytes) const {

@@ -70,7 +70,7 @@ class Nccl final : public Rival {
     nccl::check(ncclGetVersion(&version), "ncclGetVersion", communicator_, rank_);
     return fmt::format("NCCL {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   }
-  std::unique_ptr<GroupTransport> groups(Transport& host) override {
+  std::unique_ptr<FusedTransport> groups(Transport& host) override {
     return nccl_transport(host, *device_, no_limit);
   }
   std::optional<RivalCall> call(const Exercise& exercise, const void* in, void* out) override;

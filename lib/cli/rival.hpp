@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "baton/group_transport.hpp"
+#include "baton/fused_transport.hpp"
 #include "card.hpp"
 #include "exercise.hpp"
 
@@ -23,7 +23,7 @@ class Rival {
   virtual ~Rival() = default;
   virtual std::string name() const = 0;  ///< "NCCL 2.28.9"
   /// Its messages, among the ranks of `host`. Collective.
-  virtual std::unique_ptr<GroupTransport> groups(Transport& host) = 0;
+  virtual std::unique_ptr<FusedTransport> groups(Transport& host) = 0;
   /// The exercise by its own collective, out of place, on a device's memory; nothing where it has
   /// none.
   virtual std::optional<RivalCall> call(const Exercise& exercise, const void* input,

@@ -202,7 +202,7 @@ TimedCollective collective_of(const Timeline& timeline) {
     for (std::size_t r = 0; r < its.schedules->size(); ++r) {
       hosts.push_back(timeline.host_of(operation.rank_of(static_cast<int>(r))));
     }
-    its.hosts = grouped(hosts);
+    its.hosts = host_grouping(hosts);
   }
   return its;
 }

@@ -22,7 +22,7 @@ std::string failures(std::size_t n) { return counted(static_cast<std::int64_t>(n
 struct VerifyOptions {
   int max_ranks = 64, ranks = 0, threads = 0;
   std::string collective, algorithm, schedule;
-  bool grouped = false, in_groups = false, json = false, progress = false;
+  bool fused = false, in_groups = false, json = false, progress = false;
 };
 
 constexpr std::size_t shown_findings = 10;  // of one algorithm
@@ -76,7 +76,7 @@ int verify_algorithms(const VerifyOptions& options) {
     progress.show(done, fmt::format("{} {}, {} ranks", name(task.algorithm->collective),
                                     task.algorithm->name, task.ranks));
   };
-  auto results = prove(tasks, threads, show, options.grouped ? Form::grouped : Form::plain);
+  auto results = prove(tasks, threads, show, options.fused ? Form::fused : Form::plain);
   progress.clear();
   const auto all = totals(algorithms, tasks, std::move(results));
 
@@ -127,9 +127,9 @@ int verify_algorithms(const VerifyOptions& options) {
 int verify_schedule(const VerifyOptions& options) {
   auto schedules = parse(file_text(options.schedule), options.schedule);
   const auto problems = problems_of(schedules);
-  if (options.grouped) schedules = grouped(schedules);
-  const bool in_groups = options.grouped || options.in_groups;
-  const Proof proof = in_groups ? verify_grouped(schedules, problems) : verify(schedules, problems);
+  if (options.fused) schedules = fused(schedules);
+  const bool in_groups = options.fused || options.in_groups;
+  const Proof proof = in_groups ? verify_fused(schedules, problems) : verify(schedules, problems);
   const Schedule::Header& header = schedules[0].header();
   if (options.json) {
     std::vector<Json> findings;
@@ -155,7 +155,7 @@ int verify_schedule(const VerifyOptions& options) {
   fmt::print("# {} {} on {}: {}", name(header.collective), header.algorithm,
              counted(header.size, "rank"), counted(proof.messages, "message"));
   if (proof.rounds >= 0) {
-    fmt::print(" in {}", counted(proof.rounds, in_groups ? "group" : "round"));
+    fmt::print(" in {}", counted(proof.rounds, in_groups ? "fused group" : "round"));
   }
   fmt::print(", {}\n", failures(proof.findings.size()));
   return proof.holds() ? 0 : 1;
@@ -193,16 +193,16 @@ void add_verify(CLI::App& app, Command& command) {
           ->excludes(ranks)
           ->excludes(collective)
           ->excludes(algorithm);
-  auto* grouped =
-      sub->add_flag("--grouped", options->grouped,
-                    "put messages in groups first, and prove that these can run one after another\n"
-                    "on each rank, as NCCL runs them");
+  auto* fused =
+      sub->add_flag("--fused,--grouped", options->fused,
+                    "put messages in fused groups first, and prove that these can run one after\n"
+                    "another on each rank, as NCCL runs them");
   sub->add_flag(
          "--in-groups", options->in_groups,
-         "the same for a FILE whose messages are in groups already: those of one round with\n"
-         "nothing between")
+         "the same for a FILE whose messages are in fused groups already: those of one round\n"
+         "with nothing between")
       ->needs(schedule)
-      ->excludes(grouped);
+      ->excludes(fused);
   sub->add_option("--threads", options->threads, "that prove at once (default: one per core)")
       ->type_name("N")
       ->check(whole_number(1, 1024));
@@ -218,7 +218,7 @@ void add_verify(CLI::App& app, Command& command) {
       "Examples:\n"
       "  baton verify --max-ranks 16\n"
       "  baton verify --collective all_reduce --algorithm ring --ranks 7\n"
-      "  baton verify --grouped --max-ranks 17\n"
+      "  baton verify --fused --max-ranks 17\n"
       "  baton verify --schedule my_schedule.txt");
   sub->callback([options, &command] {
     command = [options](Session& session) { return verify(*options, session); };

@@ -74,11 +74,11 @@ int Wanted::size() const {
 }
 
 std::shared_ptr<const Hosts> Wanted::grouping() const {
-  return hosts.empty() ? nullptr : grouped(parse_hosts(hosts).of());
+  return hosts.empty() ? nullptr : host_grouping(parse_hosts(hosts).of());
 }
 
 std::vector<Schedule> schedules_of(const Wanted& wanted) {
-  if (wanted.in_groups) return grouped(ungrouped(wanted), wanted.window);
+  if (wanted.in_groups) return fused(ungrouped(wanted), wanted.window);
   return ungrouped(wanted);
 }
 

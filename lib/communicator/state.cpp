@@ -19,7 +19,7 @@ Communicator::State::State(std::unique_ptr<Transport> made, Options given,
       can(transport->capabilities()),
       rank(transport->rank()),
       size(transport->size()),
-      hosts(grouped(can.hosts)),
+      hosts(host_grouping(can.hosts)),
       waits(transport->blocking() != nullptr && !can.concurrent),
       operation_tags((can.tags - user_tags) / lanes),
       busy(can.concurrent ? &own_busy : &family->busy),
@@ -28,10 +28,10 @@ Communicator::State::State(std::unique_ptr<Transport> made, Options given,
 }
 
 Communicator::State::State(std::unique_ptr<Transport> made, const State& like,
-                           std::unique_ptr<GroupTransport> groups)
+                           std::unique_ptr<FusedTransport> fused)
     : State(std::move(made), like.options, like.family) {
   if (like.on_device)
-    on_device = std::make_unique<DevicePart>(like.on_device->device, std::move(groups));
+    on_device = std::make_unique<DevicePart>(like.on_device->device, std::move(fused));
   table = like.table;
   options.trace.clear();  // it is the one that records which writes
   if (table) section = table->find(scope_of(*transport, hosts.get()));
@@ -97,13 +97,13 @@ CachedPlan& Communicator::State::cached_plan(const Choice& choice) {
   const Problem problem = this->problem();
   const std::size_t bytes = arguments.element_bytes;
   const Selection selected = selection(problem, choice);
-  const bool groups = on_device && on_device->groups;
+  const bool fused = on_device && on_device->fused;
   auto plan = std::make_shared<const Plan>(
-      groups ? in_groups(selected, problem) : scheduled(selected, problem, bytes), bytes,
+      fused ? fused_schedule(selected, problem) : scheduled(selected, problem, bytes), bytes,
       arguments.input_sizes, arguments.output_sizes);
-  if (groups)
+  if (fused)
     return keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name,
-                                             selected.segment, groups_of(*plan)));
+                                             selected.segment, fused_groups_of(*plan)));
   const bool of_device = on_device && problem.collective != Collective::barrier;
   return keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name,
                                            selected.segment,
@@ -182,7 +182,7 @@ Kernels Communicator::State::kernels(Collective collective, const Op& op, Dataty
     kernels.context = op.context;
   } else {
     kernels.fold = host::fold(op.kind, type);
-    if (op.kind == OpKind::avg) kernels.finish = host::finish(type);
+    if (op.kind == OpKind::avg) kernels.divide = host::divide(type);
   }
   return kernels;
 }
@@ -332,7 +332,7 @@ void Communicator::State::prepare_schedule(Operation& operation, const Schedule&
   kernels.user = op.function;
   kernels.context = op.context;
   kernels.fold = op.kind == OpKind::user ? nullptr : host::fold(op.kind, type);
-  kernels.finish = host::finish(type);
+  kernels.divide = host::divide(type);
   if (!kernels.user && !kernels.fold) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("expected an operation that is defined on {}, found {}", name(type),

@@ -16,7 +16,7 @@
 #include "baton/communicator.hpp"
 #include "baton/error.hpp"
 #include "engine.hpp"
-#include "group_calls.hpp"
+#include "fused_calls.hpp"
 #include "recording.hpp"
 
 namespace baton {
@@ -32,9 +32,9 @@ struct Family {
 struct DevicePart {
   /// `transport`: null where messages go the communicator's way.
   explicit DevicePart(std::shared_ptr<Device> of,
-                      std::unique_ptr<GroupTransport> transport = nullptr)
+                      std::unique_ptr<FusedTransport> transport = nullptr)
       : device(std::move(of)), queue{device.get(), device->make_stream()}, scratch(device.get()) {
-    if (transport) groups = std::make_unique<GroupCalls>(*device, scratch, std::move(transport));
+    if (transport) fused = std::make_unique<FusedCalls>(*device, scratch, std::move(transport));
   }
   ~DevicePart() { device->end_stream(queue.stream); }
   DevicePart(const DevicePart&) = delete;
@@ -44,7 +44,7 @@ struct DevicePart {
   const DeviceQueue queue;
   ScratchPool scratch;
   std::exception_ptr error;  ///< of the first operation that failed and that nobody has been told
-  std::unique_ptr<GroupCalls> groups;  ///< null: messages go the communicator's way
+  std::unique_ptr<FusedCalls> fused;  ///< null: messages go the communicator's way
 };
 
 /// Marks a communicator (or its family) as in use for the length of a call.
@@ -243,7 +243,7 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   State(std::unique_ptr<Transport> transport, Options options, std::shared_ptr<Family> family);
   /// With the options, the table, the family and the device of another.
   State(std::unique_ptr<Transport> transport, const State& like,
-        std::unique_ptr<GroupTransport> groups = nullptr);
+        std::unique_ptr<FusedTransport> fused = nullptr);
   ~State();
 
   static constexpr int user_tags = 1024;
@@ -289,14 +289,14 @@ struct Communicator::State : std::enable_shared_from_this<Communicator::State> {
   std::unique_ptr<Operation> take_operation();
   /// Gives a call to a stream of the device.
   Request enqueue(const Call& call, const Choice& choice, Stream stream);
-  /// The same, where messages go in groups.
-  void enqueue_in_groups(const Call& call, const Choice& choice, Stream stream);
+  /// The same, where messages go in fused groups.
+  void enqueue_fused(const Call& call, const Choice& choice, Stream stream);
   /// Returns when all of these are complete.
-  void finish_groups();
+  void complete_fused();
   /// Lets all streams go on, and throws.
-  [[noreturn]] void give_up_groups(const Error& error);
-  /// This rank's schedule, in groups that all ranks agree on.
-  Schedule in_groups(const Selection& selected, const Problem& problem) const;
+  [[noreturn]] void give_up_fused(const Error& error);
+  /// This rank's schedule, in fused groups that all ranks agree on.
+  Schedule fused_schedule(const Selection& selected, const Problem& problem) const;
   /// Compares the call being made among all ranks, which is `wrong` on this one; throws the
   /// verdict.
   void compare(const Choice& choice, const Error* wrong, int tag);

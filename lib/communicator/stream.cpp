@@ -120,21 +120,21 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
 
 StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> host,
                                        std::shared_ptr<Device> device,
-                                       std::unique_ptr<GroupTransport> groups, Options options) {
-  if (!host || !device || !groups)
+                                       std::unique_ptr<FusedTransport> fused, Options options) {
+  if (!host || !device || !fused)
     throw Error(
         ErrorCode::invalid_argument,
-        "expected a transport of the host's, a device and a transport of groups, found null");
-  if (host->rank() != groups->rank() || host->size() != groups->size())
+        "expected a transport of the host's, a device and a transport of fused groups, found null");
+  if (host->rank() != fused->rank() || host->size() != fused->size())
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("expected two transports of the same ranks, found rank {} of {} and, in "
-                    "groups, rank {} of {}",
-                    host->rank(), host->size(), groups->rank(), groups->size()));
+                    "fused groups, rank {} of {}",
+                    host->rank(), host->size(), fused->rank(), fused->size()));
   state_ = std::make_shared<Communicator::State>(std::move(host), std::move(options),
                                                  std::make_shared<Family>());
   state_->agree_options();
-  state_->on_device = std::make_unique<DevicePart>(std::move(device), std::move(groups));
+  state_->on_device = std::make_unique<DevicePart>(std::move(device), std::move(fused));
 }
 
 StreamCommunicator::StreamCommunicator(std::shared_ptr<Communicator::State> state)
@@ -163,11 +163,11 @@ StreamCommunicator StreamCommunicator::split(int color, int key) {
   const InUse in_use(*state_->busy);
   state_->require_usable();
   std::unique_ptr<Transport> transport = state_->transport->split(color, key);
-  std::unique_ptr<GroupTransport> groups;
-  if (const auto& own = state_->on_device->groups) groups = own->transport().split(color, key);
+  std::unique_ptr<FusedTransport> fused;
+  if (const auto& own = state_->on_device->fused) fused = own->transport().split(color, key);
   if (!transport) return StreamCommunicator(std::shared_ptr<Communicator::State>());
   return StreamCommunicator(
-      std::make_shared<Communicator::State>(std::move(transport), *state_, std::move(groups)));
+      std::make_shared<Communicator::State>(std::move(transport), *state_, std::move(fused)));
 }
 
 void StreamCommunicator::reap() {
@@ -178,15 +178,15 @@ void StreamCommunicator::reap() {
 Choice StreamCommunicator::chosen(const Call& call) { return state_->chosen(call); }
 
 void StreamCommunicator::enqueue(const Call& call, Stream stream) {
-  if (state_->on_device->groups) return state_->enqueue_in_groups(call, call.choice, stream);
+  if (state_->on_device->fused) return state_->enqueue_fused(call, call.choice, stream);
   reap();
   under_way_.push_back(state_->enqueue(call, call.choice, stream));
 }
 
 void StreamCommunicator::synchronize() {
   const InUse in_use(*state_->busy);
-  if (state_->on_device->groups) {
-    if (state_->broken.empty()) state_->finish_groups();
+  if (state_->on_device->fused) {
+    if (state_->broken.empty()) state_->complete_fused();
     return;
   }
   for (const Request& request : under_way_) {

@@ -118,7 +118,7 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
   const auto steps = schedule.steps();
   items_.reserve(steps.size());
   rounds_.reserve(steps.size());
-  std::map<std::tuple<int, int, bool>, std::vector<std::uint32_t>> streams;
+  std::map<std::tuple<int, int, bool>, std::vector<std::uint32_t>> channels;
   std::vector<std::uint32_t> dependent_counts(steps.size(), 0);
   for (std::uint32_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
@@ -132,7 +132,7 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
     item.piece_count = static_cast<std::uint32_t>(pieces_.size()) - item.first_piece;
     if (step.message()) {
       item.bytes = schedule.length(step) * static_cast<std::int64_t>(element_bytes);
-      streams[{step.lane, step.peer, step.kind == StepKind::send}].push_back(i);
+      channels[{step.lane, step.peer, step.kind == StepKind::send}].push_back(i);
     } else if (item.waits == 0) {
       initial_.push_back(i);
     }
@@ -141,18 +141,18 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
     rounds_.push_back(step.round);
   }
 
-  // Streams in the order of their first messages, so that posting follows the program.
+  // Channels in the order of their first messages, so that posting follows the program.
   std::vector<const std::vector<std::uint32_t>*> ordered;
-  for (const auto& [key, messages] : streams) ordered.push_back(&messages);
+  for (const auto& [key, messages] : channels) ordered.push_back(&messages);
   std::sort(ordered.begin(), ordered.end(),
             [](const auto* a, const auto* b) { return a->front() < b->front(); });
   for (const auto* list : ordered) {
     const auto first = static_cast<std::uint32_t>(messages_.size());
     for (const std::uint32_t i : *list) {
-      items_[i].stream = static_cast<std::uint32_t>(streams_.size());
+      items_[i].channel = static_cast<std::uint32_t>(channels_.size());
       messages_.push_back(i);
     }
-    streams_.push_back({first, static_cast<std::uint32_t>(messages_.size())});
+    channels_.push_back({first, static_cast<std::uint32_t>(messages_.size())});
   }
 
   std::uint32_t end = 0;
@@ -229,9 +229,10 @@ Schedule Plan::schedule() const {
   return Schedule(header_, std::move(steps), std::move(regions), std::move(dependencies));
 }
 
-std::uint32_t Plan::longest_stream() const {
+std::uint32_t Plan::longest_channel() const {
   std::uint32_t longest = 0;
-  for (const Stream& stream : streams_) longest = std::max(longest, stream.last - stream.first);
+  for (const Channel& channel : channels_)
+    longest = std::max(longest, channel.last - channel.first);
   return longest;
 }
 

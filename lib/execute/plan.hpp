@@ -36,9 +36,9 @@ Schedule bound(const Schedule& schedule, std::span<const std::int64_t> inputs,
                std::span<const std::int64_t> outputs);
 
 /// A schedule bound to element size and buffers' shapes, in the form that a run needs: addresses as
-/// base and offset, dependents instead of dependencies, messages by stream. Immutable.
+/// base and offset, dependents instead of dependencies, messages by channel. Immutable.
 ///
-/// A *stream* is the messages of one lane, peer and direction, in program order.
+/// A *channel* is the messages of one lane, peer and direction, in program order.
 class Plan {
  public:
   static constexpr std::uint32_t no_fold = ~std::uint32_t{0};
@@ -46,8 +46,8 @@ class Plan {
     StepKind kind;
     std::uint8_t lane;
     std::int32_t peer;
-    std::uint32_t stream;  ///< of a message
-    std::uint32_t waits;   ///< steps that must be complete first
+    std::uint32_t channel;  ///< of a message
+    std::uint32_t waits;    ///< steps that must be complete first
     std::uint32_t first_dependent;
     std::uint32_t dependent_count;
     std::uint32_t first_piece;  ///< in pieces(); a message has one, of one row
@@ -58,7 +58,7 @@ class Plan {
     bool folds() const { return fold != no_fold; }
     bool local() const { return kind != StepKind::send && kind != StepKind::recv; }
   };
-  struct Stream {
+  struct Channel {
     std::uint32_t first;  ///< in messages()
     std::uint32_t last;
   };
@@ -93,14 +93,14 @@ class Plan {
     return std::span(dependents_)
         .subspan(items_[step].first_dependent, items_[step].dependent_count);
   }
-  std::span<const Stream> streams() const { return streams_; }
+  std::span<const Channel> channels() const { return channels_; }
   std::span<const std::uint32_t> messages() const { return messages_; }
   /// Steps that are not messages and wait for nothing.
   std::span<const std::uint32_t> initial() const { return initial_; }
   /// The way through a small plan; empty for others.
   std::span<const ScriptLine> script() const { return script_; }
-  /// Messages of the stream that has most.
-  std::uint32_t longest_stream() const;
+  /// Messages of the channel that has most.
+  std::uint32_t longest_channel() const;
 
  private:
   std::uint32_t fold_of(std::uint32_t step) const;
@@ -117,7 +117,7 @@ class Plan {
   std::vector<Item> items_;
   std::vector<Piece> pieces_;
   std::vector<std::uint32_t> dependents_;
-  std::vector<Stream> streams_;
+  std::vector<Channel> channels_;
   std::vector<std::uint32_t> messages_;
   std::vector<std::uint32_t> initial_;
   std::vector<ScriptLine> script_;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "run.hpp"
-#include "run_groups.hpp"
+#include "run_fused.hpp"
 
 namespace baton {
 
@@ -45,9 +45,9 @@ class CachedPlan {
       : plan(std::move(plan)), algorithm(std::move(algorithm)), segment(segment), queue_(queue) {
     idle_.reserve(4);
   }
-  /// Of messages that go in groups; has no runs.
+  /// Of messages that go in fused groups; has no runs.
   CachedPlan(std::shared_ptr<const Plan> plan, std::string algorithm, std::int64_t segment,
-             std::vector<MessageGroup> groups)
+             std::vector<FusedGroup> groups)
       : plan(std::move(plan)),
         algorithm(std::move(algorithm)),
         segment(segment),
@@ -78,7 +78,7 @@ class CachedPlan {
   const std::shared_ptr<const Plan> plan;
   const std::string algorithm;
   const std::int64_t segment;  ///< bytes; 0: not cut
-  const std::vector<MessageGroup> groups;
+  const std::vector<FusedGroup> groups;
 
   /// What a recorder knows this plan by, for elements of one type and one operation.
   struct Recorded {

@@ -28,8 +28,8 @@ Run::Run(std::shared_ptr<const Plan> plan, int window, const DeviceQueue* queue)
   initial_waits_.reserve(plan_->items().size());
   for (const Plan::Item& item : plan_->items()) initial_waits_.push_back(item.waits);
   waits_.resize(initial_waits_.size());
-  streams_.resize(plan_->streams().size());
-  flights_.resize(streams_.size() * window_);
+  channels_.resize(plan_->channels().size());
+  flights_.resize(channels_.size() * window_);
   active_.reserve(flights_.size());
   local_.resize(plan_->items().size() - plan_->messages().size());
   if (queue_) {
@@ -46,7 +46,7 @@ Run::Run(std::shared_ptr<const Plan> plan, int window, const DeviceQueue* queue)
     bases_[scratch_base] = own_scratch_.data();
     bases_[slot_base] = own_scratch_.data() + slots_at;
   }
-  if (plan_->longest_stream() <= window_) write_script();
+  if (plan_->longest_channel() <= window_) write_script();
 }
 
 Run::Line Run::message_line(std::uint32_t step, std::uint32_t flight) const {
@@ -116,25 +116,25 @@ bool Run::leave_script(const Progress& progress) {
   std::copy(initial_waits_.begin(), initial_waits_.end(), waits_.begin());
   const std::uint32_t all_free =
       window_ == largest_window ? ~std::uint32_t{0} : (std::uint32_t{1} << window_) - 1;
-  for (std::size_t s = 0; s < streams_.size(); ++s) {
-    streams_[s] = {plan_->streams()[s].first, 0, all_free};
+  for (std::size_t s = 0; s < channels_.size(); ++s) {
+    channels_[s] = {plan_->channels()[s].first, 0, all_free};
   }
   const auto in_order = [](std::uint64_t steps, const auto& visit) {
     for (; steps != 0; steps &= steps - 1)
       visit(static_cast<std::uint32_t>(std::countr_zero(steps)));
   };
-  in_order(posted, [&](std::uint32_t step) { ++streams_[plan_->items()[step].stream].next; });
+  in_order(posted, [&](std::uint32_t step) { ++channels_[plan_->items()[step].channel].next; });
   note_flights(posted & ~complete);
   for (const std::uint32_t flight : active_) {
-    StreamState& stream = streams_[flight / window_];
-    ++stream.in_flight;
-    stream.free &= ~(std::uint32_t{1} << (flight % window_));
+    ChannelState& channel = channels_[flight / window_];
+    ++channel.in_flight;
+    channel.free &= ~(std::uint32_t{1} << (flight % window_));
   }
   in_order(complete, [&](std::uint32_t step) {
     ++completed_;
     for (const std::uint32_t next : plan_->dependents_of(step)) --waits_[next];
   });
-  for (std::uint32_t s = 0; s < streams_.size(); ++s) post_ready(s);
+  for (std::uint32_t s = 0; s < channels_.size(); ++s) post_ready(s);
   const std::int64_t ready = recorded_ ? tracing::now() : 0;
   const auto add_local = [&](std::uint32_t step) {
     local_[local_tail_++] = step;
@@ -167,12 +167,12 @@ bool Run::drive() {
     active_[i] = active_.back();
     active_.pop_back();
     const std::uint32_t step = flights_[flight].step;  // the flight is free to be another's
-    const std::uint32_t stream = flight / window_;
-    streams_[stream].free |= std::uint32_t{1} << (flight % window_);
-    --streams_[stream].in_flight;
+    const std::uint32_t channel = flight / window_;
+    channels_[channel].free |= std::uint32_t{1} << (flight % window_);
+    --channels_[channel].in_flight;
     check_length(step, bytes);
     land(flights_[flight]);
-    post_ready(stream);
+    post_ready(channel);
     complete(step);
     drain_local();
   }
@@ -180,24 +180,24 @@ bool Run::drive() {
   return done();
 }
 
-void Run::post_ready(std::uint32_t stream) {
-  StreamState& state = streams_[stream];
-  const std::uint32_t last = plan_->streams()[stream].last;
+void Run::post_ready(std::uint32_t channel) {
+  ChannelState& state = channels_[channel];
+  const std::uint32_t last = plan_->channels()[channel].last;
   while (state.next < last && state.in_flight < window_) {
     const std::uint32_t step = plan_->messages()[state.next];
     if (waits_[step] != 0) return;
     ++state.next;
-    post(stream, step);
+    post(channel, step);
   }
 }
 
-void Run::post(std::uint32_t stream, std::uint32_t step) {
-  StreamState& state = streams_[stream];
+void Run::post(std::uint32_t channel, std::uint32_t step) {
+  ChannelState& state = channels_[channel];
   const auto k = static_cast<std::uint32_t>(std::countr_zero(state.free));
   assert(k < window_);
   state.free &= ~(std::uint32_t{1} << k);
   ++state.in_flight;
-  const std::uint32_t index = stream * window_ + k;
+  const std::uint32_t index = channel * window_ + k;
   Line line = message_line(step, index);
   line.fold = fold_after(step, waits_);
   send_off(line);
@@ -221,7 +221,7 @@ void Run::complete(std::uint32_t step) {
       if (recorded_) [[unlikely]]
         moments_[next].posted = moments_[step].end;
     } else {
-      post_ready(ready.stream);
+      post_ready(ready.channel);
     }
   }
 }
@@ -273,9 +273,9 @@ void Run::run_local(StepKind kind, std::span<const Piece> pieces) {
         }
         break;
       }
-      case StepKind::finish:
+      case StepKind::divide:
         for (std::int64_t row = 0; row < piece.rows; ++row) {
-          kernels_.finish(into + row * piece.stride[0], count, plan_->header().size);
+          kernels_.divide(into + row * piece.stride[0], count, plan_->header().size);
         }
         break;
       default:

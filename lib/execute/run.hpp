@@ -24,7 +24,7 @@ struct Kernels {
   FoldFunction fold = nullptr;
   Op::Function user = nullptr;  ///< instead of `fold`
   void* context = nullptr;
-  FinishFunction finish = nullptr;
+  DivideFunction divide = nullptr;
   OpKind op = OpKind::sum;  ///< what `fold` does, and to what: for devices
   Datatype type = Datatype::u8;
 };
@@ -35,7 +35,7 @@ struct DeviceQueue {
   Stream stream;
 };
 
-/// Appends what a fold, copy or finish works on, its operands being at `bases`.
+/// Appends what a fold, copy or divide works on, its operands being at `bases`.
 void append_rows(const Plan& plan, const Plan::Item& item, std::span<std::byte* const> bases,
                  std::vector<Rows>& rows);
 /// Gives the work of steps of one kind to a stream.
@@ -50,7 +50,7 @@ void give_rows(Device& device, const Plan& plan, StepKind kind, const Kernels& k
 /// are given to a stream as soon as all before them is complete or in the same stream; what waits
 /// for them on the host goes on when a marker behind them has been passed.
 ///
-/// Invariants: a step is started once, when all it waits for is complete; messages of a stream are
+/// Invariants: a step is started once, when all it waits for is complete; messages of a channel are
 /// posted in program order, at most `window` of them in flight.
 class Run {
  public:
@@ -122,10 +122,10 @@ class Run {
     std::unique_ptr<Marker> marker;
     std::uint32_t first, last;
   };
-  struct StreamState {
+  struct ChannelState {
     std::uint32_t next;  // in plan.messages()
     std::uint32_t in_flight;
-    std::uint32_t free;  // bit k: flight k of this stream is free
+    std::uint32_t free;  // bit k: flight k of this channel is free
   };
 
   std::byte* address(const Place& place) const { return bases_[place.base] + place.offset; }
@@ -135,7 +135,7 @@ class Run {
   }
   void use(Transport& transport);
   void begin(Transport& transport, const Kernels& kernels, int tag);
-  void post_ready(std::uint32_t stream);
+  void post_ready(std::uint32_t channel);
   Line message_line(std::uint32_t step, std::uint32_t flight) const;
   /// The fold that a receive is all that is missing to, as far as `waits` says.
   std::uint32_t fold_after(std::uint32_t step, std::span<const std::uint32_t> waits) const;
@@ -172,7 +172,7 @@ class Run {
   bool leave_script(const Progress& progress);
   /// Makes these steps' flights the active ones.
   void note_flights(std::uint64_t steps);
-  void post(std::uint32_t stream, std::uint32_t step);
+  void post(std::uint32_t channel, std::uint32_t step);
   void complete(std::uint32_t step);
   void run_local(StepKind kind, std::span<const Piece> pieces);
   /// The same for a step with its number, whose times are recorded.
@@ -216,9 +216,9 @@ class Run {
   std::vector<std::byte*> bases_;
   std::vector<std::byte> own_scratch_;
   std::vector<std::uint32_t> initial_waits_, waits_;
-  std::vector<StreamState> streams_;
+  std::vector<ChannelState> channels_;
   std::vector<char> folded_;           // steps that were done with their messages, if any may be
-  std::vector<Flight> flights_;        // stream s owns [s * window, (s + 1) * window)
+  std::vector<Flight> flights_;        // channel s owns [s * window, (s + 1) * window)
   std::vector<std::uint32_t> active_;  // flights in use
   std::vector<std::uint32_t> local_;   // ready folds and copies, each entered once
   std::uint32_t local_head_ = 0, local_tail_ = 0;

@@ -25,7 +25,7 @@ void give_rows(Device& device, const Plan& plan, StepKind kind, const Kernels& k
   } else if (kind == StepKind::fold) {
     device.fold(kernels.op, kernels.type, rows, stream);
   } else {
-    device.finish(kernels.type, plan.header().size, rows, stream);
+    device.divide(kernels.type, plan.header().size, rows, stream);
   }
 }
 
@@ -35,7 +35,7 @@ void Run::launch_local() {
   while (local_head_ < local_tail_) {
     // Steps that are ready at once are independent of one another: one launch for all of a kind.
     const auto ready = std::span(local_).subspan(local_head_, local_tail_ - local_head_);
-    for (const StepKind kind : {StepKind::copy, StepKind::fold, StepKind::finish})
+    for (const StepKind kind : {StepKind::copy, StepKind::fold, StepKind::divide})
       launch(kind, ready);
     local_head_ = local_tail_;
     for (const std::uint32_t step : ready) {
@@ -71,7 +71,7 @@ void Run::collect_launched() {
       ++completed_;
       for (const std::uint32_t next : plan_->dependents_of(step)) {
         const Plan::Item& item = plan_->items()[next];
-        if (!item.local() && --waits_[next] == 0) post_ready(item.stream);
+        if (!item.local() && --waits_[next] == 0) post_ready(item.channel);
       }
     }
   }

@@ -24,7 +24,7 @@ void Run::write_script() {
       if (line.pieces.size() == 1 && line.pieces[0].rows == 1)
         line.bytes = static_cast<std::size_t>(line.pieces[0].block) * plan_->element_bytes();
     } else {
-      line = message_line(from.step, item.stream * window_ + from.turn);
+      line = message_line(from.step, item.channel * window_ + from.turn);
     }
     line.kind = item.kind;
     line.act = from.act;

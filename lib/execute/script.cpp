@@ -90,14 +90,14 @@ class Writer {
       add(ScriptLine::Act::local, i);
     }
   }
-  /// Messages of a stream are posted in program order: one that waits holds up those behind it.
+  /// Messages of a channel are posted in program order: one that waits holds up those behind it.
   void post_what_can_be(StepKind kind) {
     std::map<std::tuple<int, int>, bool> held;
     for (std::uint32_t i = 0; i < count(); ++i) {
       if (step(i).kind != kind || posted_[i]) continue;
-      bool& stream = held[{step(i).lane, step(i).peer}];
-      stream = stream || alone_[i] || (needs_[i] & ~complete_) != 0;
-      if (!stream) post(i);
+      bool& channel = held[{step(i).lane, step(i).peer}];
+      channel = channel || alone_[i] || (needs_[i] & ~complete_) != 0;
+      if (!channel) post(i);
     }
   }
   void post(std::uint32_t i, ScriptLine::Act act = ScriptLine::Act::post) {
@@ -118,7 +118,7 @@ class Writer {
   std::vector<std::uint64_t> needs_;  // steps, as bits, that each cannot do without
   std::vector<bool> alone_;
   std::uint64_t complete_ = 0;
-  std::map<std::tuple<int, int, bool>, std::uint8_t> turns_;  // messages of each stream so far
+  std::map<std::tuple<int, int, bool>, std::uint8_t> turns_;  // messages of each channel so far
   std::vector<ScriptLine> script_;
 };
 

@@ -15,7 +15,7 @@ struct ScriptLine {
   static constexpr std::uint8_t none = 0xff;
   Act act;
   std::uint8_t step;
-  std::uint8_t turn;         ///< of a message: how many of its stream came before it
+  std::uint8_t turn;         ///< of a message: how many of its channel came before it
   std::uint8_t with = none;  ///< of a receive: the send that may as well be posted and awaited with
                              ///< it, since neither lets any other message go
 };

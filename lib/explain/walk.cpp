@@ -201,7 +201,7 @@ void Walk::execute(int rank, std::size_t index) {
       write(rank, index, left);
       break;
     }
-    case StepKind::finish: {
+    case StepKind::divide: {
       std::vector<Value> values = read(rank, index, 0);
       for (Value& value : values) {
         if (value) value = *value / static_cast<double>(schedules_.size());

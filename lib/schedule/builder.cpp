@@ -199,13 +199,13 @@ void ScheduleBuilder::lane(int lane) {
 void ScheduleBuilder::end_round() { ++state_->round; }
 int ScheduleBuilder::round() const { return state_->round; }
 
-Schedule ScheduleBuilder::finish(std::string algorithm) {
+Schedule ScheduleBuilder::build(std::string algorithm) {
   if (result_is_work(state_->p)) {
     state_->fill(state_->p.collective == Collective::reduce_scatter ? state_->chunk_of_rank()
                                                                     : work());
   }
   state_->writer.header().algorithm = std::move(algorithm);
-  return state_->writer.finish();
+  return state_->writer.build();
 }
 
 }  // namespace baton

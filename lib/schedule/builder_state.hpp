@@ -201,7 +201,7 @@ struct ScheduleBuilder::State {
   void reduced(const Region& region) {
     if (region.empty()) return;
     if (region.buffer == Buffer::work) fill(region);
-    if (p.average) writer.append(step(StepKind::finish), read(std::span(&region, 1)));
+    if (p.average) writer.append(step(StepKind::divide), read(std::span(&region, 1)));
   }
 
   Side side_of(int peer) const { return peer < p.rank ? Side::left : Side::right; }

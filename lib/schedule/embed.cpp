@@ -79,7 +79,7 @@ void ScheduleBuilder::embed(const Schedule& part, std::span<const int> ranks, co
         if (to != from) state.writer.append(step, to, from);
         break;
       }
-      case StepKind::finish:
+      case StepKind::divide:
         for (const Region& region : first) {
           if (region.buffer == Buffer::work) state.fill(region);
         }

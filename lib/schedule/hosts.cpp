@@ -75,7 +75,7 @@ int Hosts::largest() const {
   return most;
 }
 
-std::shared_ptr<const Hosts> grouped(std::span<const int> host_of) {
+std::shared_ptr<const Hosts> host_grouping(std::span<const int> host_of) {
   auto hosts = std::make_shared<const Hosts>(host_of);
   return hosts->count() > 1 ? hosts : nullptr;
 }

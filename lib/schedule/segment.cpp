@@ -42,7 +42,7 @@ Schedule segmented(const Schedule& schedule, std::int64_t segment) {
       if (next) append_piece(writer, schedule, *next, first, piece, slot);
     }
   }
-  return writer.finish();
+  return writer.build();
 }
 
 Schedule packed(const Schedule& schedule) {
@@ -80,7 +80,7 @@ Schedule packed(const Schedule& schedule) {
       }
     }
   }
-  return writer.finish();
+  return writer.build();
 }
 
 }  // namespace baton

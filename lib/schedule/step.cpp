@@ -77,8 +77,8 @@ std::string_view name(StepKind kind) {
       return "fold";
     case StepKind::copy:
       return "copy";
-    case StepKind::finish:
-      return "finish";
+    case StepKind::divide:
+      return "divide";
   }
   return "?";
 }

@@ -154,8 +154,8 @@ void RankText::read_kind(TextLine& line) {
     line.expect('=');
     operands[1] = line.regions();
     append(line, StepKind::copy, -1, operands);
-  } else if (line.take_word("finish")) {
-    append(line, StepKind::finish, -1, {line.regions()});
+  } else if (line.take_word("divide") || line.take_word("finish")) {
+    append(line, StepKind::divide, -1, {line.regions()});
   } else if (line.take_word("recv_reduce")) {
     read_recv_reduce(line);
   } else if (line.take_word("recv_late")) {

@@ -20,7 +20,7 @@ void ScheduleWriter::append(Step step, std::span<const Region> first,
   if (step.parts[0] > 0) steps_.push_back(step);
 }
 
-// Until finish(), when the slots' sizes are known, a slot's offset says which one it is.
+// Until build(), when the slots' sizes are known, a slot's offset says which one it is.
 Region ScheduleWriter::slot(int lane, StepKind direction, std::int64_t length) {
   const std::size_t index = ring_of(lane, direction);
   Ring& ring = rings_[index];
@@ -29,7 +29,7 @@ Region ScheduleWriter::slot(int lane, StepKind direction, std::int64_t length) {
   return contiguous(Buffer::slot, static_cast<std::int64_t>(index) * slots_per_lane + turn, length);
 }
 
-Schedule ScheduleWriter::finish() {
+Schedule ScheduleWriter::build() {
   std::array<std::int64_t, 2 * lanes * slots_per_lane> place{};
   std::int64_t end = 0;
   for (std::size_t i = 0; i < place.size(); ++i) {

@@ -29,7 +29,7 @@ class ScheduleWriter {
   Region slot(int lane, StepKind direction, std::int64_t length);
 
   /// Places the slots and infers dependencies. The writer is spent afterwards.
-  Schedule finish();
+  Schedule build();
 
  private:
   struct Ring {

@@ -130,7 +130,7 @@ class Tracer {
     bool followed = true;
     switch (step.kind) {
       case StepKind::send:
-      case StepKind::finish:
+      case StepKind::divide:
         followed = read(rank, schedule.operand(step, 0), runs);
         break;
       case StepKind::recv: {
@@ -149,7 +149,7 @@ class Tracer {
         break;
       }
     }
-    if (followed && step.kind != StepKind::send && step.kind != StepKind::finish) {
+    if (followed && step.kind != StepKind::send && step.kind != StepKind::divide) {
       followed = write(rank, schedule.operand(step, 0), runs);
     }
     flow_.begin_[s] = flow_.runs_.size();

@@ -31,7 +31,7 @@ Schedule read_schedule(ByteReader& from) {
   Dependencies dependencies;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     Step& step = steps[i];
-    step.kind = static_cast<StepKind>(from.number(static_cast<std::uint64_t>(StepKind::finish)));
+    step.kind = static_cast<StepKind>(from.number(static_cast<std::uint64_t>(StepKind::divide)));
     step.lane = static_cast<std::uint8_t>(from.number(255));
     step.peer = static_cast<std::int32_t>(from.signed_number());
     step.round = static_cast<std::int32_t>(from.signed_number());

@@ -35,7 +35,7 @@ Value Expressions::intern(Value left, Value right) {
 int Expressions::rank_of(Value leaf) const { return static_cast<int>(rank_of_leaf_[leaf - 1]); }
 
 Expressions::Verdict Expressions::check(Value value, const Reduction& expected) {
-  if (expected.finished) {
+  if (expected.divided) {
     if (value == 0 || is_leaf(value) || node(value).right != 0) return Verdict::wrong;
     value = node(value).left;
   }

@@ -9,7 +9,7 @@
 namespace baton::proving {
 
 /// What an element holds, as a number: equal numbers are equal expressions.
-/// 0 is undefined; 1 + i is leaf i; above are folds and finished values.
+/// 0 is undefined; 1 + i is leaf i; above are folds and divided values.
 using Value = std::uint32_t;
 /// What follows from something undefined; reported once, where it was read.
 inline constexpr Value unknown = std::numeric_limits<Value>::max();
@@ -22,20 +22,20 @@ struct Reduction {
   std::uint32_t offset;  ///< of the element in each rank's leaves
   int ranks;             ///< contributions of ranks 0 … ranks - 1, once each
   bool ordered;          ///< … in this order
-  bool finished;         ///< with one division, at the end
+  bool divided;          ///< once, at the end
 };
 
 /// All expressions of one verification.
 class Expressions {
  public:
-  /// Forgets all; at most `operations` folds and finishes follow.
+  /// Forgets all; at most `operations` folds and divisions follow.
   void reset(LeafBases bases, std::uint32_t operations);
   /// The expression left (+) right.
   Value fold(Value left, Value right) {
     return left == unknown || right == unknown ? unknown : intern(left, right);
   }
   /// The expression x / ranks.
-  Value finish(Value x) { return x == unknown ? unknown : intern(x, 0); }
+  Value divide(Value x) { return x == unknown ? unknown : intern(x, 0); }
 
   enum class Verdict { good, out_of_order, wrong };
   Verdict check(Value value, const Reduction& expected);
@@ -44,7 +44,7 @@ class Expressions {
 
  private:
   struct Node {
-    Value left, right;  // right = 0: finished
+    Value left, right;  // right = 0: divided
   };
   Value intern(Value left, Value right);
   bool is_leaf(Value value) const { return value <= leaves_; }

@@ -48,7 +48,7 @@ void Hazards::find(std::uint32_t s) {
     case StepKind::recv:
       writing();
       break;
-    case StepKind::finish:
+    case StepKind::divide:
       reading(0);
       writing();
       break;

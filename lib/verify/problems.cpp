@@ -29,10 +29,10 @@ void check_headers(std::span<const Schedule> schedules) {
   }
 }
 
-bool finishes(std::span<const Schedule> schedules) {
+bool divides(std::span<const Schedule> schedules) {
   return std::any_of(schedules.begin(), schedules.end(), [](const Schedule& schedule) {
     return std::any_of(schedule.steps().begin(), schedule.steps().end(),
-                       [](const Step& step) { return step.kind == StepKind::finish; });
+                       [](const Step& step) { return step.kind == StepKind::divide; });
   });
 }
 
@@ -99,7 +99,7 @@ std::int64_t common_count(std::span<const Schedule> schedules, std::span<const P
 
 std::vector<Problem> problems_of(std::span<const Schedule> schedules) {
   check_headers(schedules);
-  const bool average = finishes(schedules);
+  const bool average = divides(schedules);
   std::vector<Problem> problems;
   for (const Schedule& schedule : schedules) {
     const Schedule::Header& h = schedule.header();

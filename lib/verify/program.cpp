@@ -223,7 +223,7 @@ void Program::flatten() {
         }
       }
       if (step.kind == StepKind::send) ++messages_;
-      if (step.kind == StepKind::fold || step.kind == StepKind::finish) folded += flat.length;
+      if (step.kind == StepKind::fold || step.kind == StepKind::divide) folded += flat.length;
       steps_.push_back(flat);
     }
   }

@@ -85,7 +85,7 @@ class Program {
   std::int64_t unit() const { return unit_; }  ///< elements that are checked as one
   std::uint32_t step_count() const { return static_cast<std::uint32_t>(steps_.size()); }
   std::uint32_t element_count() const { return place_.back(); }
-  std::uint32_t folded_elements() const { return folded_; }  ///< by all fold and finish steps
+  std::uint32_t folded_elements() const { return folded_; }  ///< by all fold and divide steps
   std::int64_t messages() const { return messages_; }        ///< sends
 
   const std::vector<FlatStep>& steps() const { return steps_; }

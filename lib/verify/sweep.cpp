@@ -16,7 +16,7 @@ namespace {
 /// How schedules were changed since they were generated.
 struct Passes {
   std::int64_t segment = 0;
-  int window = -1;  // of groups; -1: not in groups
+  int window = -1;  // of fused groups; -1: not fused
 };
 
 std::string describe(const Algorithm& algorithm, const Problem& p, const Passes& passes) {
@@ -38,7 +38,7 @@ std::string describe(const Algorithm& algorithm, const Problem& p, const Passes&
   if (!p.commutative) text += ", in rank order";
   if (p.average) text += ", average";
   if (passes.segment > 0) text += fmt::format(", segment {}", passes.segment);
-  if (passes.window >= 0) text += fmt::format(", in groups, window {}", passes.window);
+  if (passes.window >= 0) text += fmt::format(", in fused groups, window {}", passes.window);
   return text;
 }
 
@@ -90,8 +90,8 @@ class Sweep {
     }
     for (const int window : {0, 1}) {
       passes_.window = window;
-      const std::vector<Schedule> groups = grouped(schedules, window);
-      record(problems, groups, verifier_.verify_grouped(algorithm_, groups, problems));
+      const std::vector<Schedule> cut = fused(schedules, window);
+      record(problems, cut, verifier_.verify_fused(algorithm_, cut, problems));
     }
   }
   void record(std::span<const Problem> problems, std::span<const Schedule> schedules, Proof proof) {

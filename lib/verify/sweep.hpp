@@ -28,9 +28,9 @@ struct SweepResult {
   SweepResult& operator+=(SweepResult other);
 };
 
-/// What is proved of the schedules: verify(), or verify_grouped() of what grouped() makes of them,
+/// What is proved of the schedules: verify(), or verify_fused() of what fused() makes of them,
 /// with a window of 1 and with none.
-enum class Form : std::uint8_t { plain, grouped };
+enum class Form : std::uint8_t { plain, fused };
 
 /// Verifies the algorithm for `size` ranks on each problem of the grid that it serves: several
 /// roots; counts around 0 and the number of ranks; uneven blocks, empty ones and gaps among them;

@@ -110,7 +110,7 @@ class Grid {
       Problem p = base_;
       std::vector<int> hosts;
       for (int r = 0; r < size; ++r) hosts.push_back(host(r));
-      p.hosts = grouped(hosts);
+      p.hosts = host_grouping(hosts);
       if (refusal(algorithm_, p).empty()) groupings_.push_back(p.hosts);
     };
     group([&](int r) { return r == 0 ? 0 : 1; });

@@ -83,10 +83,10 @@ void Values::run(const Program& program, std::span<const std::uint32_t> sequence
         }
         break;
       }
-      case StepKind::finish:
+      case StepKind::divide:
         for_pieces(program.operand(step, 0), [&](std::uint32_t first, std::uint32_t n) {
           for (std::uint32_t e = first; e < first + n; ++e) {
-            values[e] = expressions_.finish(read(s, e));
+            values[e] = expressions_.divide(read(s, e));
           }
         });
         break;

@@ -21,10 +21,10 @@ class Verifier {
   /// they were cut since.
   Proof verify(const Algorithm& algorithm, std::span<const Schedule> schedules,
                std::span<const Problem> problems, bool segmented);
-  Proof verify_grouped(std::span<const Schedule> schedules, std::span<const Problem> problems);
+  Proof verify_fused(std::span<const Schedule> schedules, std::span<const Problem> problems);
   /// The same, and against the algorithm's cost in elements.
-  Proof verify_grouped(const Algorithm& algorithm, std::span<const Schedule> schedules,
-                       std::span<const Problem> problems);
+  Proof verify_fused(const Algorithm& algorithm, std::span<const Schedule> schedules,
+                     std::span<const Problem> problems);
 
  private:
   struct Workspace;

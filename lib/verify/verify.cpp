@@ -7,7 +7,7 @@
 #include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
 #include "findings.hpp"
-#include "groups.hpp"
+#include "fused_groups.hpp"
 #include "hazards.hpp"
 #include "order.hpp"
 #include "program.hpp"
@@ -22,12 +22,12 @@ struct Verifier::Workspace {
   proving::Program program;
   proving::Hazards hazards;
   proving::Order order;
-  proving::Groups groups;
+  proving::FusedGroups fused;
   proving::Values values;
   proving::Knowledge knowledge;
   std::int64_t rounds = 0, depth = 0;
 
-  enum class Run : std::uint8_t { steps, groups };
+  enum class Run : std::uint8_t { steps, fused };
 
   /// Later questions assume that the earlier ones have good answers: each finding is a cause, not a
   /// consequence of another.
@@ -41,10 +41,10 @@ struct Verifier::Workspace {
     const bool matched = program.match(run == Run::steps ? By::lane : By::order, findings);
     hazards.find(program, findings);
     if (!matched) return;
-    if (run == Run::groups) {
-      if (!groups.sort(program, findings)) return;
-      rounds = groups.rounds();
-      check_values(problems, groups.sequence());
+    if (run == Run::fused) {
+      if (!fused.sort(program, findings)) return;
+      rounds = fused.rounds();
+      check_values(problems, fused.sequence());
     } else {
       if (!order.sort(program, findings)) return;
       rounds = order.rounds();
@@ -175,15 +175,15 @@ Proof Verifier::verify(const Algorithm& algorithm, std::span<const Schedule> sch
   return workspace_->proof();
 }
 
-Proof Verifier::verify_grouped(std::span<const Schedule> schedules,
-                               std::span<const Problem> problems) {
-  workspace_->prove(schedules, problems, Workspace::Run::groups);
+Proof Verifier::verify_fused(std::span<const Schedule> schedules,
+                             std::span<const Problem> problems) {
+  workspace_->prove(schedules, problems, Workspace::Run::fused);
   return workspace_->proof();
 }
 
-Proof Verifier::verify_grouped(const Algorithm& algorithm, std::span<const Schedule> schedules,
-                               std::span<const Problem> problems) {
-  workspace_->prove(schedules, problems, Workspace::Run::groups);
+Proof Verifier::verify_fused(const Algorithm& algorithm, std::span<const Schedule> schedules,
+                             std::span<const Problem> problems) {
+  workspace_->prove(schedules, problems, Workspace::Run::fused);
   if (!workspace_->findings.any(Flaw::bounds)) {
     workspace_->check_cost(algorithm, schedules, problems, Workspace::Compare::elements);
   }
@@ -209,8 +209,8 @@ Proof verify(std::span<const Schedule> schedules, std::span<const Problem> probl
   return Verifier().verify(schedules, problems);
 }
 
-Proof verify_grouped(std::span<const Schedule> schedules, std::span<const Problem> problems) {
-  return Verifier().verify_grouped(schedules, problems);
+Proof verify_fused(std::span<const Schedule> schedules, std::span<const Problem> problems) {
+  return Verifier().verify_fused(schedules, problems);
 }
 
 Proof verify(const Algorithm& algorithm, std::span<const Problem> problems, std::int64_t segment) {
@@ -241,8 +241,8 @@ std::string_view name(Flaw flaw) {
       return "rounds";
     case Flaw::disagree:
       return "disagree";
-    case Flaw::group:
-      return "group";
+    case Flaw::fused_group:
+      return "fused_group";
   }
   return "?";
 }

@@ -12,7 +12,7 @@
 
 #include "baton/error.hpp"
 #include "cli/bench.hpp"
-#include "support/stand_in_groups.hpp"
+#include "support/stand_in_fused.hpp"
 
 using namespace baton;
 using namespace baton::cli;
@@ -81,7 +81,7 @@ Outcome bench(std::size_t devices, int ranks, const BenchOptions& options) {
 /// Stands in for NCCL: its collectives are ours, by groups of their own.
 class StandInRival final : public Rival {
  public:
-  using Groups = std::vector<std::unique_ptr<GroupTransport>>;
+  using Groups = std::vector<std::unique_ptr<FusedTransport>>;
   StandInRival(Transport& host, const Card& card, Groups& messages, Groups& collectives, bool idle)
       : groups_(std::move(messages[static_cast<std::size_t>(host.rank())])),
         idle_(idle),
@@ -89,7 +89,7 @@ class StandInRival final : public Rival {
              std::move(collectives[static_cast<std::size_t>(host.rank())]), Options{}) {}
 
   std::string name() const override { return "stand-in for NCCL"; }
-  std::unique_ptr<GroupTransport> groups(Transport&) override { return std::move(groups_); }
+  std::unique_ptr<FusedTransport> groups(Transport&) override { return std::move(groups_); }
   std::optional<RivalCall> call(const Exercise& e, const void* input, void* output) override {
     if (e.collective() == Collective::scan) return {};
     const Call call = e.call(ConstData(input, e.input_count(own_.rank()), e.type),
@@ -101,7 +101,7 @@ class StandInRival final : public Rival {
   }
 
  private:
-  std::unique_ptr<GroupTransport> groups_;
+  std::unique_ptr<FusedTransport> groups_;
   bool idle_;
   StreamCommunicator own_;
 };
@@ -109,8 +109,8 @@ class StandInRival final : public Rival {
 /// Ours by threads and in groups, beside the stand-in. `idle`: that does nothing.
 Outcome bench_beside(int ranks, const BenchOptions& options, bool idle = false) {
   const auto device = std::make_shared<support::StandInDevice>();
-  StandInRival::Groups messages = support::stand_in_groups(ranks, device),
-                       collectives = support::stand_in_groups(ranks, device);
+  StandInRival::Groups messages = support::stand_in_fused(ranks, device),
+                       collectives = support::stand_in_fused(ranks, device);
   BenchDevices found;
   found.ranks = ranks;
   found.cards = {card()};

@@ -287,28 +287,28 @@ class Cli(CommandTest):
         self.assertEqual([a["algorithm"] for a in one["algorithms"]], ["recursive_doubling"])
         self.assertGreater(one["proofs"], 10)
         self.assertEqual(one["failures"], 0)
-        groups = self.json("verify", "--collective", "scan", "--ranks", "5", "--grouped")
-        self.assertEqual(groups["proofs"], 2 * one["proofs"])
-        self.assertEqual(groups["failures"], 0)
+        fused = self.json("verify", "--collective", "scan", "--ranks", "5", "--fused")
+        self.assertEqual(fused["proofs"], 2 * one["proofs"])
+        self.assertEqual(fused["failures"], 0)
 
-    def test_groups(self):
+    def test_fused_groups(self):
         chain = ["explain", "broadcast", "--algorithm", "chain", "--count", "8", "--segment", "2",
                  "--format", "text"]
         file = self.file(self.output(*chain))
-        self.assertIn("12 messages in 3 groups, 0 failures\n",
+        self.assertIn("12 messages in 3 fused groups, 0 failures\n",
                       self.output("verify", "--schedule", file, "--grouped"))
-        pipeline = self.output(*chain, "--grouped", "--window", "1")
+        pipeline = self.output(*chain, "--fused", "--window", "1")
         file = self.file(pipeline)
         self.assertEqual(self.json("verify", "--schedule", file, "--in-groups")["groups"], 6)
         self.assertIn("12 messages in 6 rounds, 0 failures\n",
                       self.output("verify", "--schedule", file))
         together = re.sub(r"round \d+\n", "", pipeline)
-        self.assertIn("group: step 2 of rank 1 (send output[0:2] to 2) waits for step 0 of rank 1 "
-                      "(recv output[0:2] from 0), but both are in group 0\n",
+        self.assertIn("fused_group: step 2 of rank 1 (send output[0:2] to 2) waits for step 0 of "
+                      "rank 1 (recv output[0:2] from 0), but both are in fused group 0\n",
                       self.output("verify", "--schedule", self.file(together), "--in-groups",
                                   code=1))
         self.refused("--in-groups requires --schedule", "verify", "--in-groups")
-        self.refused("--window requires --grouped", "explain", "all_reduce", "--window", "1")
+        self.refused("--window requires --fused", "explain", "all_reduce", "--window", "1")
 
     # --- errors -------------------------------------------------------------------------------
 

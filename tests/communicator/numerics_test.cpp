@@ -172,7 +172,7 @@ TEST_CASE("rank order: with an algorithm in rank order, bits are those of the pl
         const Bytes next = wild(type, rank);
         host::reference_fold(op, type)(expected.data(), expected.data(), next.data(), count);
       }
-      if (op == OpKind::avg) host::reference_finish(type)(expected.data(), count, size);
+      if (op == OpKind::avg) host::reference_divide(type)(expected.data(), count, size);
       check_equal(all_reduced(size, type, [&](int) { return Op(op); }, {"gather_broadcast", 0}),
                   expected, std::string(name(op)));
     }

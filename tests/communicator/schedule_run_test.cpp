@@ -37,7 +37,7 @@ Schedule star(const Problem& p) {
     if (p.rank == 0) b.send(peer, b.work());
     if (p.rank == peer) b.recv(0, b.work());
   }
-  return b.finish("star");
+  return b.build("star");
 }
 
 }  // namespace

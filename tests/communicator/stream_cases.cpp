@@ -76,7 +76,7 @@ void on_one_device(int size, const Card& card, const std::function<void(Seat&)>&
     const int rank = transport->rank();
     try {
       if (segment > 0) transport = staged_transport(std::move(transport), card.device, segment);
-      std::unique_ptr<GroupTransport> groups = make_groups ? make_groups(*transport) : nullptr;
+      std::unique_ptr<FusedTransport> groups = make_groups ? make_groups(*transport) : nullptr;
       StreamCommunicator communicator =
           groups ? StreamCommunicator(std::move(transport), card.device, std::move(groups), options)
                  : StreamCommunicator(std::move(transport), card.device, options);
@@ -107,13 +107,12 @@ Card stand_in(const support::StandInOptions& options) {
           [device](Stream stream) { device->synchronize(stream); }};
 }
 
-Card in_groups(const support::StandInOptions& options,
-               const support::StandInGroupsOptions& groups) {
+Card in_groups(const support::StandInOptions& options, const support::StandInFusedOptions& groups) {
   Card card = stand_in(options);
   const auto device = std::static_pointer_cast<support::StandInDevice>(card.device);
   card.groups = [device, groups](int size) {
-    const auto all = std::make_shared<std::vector<std::unique_ptr<GroupTransport>>>(
-        support::stand_in_groups(size, device, groups));
+    const auto all = std::make_shared<std::vector<std::unique_ptr<FusedTransport>>>(
+        support::stand_in_fused(size, device, groups));
     return
         [all](Transport& host) { return std::move((*all)[static_cast<std::size_t>(host.rank())]); };
   };

@@ -10,7 +10,7 @@
 
 #include "baton/stream.hpp"
 #include "support/ranks.hpp"
-#include "support/stand_in_groups.hpp"
+#include "support/stand_in_fused.hpp"
 #include "support/values.hpp"
 
 namespace stream_cases {
@@ -25,7 +25,7 @@ struct Card {
   std::function<void(baton::Stream)> synchronize;
   /// If messages go in groups: for so many ranks, what makes each rank's transport. Otherwise
   /// empty.
-  using MakeGroups = std::function<std::unique_ptr<baton::GroupTransport>(baton::Transport& host)>;
+  using MakeGroups = std::function<std::unique_ptr<baton::FusedTransport>(baton::Transport& host)>;
   std::function<MakeGroups(int size)> groups = {};
   /// Runs ranks that are not threads: those of them that are in this process. Empty: all are
   /// threads.
@@ -72,7 +72,7 @@ void on_one_device(int size, const Card& card, const std::function<void(Seat&)>&
 /// A stand-in for a device, and one whose messages go in groups; and which it is.
 Card stand_in(const support::StandInOptions& options = {});
 Card in_groups(const support::StandInOptions& options = {},
-               const support::StandInGroupsOptions& groups = {});
+               const support::StandInFusedOptions& groups = {});
 support::StandInDevice& stand_in_of(const Seat& seat);
 
 std::vector<std::int32_t> numbers(int rank, std::int64_t count, std::uint64_t seed = 1);

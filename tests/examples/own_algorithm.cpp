@@ -29,7 +29,7 @@ baton::Schedule there_and_back(const baton::Problem& p) {
   chain.end_round();
   if (before >= 0) chain.recv(before, all);  // and back
   if (after < p.size) chain.send(after, all);
-  return chain.finish("there_and_back");
+  return chain.build("there_and_back");
 }
 
 baton::Cost there_and_back_cost(const baton::Problem& p) {

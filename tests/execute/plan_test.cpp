@@ -32,14 +32,14 @@ bool refused(const Schedule& schedule, std::vector<std::int64_t> inputs,
 
 }  // namespace
 
-TEST_CASE("streams hold the messages of one lane, peer and direction, in program order") {
+TEST_CASE("channels hold the messages of one lane, peer and direction, in program order") {
   const Plan p = plan(
       one("send 2 input[0:1]\nsend 1 input[0:2] lane 1\nrecv 2 output[0:1]\nsend 2 input[1:1]\n"
           "send 1 input[2:2]\nsend 1 input[4:2] lane 1"));
   CHECK(p.lanes() == 2);
-  REQUIRE(p.streams().size() == 4);
-  const auto messages = [&](std::size_t stream) {
-    const Plan::Stream& s = p.streams()[stream];
+  REQUIRE(p.channels().size() == 4);
+  const auto messages = [&](std::size_t channel) {
+    const Plan::Channel& s = p.channels()[channel];
     return std::vector<std::uint32_t>(p.messages().begin() + s.first,
                                       p.messages().begin() + s.last);
   };

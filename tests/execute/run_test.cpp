@@ -19,7 +19,7 @@ using Texts = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("at most `window` messages of a stream are in flight, posted in program order") {
+TEST_CASE("at most `window` messages of a channel are in flight, posted in program order") {
   const std::string six =
       "send 1 input[0:1]\nsend 1 input[0:2]\nsend 1 input[0:3]\nsend 1 input[0:4]\n"
       "send 2 input[0:5]\nrecv 1 output[0:6]\nsend 1 input[0:7]";
@@ -49,7 +49,7 @@ TEST_CASE("at most `window` messages of a stream are in flight, posted in progra
   }
 }
 
-TEST_CASE("a message that must wait holds up those after it in its stream, and no others") {
+TEST_CASE("a message that must wait holds up those after it in its channel, and no others") {
   Stage s("recv 2 output[0:2]\nsend 1 output[0:2]\nsend 1 input[0:3]\nsend 2 input[0:4]", 4);
   s.start();
   CHECK(s.transport.fresh() == Texts{"recv 2 of 2", "send 2 of 4"});
@@ -94,7 +94,7 @@ TEST_CASE("tags: the operation's, plus the lane") {
 
 TEST_CASE("local steps run in the order of their dependencies, at start if they wait for nothing") {
   Stage s(
-      "copy output[0:4] = input[0:4]\nfold output[0:4] = output[0:4] + input[4:4]\nfinish "
+      "copy output[0:4] = input[0:4]\nfold output[0:4] = output[0:4] + input[4:4]\ndivide "
       "output[0:4]",
       2);
   for (std::size_t i = 0; i < 16; ++i) s.input[i] = static_cast<std::byte>(3 * i);
@@ -355,7 +355,7 @@ TEST_CASE("a run that fails while it leaves its script abandons each message onc
   for (const auto& posted : s.transport.posted) CHECK(posted.cancelled);
 }
 
-TEST_CASE("no script where a stream has more messages than the window") {
+TEST_CASE("no script where a channel has more messages than the window") {
   CHECK(!Stage(mixed, 1).run->scripted());
   std::string long_one = "copy output[0:1] = input[0:1]";
   for (int i = 1; i < 49; ++i) long_one += "\ncopy output[0:1] = input[1:1]";

@@ -189,7 +189,7 @@ struct Stage {
 
  private:
   Kernels kernels() const {
-    return {host::fold(OpKind::sum, Datatype::i8), fold, context, host::finish(Datatype::i8)};
+    return {host::fold(OpKind::sum, Datatype::i8), fold, context, host::divide(Datatype::i8)};
   }
   void set_bases() {
     if (!run->has_scratch()) {

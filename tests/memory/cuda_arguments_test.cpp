@@ -45,7 +45,7 @@ TEST_CASE("the library is loaded without the driver's") {  // the first case: no
 
 TEST_CASE("there is a kernel exactly where the operation is defined") {
   for (const Datatype type : samples::datatypes()) {
-    CHECK(cuda::finish_kernel(type) != nullptr);
+    CHECK(cuda::divide_kernel(type) != nullptr);
     for (const OpKind op : samples::ops())
       CHECK((cuda::fold_kernel(op, type) != nullptr) == defined_on(op, type));
     CHECK(cuda::fold_kernel(OpKind::user, type) == nullptr);
@@ -68,13 +68,13 @@ TEST_CASE("wrong arguments are refused before anything is enqueued") {
   CHECK(fold(OpKind::sum, Datatype::f64, piece(0x1000, -1)).find("found 1 rows of -1") !=
         std::string::npos);
 
-  const auto finish = [](Datatype type, int ranks, Rows rows) {
-    return refusal([=] { cuda::finish(type, ranks, std::span(&rows, 1), nullptr); });
+  const auto divide = [](Datatype type, int ranks, Rows rows) {
+    return refusal([=] { cuda::divide(type, ranks, std::span(&rows, 1), nullptr); });
   };
-  CHECK(finish(Datatype::f32, 0, piece(0x1000, 1)) ==
+  CHECK(divide(Datatype::f32, 0, piece(0x1000, 1)) ==
         "division on a device: expected at least 1 rank, found 0");
-  CHECK(finish(Datatype::user, 2, piece(0x1000, 1)).find("user") != std::string::npos);
-  CHECK(finish(Datatype::f16, 2, piece(0x1001, 1)).find("0x1001") != std::string::npos);
+  CHECK(divide(Datatype::user, 2, piece(0x1000, 1)).find("user") != std::string::npos);
+  CHECK(divide(Datatype::f16, 2, piece(0x1001, 1)).find("0x1001") != std::string::npos);
 
   const Rows negative = piece(0x1000, 4, 4, -2);
   CHECK(refusal([&] { cuda::copy(4, std::span(&negative, 1), nullptr); }).find("-2 rows") !=
@@ -84,7 +84,7 @@ TEST_CASE("wrong arguments are refused before anything is enqueued") {
 TEST_CASE("nothing to do touches no device") {
   const Rows none[] = {piece(0x1001, 0), piece(0x1001, 5, 3, 0)};
   CHECK_NOTHROW(cuda::fold(OpKind::sum, Datatype::f64, none, nullptr));
-  CHECK_NOTHROW(cuda::finish(Datatype::f64, 2, none, nullptr));
+  CHECK_NOTHROW(cuda::divide(Datatype::f64, 2, none, nullptr));
   CHECK_NOTHROW(cuda::copy(8, none, nullptr));
   CHECK_NOTHROW(cuda::copy(8, {}, nullptr));
 }
@@ -111,7 +111,7 @@ TEST_CASE("without a device every call says so") {
   for (const Error& error : {error_of([] { cuda::load_kernels(); }), error_of([&] {
                                cuda::fold(OpKind::sum, Datatype::f32, pieces, nullptr);
                              }),
-                             error_of([&] { cuda::finish(Datatype::f32, 2, pieces, nullptr); }),
+                             error_of([&] { cuda::divide(Datatype::f32, 2, pieces, nullptr); }),
                              error_of([&] { cuda::copy(4, pieces, nullptr); })}) {
     CHECK(error.code == ErrorCode::device);
     CHECK(error.backend_code != 0);

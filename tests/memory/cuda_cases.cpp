@@ -41,7 +41,7 @@ Image folded(OpKind op, Datatype type, const Pieces& pieces, const Image& image)
 
 Image divided(Datatype type, int ranks, const Pieces& pieces, const Image& image) {
   return expected(pieces, image, [&](auto blocks, std::size_t count) {
-    host::reference_finish(type)(blocks[0], count, ranks);
+    host::reference_divide(type)(blocks[0], count, ranks);
   });
 }
 
@@ -177,7 +177,7 @@ void divisions(Backend& backend) {
         CAPTURE(count);
         CAPTURE(ranks);
         CHECK(difference(divided(type, ranks, pieces, image),
-                         backend.finish(type, ranks, pieces, image)) == -1);
+                         backend.divide(type, ranks, pieces, image)) == -1);
       }
     }
   }
@@ -192,7 +192,7 @@ void all_16_bit_floats_divided(Backend& backend) {
       CAPTURE(name(type));
       CAPTURE(ranks);
       CHECK(difference(divided(type, ranks, pieces, image),
-                       backend.finish(type, ranks, pieces, image)) == -1);
+                       backend.divide(type, ranks, pieces, image)) == -1);
     }
   }
 }

@@ -18,7 +18,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual Image fold(baton::OpKind op, baton::Datatype type, Pieces pieces, const Image& image) = 0;
-  virtual Image finish(baton::Datatype type, int ranks, Pieces pieces, const Image& image) = 0;
+  virtual Image divide(baton::Datatype type, int ranks, Pieces pieces, const Image& image) = 0;
   virtual Image copy(std::size_t element_bytes, Pieces pieces, const Image& image) = 0;
 };
 

@@ -28,9 +28,9 @@ class OnDevice : public Backend {
   Image fold(OpKind op, Datatype type, Pieces pieces, const Image& image) override {
     return run(image, pieces, [&](const Pieces& here) { cuda::fold(op, type, here, stream_); });
   }
-  Image finish(Datatype type, int ranks, Pieces pieces, const Image& image) override {
+  Image divide(Datatype type, int ranks, Pieces pieces, const Image& image) override {
     return run(image, pieces,
-               [&](const Pieces& here) { cuda::finish(type, ranks, here, stream_); });
+               [&](const Pieces& here) { cuda::divide(type, ranks, here, stream_); });
   }
   Image copy(std::size_t element_bytes, Pieces pieces, const Image& image) override {
     return run(image, pieces,

@@ -32,9 +32,9 @@ void fold_batch(const cuda::Batch<cuda::Strided<3>>& batch) {
 }
 
 template <class T>
-void finish_batch(const cuda::Batch<cuda::Strided<1>>& batch, int ranks) {
+void divide_batch(const cuda::Batch<cuda::Strided<1>>& batch, int ranks) {
   for_threads(batch,
-              [&](auto unit, auto thread) { cuda::finish_unit<T>(batch, ranks, unit, thread); });
+              [&](auto unit, auto thread) { cuda::divide_unit<T>(batch, ranks, unit, thread); });
 }
 
 /// Calls `call.operator()<T>()` with the element type of a datatype.
@@ -63,10 +63,10 @@ class OnHost : public Backend {
       });
     });
   }
-  Image finish(Datatype type, int ranks, Pieces pieces, const Image& image) override {
+  Image divide(Datatype type, int ranks, Pieces pieces, const Image& image) override {
     return run(image, pieces, [&](const Pieces& here) {
       cuda::for_batches<1>(here, size_of(type), cuda::widths_for(size_of(type)), [&](auto& batch) {
-        with_type(type, [&]<class T>() { finish_batch<T>(batch, ranks); });
+        with_type(type, [&]<class T>() { divide_batch<T>(batch, ranks); });
       });
     });
   }

@@ -187,7 +187,7 @@ TEST_CASE_TEMPLATE("every division is the exact quotient, rounded once", T, f8e4
     }
     for (const auto& variant : samples::variants()) {
       Bytes data = all_codes();
-      variant.finish(type)(data.data(), data.size(), ranks);
+      variant.divide(type)(data.data(), data.size(), ranks);
       CAPTURE(ranks);
       CAPTURE(variant.name);
       CHECK(data == results);

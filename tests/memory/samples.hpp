@@ -39,15 +39,15 @@ inline std::vector<baton::OpKind> ops_on(baton::Datatype type) {
 struct Variant {
   std::string name;
   std::function<baton::FoldFunction(baton::OpKind, baton::Datatype)> fold;
-  std::function<baton::FinishFunction(baton::Datatype)> finish;
+  std::function<baton::DivideFunction(baton::Datatype)> divide;
 };
 inline std::vector<Variant> variants() {
   std::vector<Variant> all{
-      {"reference", baton::host::reference_fold, baton::host::reference_finish}};
+      {"reference", baton::host::reference_fold, baton::host::reference_divide}};
   for (int level = 0; level < baton::host::simd_level_count(); ++level)
     all.push_back({baton::host::simd_level_name(level),
                    [=](auto op, auto type) { return baton::host::fold(op, type, level); },
-                   [=](auto type) { return baton::host::finish(type, level); }});
+                   [=](auto type) { return baton::host::divide(type, level); }});
   return all;
 }
 

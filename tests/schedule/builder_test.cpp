@@ -15,7 +15,7 @@ TEST_CASE("work is the input until it is written, and the output from then on") 
   b.send(2, b.work());
   b.recv(0, b.chunks(3)[0]);
   b.send(2, b.work());
-  CHECK(steps(b.finish()) ==
+  CHECK(steps(b.build()) ==
         "send input[0:6] to 0\n"
         "recv slot[0:2] from 2\n"
         "fold output[2:2] = input[2:2] + slot[0:2]\n"
@@ -30,7 +30,7 @@ TEST_CASE("in place, input and output are one buffer") {
   CHECK(b.input() == b.output());
   b.send(1, b.work());
   b.recv_reduce(1, b.work());
-  const Schedule s = b.finish("pair");
+  const Schedule s = b.build("pair");
   CHECK(steps(s) ==
         "send output[0:4] to 1\nrecv slot[0:4] from 1\nfold output[0:4] = output[0:4] + slot[0:4]");
   CHECK(s.header().input == 0);
@@ -47,7 +47,7 @@ TEST_CASE("reduce away from the root gathers in scratch") {
   ScheduleBuilder b(p);
   b.recv_reduce(2, b.work());
   b.send(0, b.work());
-  const Schedule s = b.finish();
+  const Schedule s = b.build();
   CHECK(
       steps(s) ==
       "recv slot[0:4] from 2\nfold scratch[0:4] = input[0:4] + slot[0:4]\nsend scratch[0:4] to 0");
@@ -63,7 +63,7 @@ TEST_CASE("reduce_scatter gathers its own block in the output, the others in scr
     b.recv_reduce(0, chunk[1]);
     b.recv_reduce(0, chunk[2]);
     b.send(2, b.work());
-    const Schedule s = b.finish();
+    const Schedule s = b.build();
     const std::string own = in_place ? "input[2:2]" : "output[0:2]";
     CHECK(steps(s) ==
           "recv slot[0:2] from 0\nfold scratch[0:2] = slot[0:2] + input[0:2]\n"
@@ -80,9 +80,9 @@ TEST_CASE("reduce_scatter gathers its own block in the output, the others in scr
 TEST_CASE("one rank alone fills its output; in place it has nothing to do") {
   for (const Collective collective :
        {Collective::all_reduce, Collective::reduce, Collective::scan, Collective::reduce_scatter}) {
-    CHECK(steps(ScheduleBuilder(problem(collective, 1, 0, 5)).finish()) ==
+    CHECK(steps(ScheduleBuilder(problem(collective, 1, 0, 5)).build()) ==
           "copy output[0:5] = input[0:5]");
-    CHECK(steps(ScheduleBuilder(problem(collective, 1, 0, 5, true)).finish()).empty());
+    CHECK(steps(ScheduleBuilder(problem(collective, 1, 0, 5, true)).build()).empty());
   }
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("the message stands on the side of its sender, unless said otherwise")
   b.recv_reduce(2, b.work(), Side::left);
   const Region other = b.scratch(1);
   b.recv_reduce(0, other, b.work(), Side::right);
-  CHECK(steps(b.finish()) ==
+  CHECK(steps(b.build()) ==
         "recv slot[0:1] from 0\nfold output[0:1] = slot[0:1] + input[0:1]\n"
         "recv slot[1:1] from 2\nfold output[0:1] = output[0:1] + slot[1:1]\n"
         "recv slot[0:1] from 2\nfold output[0:1] = slot[0:1] + output[0:1]\n"
@@ -105,7 +105,7 @@ TEST_CASE("two slots a lane, used in turn, each as long as the longest message")
   for (const std::int64_t n : {3, 5, 2}) b.recv_reduce(1, contiguous(Buffer::work, 0, n));
   b.lane(1);
   b.recv_reduce(2, contiguous(Buffer::work, 0, 1));
-  const Schedule s = b.finish();
+  const Schedule s = b.build();
   CHECK(s.header().slots == 5 + 5 + 1);
   CHECK(s.lanes() == 2);
   CHECK(print(s, 0) == "recv slot[0:3] from 1");
@@ -124,7 +124,7 @@ TEST_CASE("recv_late receives at once and copies when the region is free") {
   ScheduleBuilder b(problem(Collective::all_to_all, 2, 0, 3, true));
   b.send(1, b.input_blocks()[1]);
   b.recv_late(1, b.output_blocks()[1]);
-  const Schedule s = b.finish();
+  const Schedule s = b.build();
   CHECK(steps(s) == "send output[3:3] to 1\nrecv slot[0:3] from 1\ncopy output[3:3] = slot[0:3]");
   CHECK(s.dependencies(1).empty());
   CHECK(s.dependencies(2).size() == 2);
@@ -142,7 +142,7 @@ TEST_CASE("what is empty is dropped, and a copy onto itself") {
   b.copy(b.output(), b.output());
   b.reduced(chunk[2]);
   b.send(1, Regions{chunk[0], chunk[2], chunk[1]});
-  CHECK(steps(b.finish()) == "send input[0:1], input[1:1] to 1\ncopy output[0:2] = input[0:2]");
+  CHECK(steps(b.build()) == "send input[0:1], input[1:1] to 1\ncopy output[0:2] = input[0:2]");
 }
 
 TEST_CASE("avg ends with a division, where the algorithm says that a region is whole") {
@@ -153,14 +153,14 @@ TEST_CASE("avg ends with a division, where the algorithm says that a region is w
     b.recv_reduce(1, b.chunks(2)[0]);
     b.reduced(b.chunks(2)[0]);
     b.recv(1, b.chunks(2)[1]);
-    CHECK(steps(b.finish()) ==
+    CHECK(steps(b.build()) ==
           std::string("recv slot[0:2] from 1\nfold output[0:2] = input[0:2] + slot[0:2]\n") +
-              (average ? "finish output[0:2]\n" : "") + "recv output[2:2] from 1");
+              (average ? "divide output[0:2]\n" : "") + "recv output[2:2] from 1");
   }
   p.size = 1;
   ScheduleBuilder alone(p);
   alone.reduced(alone.work());
-  CHECK(steps(alone.finish()) == "copy output[0:4] = input[0:4]\nfinish output[0:4]");
+  CHECK(steps(alone.build()) == "copy output[0:4] = input[0:4]\ndivide output[0:4]");
 }
 
 TEST_CASE("chunks are cyclic and near-equal, the larger first") {
@@ -213,7 +213,7 @@ TEST_CASE("rounds and lanes are labels") {
   b.lane(3);
   CHECK(b.round() == 1);
   b.send(2, b.output());
-  const Schedule s = b.finish();
+  const Schedule s = b.build();
   CHECK(s.steps()[0].round == 0);
   CHECK(s.steps()[1].round == 1);
   CHECK(s.steps()[1].lane == 3);
@@ -252,16 +252,16 @@ TEST_CASE("a group's collective, embedded") {
   builder.end_round();
   const int ranks[] = {3, 1};
   const auto work = [&](std::int64_t offset) { return contiguous(Buffer::work, offset, 1); };
-  builder.embed(pair.finish(), ranks, {}, {work(4), work(2)});
+  builder.embed(pair.build(), ranks, {}, {work(4), work(2)});
   CHECK(builder.round() == 3);
   builder.send(0, builder.work());
-  const Schedule schedule = builder.finish("embedded");
+  const Schedule schedule = builder.build("embedded");
   CHECK(support::steps(schedule) ==
         "send input[4:1], input[2:1] to 1\n"
         "recv slot[0:2] from 1\n"
         "fold output[4:1], output[2:1] = input[4:1], input[2:1] + slot[0:2]\n"
         "copy scratch[5:2] = output[4:1], output[2:1]\n"
-        "finish output[4:1], output[2:1]\n"
+        "divide output[4:1], output[2:1]\n"
         "send input[0:2], output[2:1], input[3:1], output[4:1], input[5:1] to 0\n"
         "copy output[0:2] = input[0:2]\n"
         "copy output[3:1] = input[3:1]\n"

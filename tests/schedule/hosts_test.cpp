@@ -28,9 +28,9 @@ TEST_CASE("hosts are numbered by their lowest ranks, whatever they are called") 
 }
 
 TEST_CASE("a problem on one host has no grouping") {
-  CHECK(grouped(std::vector<int>{}) == nullptr);
-  CHECK(grouped(std::vector{4, 4, 4}) == nullptr);
-  CHECK(*grouped(std::vector{1, 0}) == Hosts(std::vector{0, 1}));
+  CHECK(host_grouping(std::vector<int>{}) == nullptr);
+  CHECK(host_grouping(std::vector{4, 4, 4}) == nullptr);
+  CHECK(*host_grouping(std::vector{1, 0}) == Hosts(std::vector{0, 1}));
 }
 
 TEST_CASE("hosts as text") {

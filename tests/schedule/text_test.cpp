@@ -106,7 +106,7 @@ Schedule built_ring(int rank) {
     ring.recv(prev, chunk[rank - t]);
     ring.end_round();
   }
-  return ring.finish("my_ring");
+  return ring.build("my_ring");
 }
 
 /// A schedule with two lanes, strided regions, lists of regions and every kind of step.
@@ -132,7 +132,7 @@ Schedule built_mixture() {
   b.recv_late(0, out[0]);
   b.lane(0);
   b.fold(kept, kept, in[2]);
-  return b.finish("a \"mixture\" # of all\\");
+  return b.build("a \"mixture\" # of all\\");
 }
 
 }  // namespace
@@ -189,6 +189,24 @@ TEST_CASE("every algorithm's schedules are read back") {
       }
     }
   }
+}
+
+TEST_CASE("the older word for the divide step is read, the newer one written") {
+  const std::string text = R"(baton-schedule 1
+collective all_reduce
+size 1
+input 2
+output 2
+rank 0
+copy output[0:2] = input[0:2]
+finish output[0:2]
+)";
+  const std::vector<Schedule> schedules = parse(text);
+  REQUIRE(schedules[0].steps().size() == 2);
+  CHECK(schedules[0].steps()[1].kind == StepKind::divide);
+  const std::string written = print(schedules[0]);
+  CHECK(written.find("divide output[0:2]") != std::string::npos);
+  CHECK(written.find("finish") == std::string::npos);
 }
 
 TEST_CASE("what is not listed is computed") {

@@ -145,7 +145,7 @@ TEST_CASE("between hosts, latency counts once for messages that are under way to
   const std::vector<int> apart{0, 1, 2, 3, 4, 5, 6, 7};
   const auto on_hosts = [&](Collective collective, int size, std::int64_t count) {
     Problem p = problem(collective, size, 0, count);
-    p.hosts = grouped(std::span(apart).first(static_cast<std::size_t>(size)));
+    p.hosts = host_grouping(std::span(apart).first(static_cast<std::size_t>(size)));
     return p;
   };
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather,
@@ -170,7 +170,7 @@ TEST_CASE("between hosts, much data goes around a ring in pieces that need no ha
   for (const Collective collective :
        {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
     Problem p = problem(collective, 8, 0, collective == Collective::all_reduce ? 1 << 21 : 1 << 18);
-    p.hosts = grouped(apart);
+    p.hosts = host_grouping(apart);
     const Selection s = chosen(p);
     CAPTURE(name(collective));
     CHECK(s.algorithm->neighbors);
@@ -187,7 +187,7 @@ TEST_CASE("where ranks share hosts, what crosses between hosts decides") {
   const auto on = [&](Collective collective, const char* hosts, std::int64_t count) {
     const Hosts grouping = parse_hosts(hosts);
     Problem p = problem(collective, grouping.size(), 0, count);
-    p.hosts = grouped(grouping.of());
+    p.hosts = host_grouping(grouping.of());
     return p;
   };
   for (const Collective collective :

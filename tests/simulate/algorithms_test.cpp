@@ -36,7 +36,7 @@ void for_algorithms(int ranks, const std::shared_ptr<const Hosts>& hosts, std::i
 std::shared_ptr<const Hosts> pairs(int ranks) {
   std::vector<int> host_of;
   for (int r = 0; r < ranks; ++r) host_of.push_back(r / 2);
-  return grouped(host_of);
+  return host_grouping(host_of);
 }
 
 const int sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};

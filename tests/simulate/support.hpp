@@ -28,7 +28,7 @@ inline baton::Network by_hand() {
 
 inline baton::SimulateOptions on_hosts(const std::vector<int>& host_of) {
   baton::SimulateOptions options;
-  options.hosts = baton::grouped(host_of);
+  options.hosts = baton::host_grouping(host_of);
   return options;
 }
 

@@ -83,7 +83,7 @@ Bytes folded(OpKind op, Datatype type, int size, int last, std::int64_t first, s
                                    static_cast<std::size_t>(count));
   }
   if (op == OpKind::avg) {
-    host::reference_finish(type)(result.data(), static_cast<std::size_t>(count), size);
+    host::reference_divide(type)(result.data(), static_cast<std::size_t>(count), size);
   }
   return result;
 }

@@ -28,7 +28,7 @@ inline std::shared_ptr<const baton::Hosts> hosts_for(const baton::Algorithm& alg
   if (!algorithm.hierarchical) return nullptr;
   std::vector<int> hosts;
   for (int r = 0; r < size; ++r) hosts.push_back(r / 2);
-  return baton::grouped(hosts);
+  return baton::host_grouping(hosts);
 }
 
 /// The problem of every rank.

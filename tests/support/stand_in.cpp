@@ -313,10 +313,10 @@ void StandInDevice::fold(OpKind op, Datatype type, std::span<const Rows> rows, S
   });
 }
 
-void StandInDevice::finish(Datatype type, int ranks, std::span<const Rows> rows, Stream stream) {
+void StandInDevice::divide(Datatype type, int ranks, std::span<const Rows> rows, Stream stream) {
   give(rows, 1, size_of(type), stream,
-       [finish = host::reference_finish(type), ranks](const Rows& row) {
-         finish(row.at[0], static_cast<std::size_t>(row.block), ranks);
+       [divide = host::reference_divide(type), ranks](const Rows& row) {
+         divide(row.at[0], static_cast<std::size_t>(row.block), ranks);
        });
 }
 

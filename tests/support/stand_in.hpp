@@ -48,7 +48,7 @@ class StandInDevice final : public baton::Device {
             baton::Stream stream) override;
   void fold(baton::OpKind op, baton::Datatype type, std::span<const baton::Rows> rows,
             baton::Stream stream) override;
-  void finish(baton::Datatype type, int ranks, std::span<const baton::Rows> rows,
+  void divide(baton::Datatype type, int ranks, std::span<const baton::Rows> rows,
               baton::Stream stream) override;
 
   /// A stream as users have, on one of the channels.

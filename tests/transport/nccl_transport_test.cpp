@@ -41,7 +41,7 @@ void on_ranks(int size, const NcclScript& script, Body body) {
 
 auto count_of(std::string_view name) { return std::ranges::count(support::nccl_calls(), name); }
 
-void message(GroupTransport& groups, int to) {
+void message(FusedTransport& groups, int to) {
   groups.begin();
   groups.send(to, nullptr, 0, nullptr);
   groups.recv(to, nullptr, 0, nullptr);

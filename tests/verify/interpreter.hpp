@@ -38,7 +38,7 @@ struct Step {
     const std::size_t n = operands[0].size();
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t e = backward ? n - 1 - i : i;
-      if (kind == StepKind::send || kind == StepKind::finish) visit(operands[0][e], false, 4 * e);
+      if (kind == StepKind::send || kind == StepKind::divide) visit(operands[0][e], false, 4 * e);
       if (kind == StepKind::copy || kind == StepKind::fold) visit(operands[1][e], false, 4 * e + 1);
       if (kind == StepKind::fold) visit(operands[2][e], false, 4 * e + 2);
       if (kind != StepKind::send) visit(operands[0][e], true, 4 * e + 3);
@@ -152,7 +152,7 @@ class Machine {
           if (step.kind == StepKind::recv) to = {};  // poison, until it completes
           if (step.kind == StepKind::copy) to = value(1, e);
           if (step.kind == StepKind::fold) to = fold(value(1, e), value(2, e));
-          if (step.kind == StepKind::finish) to = finish(value(0, e));
+          if (step.kind == StepKind::divide) to = divide(value(0, e));
         }
         return true;
       case State::posted: {
@@ -185,15 +185,15 @@ class Machine {
   std::vector<std::vector<std::vector<Value>>> sent_;
 };
 
-/// Lets each step wait for what stands before its group, and for nothing in it. Returns whether a
-/// message waited for another of its group.
-inline bool put_in_groups(const Schedule& schedule, Steps& steps) {
+/// Lets each step wait for what stands before its fused group, and for nothing in it. Returns
+/// whether a message waited for another of its fused group.
+inline bool fuse(const Schedule& schedule, Steps& steps) {
   bool waits_within = false;
   for (std::size_t i = 0, begin = 0; i < steps.size(); ++i) {
-    const auto same_group = [&](std::size_t k) {
+    const auto same_fused_group = [&](std::size_t k) {
       return steps[k].message() && schedule.steps()[k].round == schedule.steps()[i].round;
     };
-    if (!steps[i].message() || i == 0 || !same_group(i - 1)) begin = i;
+    if (!steps[i].message() || i == 0 || !same_fused_group(i - 1)) begin = i;
     for (const std::size_t d : steps[i].after) waits_within = waits_within || d >= begin;
     steps[i].after.resize(begin);
     std::iota(steps[i].after.begin(), steps[i].after.end(), std::size_t{0});
@@ -201,9 +201,9 @@ inline bool put_in_groups(const Schedule& schedule, Steps& steps) {
   return waits_within;
 }
 
-/// How messages run: each by itself, one at a time per lane, peer and direction, or in groups, and
-/// matched in the order of posting.
-enum class Run : std::uint8_t { steps, groups };
+/// How messages run: each by itself, one at a time per lane, peer and direction, or in fused
+/// groups, and matched in the order of posting.
+enum class Run : std::uint8_t { steps, fused };
 
 /// What is wrong with the schedules of all ranks; empty if they do what the collective promises.
 inline std::set<Flaw> judge(std::span<const Schedule> schedules, std::span<const Problem> problems,
@@ -273,8 +273,8 @@ inline std::set<Flaw> judge(std::span<const Schedule> schedules, std::span<const
   }
   if (flaws.contains(Flaw::unmatched)) return flaws;
   const std::vector<Steps> by_dependencies = ranks;
-  for (std::size_t r = 0; r < size && run == Run::groups; ++r) {
-    if (put_in_groups(schedules[r], ranks[r])) flaws.insert(Flaw::group);
+  for (std::size_t r = 0; r < size && run == Run::fused; ++r) {
+    if (fuse(schedules[r], ranks[r])) flaws.insert(Flaw::fused_group);
   }
 
   std::vector<Machine> ends;
@@ -285,12 +285,12 @@ inline std::set<Flaw> judge(std::span<const Schedule> schedules, std::span<const
       if (!ends.back().done(r)) flaws.insert(Flaw::deadlock);
     }
   }
-  for (const Flaw flaw : {Flaw::deadlock, Flaw::hazard, Flaw::group}) {
+  for (const Flaw flaw : {Flaw::deadlock, Flaw::hazard, Flaw::fused_group}) {
     if (flaws.contains(flaw)) return flaws;
   }
 
   for (std::size_t late = 0; problems[0].collective == Collective::barrier && late < size; ++late) {
-    Machine machine(by_dependencies, memory);  // no group may stand in for one
+    Machine machine(by_dependencies, memory);  // no fused group may stand in for one
     machine.run(Machine::Order::forward, false, late);
     for (std::size_t r = 0; r < size; ++r) {
       if (r != late && machine.done(r)) flaws.insert(Flaw::contribution);

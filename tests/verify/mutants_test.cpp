@@ -49,7 +49,7 @@ std::vector<Original> originals() {
           for (int r = 0; r < size; ++r) {
             hosts.push_back(variant % 3 == 0 ? r / 2 : variant % 3 == 1 ? r % 2 : r * r % 3);
           }
-          p.hosts = grouped(hosts);
+          p.hosts = host_grouping(hosts);
         }
         if (!refusal(algorithm, p).empty()) continue;
         Original original{fmt::format("{} {}, {} ranks, variant {}", name(algorithm.collective),
@@ -85,7 +85,7 @@ std::set<Flaw> flaws_of(const Proof& proof) {
 /// of `reasons` comes up.
 void agree_on_mutants(const std::vector<Original>& from, interpreter::Run run, int wanted,
                       const std::vector<Flaw>& reasons) {
-  const bool in_groups = run == interpreter::Run::groups;
+  const bool fused = run == interpreter::Run::fused;
   std::mt19937 random(20240607);
   std::map<std::string, std::map<std::string, int>> table;  // mutation, the interpreter's verdict
   std::map<Flaw, int> seen;
@@ -94,8 +94,8 @@ void agree_on_mutants(const std::vector<Original>& from, interpreter::Run run, i
     const Original& original = from[random() % from.size()];
     std::vector<Schedule> schedules = original.schedules;
     std::string mutation;
-    if (in_groups && random() % 4 == 0) {
-      if (move_group(schedules, random)) mutation = "group cut or joined";
+    if (fused && random() % 4 == 0) {
+      if (move_fused_group(schedules, random)) mutation = "fused group cut or joined";
     } else {
       mutation = mutate(schedules, random);
     }
@@ -103,8 +103,8 @@ void agree_on_mutants(const std::vector<Original>& from, interpreter::Run run, i
     if (mutation.empty() || schedules == original.schedules) continue;
     ++mutants;
     const std::set<Flaw> found = interpreter::judge(schedules, original.problems, run);
-    const Proof proof = in_groups ? verify_grouped(schedules, original.problems)
-                                  : verify(schedules, original.problems);
+    const Proof proof =
+        fused ? verify_fused(schedules, original.problems) : verify(schedules, original.problems);
     const std::set<Flaw> proved = flaws_of(proof);
 
     ++table[mutation][print(found)];
@@ -158,18 +158,19 @@ TEST_CASE("interpreter and verifier agree on mutants") {
                     Flaw::contribution, Flaw::order, Flaw::clobbered, Flaw::disagree});
 }
 
-TEST_CASE("interpreter and verifier accept every algorithm in groups, and agree on mutants") {
-  std::vector<Original> groups = originals();
-  for (Original& original : groups) {
-    original.schedules = grouped(original.schedules, original.problems[0].in_place ? 1 : 0);
+TEST_CASE("interpreter and verifier accept every algorithm in fused groups, and agree on mutants") {
+  std::vector<Original> all = originals();
+  for (Original& original : all) {
+    original.schedules = fused(original.schedules, original.problems[0].in_place ? 1 : 0);
     CAPTURE(original.name);
-    const auto run = interpreter::Run::groups;
+    const auto run = interpreter::Run::fused;
     CHECK(print(interpreter::judge(original.schedules, original.problems, run)) == "nothing");
-    CHECK(print(flaws_of(verify_grouped(original.schedules, original.problems))) == "nothing");
+    CHECK(print(flaws_of(verify_fused(original.schedules, original.problems))) == "nothing");
   }
-  agree_on_mutants(groups, interpreter::Run::groups, 10000,
-                   {Flaw::unmatched, Flaw::deadlock, Flaw::hazard, Flaw::bounds, Flaw::undefined,
-                    Flaw::contribution, Flaw::order, Flaw::clobbered, Flaw::disagree, Flaw::group});
+  agree_on_mutants(
+      all, interpreter::Run::fused, 10000,
+      {Flaw::unmatched, Flaw::deadlock, Flaw::hazard, Flaw::bounds, Flaw::undefined,
+       Flaw::contribution, Flaw::order, Flaw::clobbered, Flaw::disagree, Flaw::fused_group});
 }
 
 TEST_CASE("the window alone can be the cause of a deadlock") {

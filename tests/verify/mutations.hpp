@@ -137,8 +137,8 @@ inline std::string mutate(std::vector<baton::Schedule>& schedules, std::mt19937&
       line.step.lane = static_cast<std::uint8_t>(below(3));
       break;
     case 11:
-      mutation = "finish added";
-      line.step.kind = StepKind::finish;
+      mutation = "divide added";
+      line.step.kind = StepKind::divide;
       line.step.peer = -1;
       line.operands[1].clear();
       line.operands[2].clear();
@@ -173,9 +173,9 @@ inline std::string mutate(std::vector<baton::Schedule>& schedules, std::mt19937&
   return mutation;
 }
 
-/// Gives a message and all that follow it in its group another number, so that groups are cut or
-/// joined. Returns whether there was a message.
-inline bool move_group(std::vector<baton::Schedule>& schedules, std::mt19937& random) {
+/// Gives a message and all that follow it in its fused group another number, so that fused groups
+/// are cut or joined. Returns whether there was a message.
+inline bool move_fused_group(std::vector<baton::Schedule>& schedules, std::mt19937& random) {
   baton::Schedule& schedule = schedules[random() % schedules.size()];
   Draft draft(schedule);
   if (draft.lines.empty()) return false;

@@ -21,7 +21,7 @@ using Address = std::size_t;  ///< of an element, through all buffers of a rank
 struct Value {
   std::array<std::uint64_t, 4> matrix{};
   std::uint64_t tree = 0;  ///< hash of the expression, parentheses included; 0: undefined
-  bool finished = false;
+  bool divided = false;
   bool operator==(const Value&) const = default;
 };
 
@@ -45,7 +45,7 @@ inline Value leaf(int rank, std::int64_t e) {
 inline Value fold(const Value& x, const Value& y) {
   if (x.tree == 0 || y.tree == 0) return {};
   const std::uint64_t tree = mix(x.tree, y.tree) | 1;
-  if (x.finished || y.finished) return {{}, tree};  // divided too early: equal to no result
+  if (x.divided || y.divided) return {{}, tree};  // divided too early: equal to no result
   const auto& [a, b, c, d] = x.matrix;
   const auto& [e, f, g, h] = y.matrix;
   const auto dot = [](std::uint64_t p, std::uint64_t q, std::uint64_t r, std::uint64_t s) {
@@ -54,9 +54,9 @@ inline Value fold(const Value& x, const Value& y) {
   return {{dot(a, e, b, g), dot(a, f, b, h), dot(c, e, d, g), dot(c, f, d, h)}, tree};
 }
 
-inline Value finish(const Value& x) {
+inline Value divide(const Value& x) {
   if (x.tree == 0) return {};
-  if (x.finished) return {{}, mix(x.tree, 1) | 1};
+  if (x.divided) return {{}, mix(x.tree, 1) | 1};
   return {x.matrix, mix(x.tree, 1) | 1, true};
 }
 
@@ -169,9 +169,9 @@ struct Promise {
       const Value& value = left[at] = found[at];
       Value want = leaf(first, element);
       for (int q = first + 1; q <= last; ++q) want = fold(want, leaf(q, element));
-      if (reducing(p.collective) && p.average) want = finish(want);
+      if (reducing(p.collective) && p.average) want = divide(want);
       if (reducing(p.collective)
-              ? value.finished != want.finished || determinant(value) != determinant(want)
+              ? value.divided != want.divided || determinant(value) != determinant(want)
               : value != want) {
         flaws.insert(Flaw::contribution);
       } else if (!p.commutative && value.matrix != want.matrix) {

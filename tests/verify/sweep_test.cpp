@@ -28,21 +28,21 @@ TEST_CASE("every algorithm is proved for small numbers of ranks") {
   CHECK(all.messages > 10000);
 }
 
-TEST_CASE("every algorithm is proved in groups for small numbers of ranks") {
+TEST_CASE("every algorithm is proved in fused groups for small numbers of ranks") {
   const Registry registry = Registry::builtin();
-  SweepResult plain, groups;
+  SweepResult plain, fused;
   for (const Algorithm& algorithm : registry.all()) {
     for (const int size : {1, 2, 3, 5, 8}) {
       plain += sweep(algorithm, size);
-      groups += sweep(algorithm, size, Form::grouped);
+      fused += sweep(algorithm, size, Form::fused);
     }
   }
-  for (const SweepFinding& f : groups.findings) {
+  for (const SweepFinding& f : fused.findings) {
     MESSAGE(f.problem << ": " << f.flaw << ": " << f.sentence);
   }
-  CHECK(groups.holds());
-  CHECK(groups.proofs == 2 * plain.proofs);  // with a window and without
-  CHECK(groups.messages == 2 * plain.messages);
+  CHECK(fused.holds());
+  CHECK(fused.proofs == 2 * plain.proofs);  // with a window and without
+  CHECK(fused.messages == 2 * plain.messages);
 }
 
 TEST_CASE("the grid has every kind of problem, for few ranks and for many") {
@@ -108,7 +108,7 @@ TEST_CASE("hierarchical algorithms are proved on every kind of hosts") {
         Problem p;
         p.collective = algorithm.collective;
         p.size = size;
-        p.hosts = grouped(std::vector{0, 0, 0, 0, 0, 1});
+        p.hosts = host_grouping(std::vector{0, 0, 0, 0, 0, 1});
         return refusal(algorithm, p).empty();
       };
       CHECK(uneven.size() >= (takes_uneven() ? 2u : 0u));
@@ -122,9 +122,9 @@ TEST_CASE("a hierarchical algorithm is refused where there is no hierarchy") {
   Problem p;
   p.size = 4;
   CHECK(refusal(shares, p) == "needs ranks on several hosts, found one host");
-  p.hosts = grouped(std::vector{0, 1, 2, 3});
+  p.hosts = host_grouping(std::vector{0, 1, 2, 3});
   CHECK(refusal(shares, p) == "needs ranks that share a host, found none");
-  p.hosts = grouped(std::vector{0, 0, 0, 3});
+  p.hosts = host_grouping(std::vector{0, 0, 0, 3});
   CHECK(refusal(shares, p) == "needs as many ranks on each host, found 0,0,0,1");
   CHECK(refusal(registry.find(Collective::all_reduce, "leaders"), p).empty());
 }
@@ -151,11 +151,11 @@ TEST_CASE("a sweep names the problem that shows a flaw") {
   }
   CHECK(flaws ==
         std::set<std::string>{"bytes", "contribution"});  // too few folds, so too few terms
-  const SweepResult groups = sweep(wrong, 3, Form::grouped);
-  REQUIRE(!groups.holds());
-  for (const SweepFinding& f : groups.findings) {
+  const SweepResult fused = sweep(wrong, 3, Form::fused);
+  REQUIRE(!fused.holds());
+  for (const SweepFinding& f : fused.findings) {
     CHECK(f.problem.starts_with("all_reduce ring, 3 ranks, count 3, in place"));
-    CHECK(f.problem.find(", in groups, window ") != std::string::npos);
+    CHECK(f.problem.find(", in fused groups, window ") != std::string::npos);
   }
   wrong.generate = [](const Problem&) -> Schedule { throw std::runtime_error("out of ideas"); };
   const SweepResult thrown = sweep(wrong, 2);

@@ -8,7 +8,7 @@ TEST_CASE("undefined: reads of what nothing has written") {
   CHECK(flaws(exchange + "fold scratch[0:1] = scratch[1:1] + input[0:1]\n") == "undefined 1");
   CHECK(flaws(replaced(exchange, "send 1 input[0:2]", "send 1 output[0:2]")) == "undefined 0");
   const auto not_average = [](Problem& p) { p.average = false; };
-  CHECK(flaws(exchange + "finish scratch[0:1]\n", not_average) == "undefined 1");
+  CHECK(flaws(exchange + "divide scratch[0:1]\n", not_average) == "undefined 1");
   CHECK(sentence(exchange + "copy scratch[0:1] = scratch[1:1]\n") ==
         "step 3 of rank 1 (copy scratch[0:1] = scratch[1:1]) reads scratch[1], which nothing has "
         "written");
@@ -66,14 +66,14 @@ TEST_CASE("contribution: each rank's exactly once, of the right element") {
 }
 
 TEST_CASE("contribution: an average is divided once, at the end") {
-  const std::string average = replaced(exchange, "rank 1\n", "finish output[0:2]\nrank 1\n");
-  CHECK(flaws(average + "finish output[0:2]\n") == "");
+  const std::string average = replaced(exchange, "rank 1\n", "divide output[0:2]\nrank 1\n");
+  CHECK(flaws(average + "divide output[0:2]\n") == "");
   CHECK(flaws(average) == "contribution 1");
-  CHECK(flaws(average + "finish output[0:1]\n") == "contribution 1");
-  CHECK(flaws(average + "finish output[0:2]\nfinish output[0:1]\n") == "contribution 1");
-  CHECK(flaws(average + "finish slot[0:2] after 1\n") == "contribution 1");
+  CHECK(flaws(average + "divide output[0:1]\n") == "contribution 1");
+  CHECK(flaws(average + "divide output[0:2]\ndivide output[0:1]\n") == "contribution 1");
+  CHECK(flaws(average + "divide slot[0:2] after 1\n") == "contribution 1");
   const auto sum_only = [](Problem& p) { p.average = false; };
-  CHECK(flaws(average + "finish output[0:2]\n", sum_only) == "contribution 0, contribution 1");
+  CHECK(flaws(average + "divide output[0:2]\n", sum_only) == "contribution 0, contribution 1");
   CHECK(flaws(exchange, [](Problem& p) { p.average = true; }) == "contribution 0, contribution 1");
 }
 

@@ -174,7 +174,7 @@ TEST_CASE("hazard: every deleted dependency is missed unless another path remain
     p.size = 4;
     p.count = p.collective == Collective::barrier ? 1 : 9;
     p.blocks = algorithm.pipelined ? 3 : 1;
-    if (algorithm.hierarchical) p.hosts = grouped(std::vector{0, 0, 1, 1});
+    if (algorithm.hierarchical) p.hosts = host_grouping(std::vector{0, 0, 1, 1});
     std::vector<Problem> problems;
     std::vector<Schedule> schedules;
     for (int r = 0; r < p.size; ++r) {

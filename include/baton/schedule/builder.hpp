@@ -37,7 +37,7 @@ enum class Side : std::uint8_t { left, right };
 
 /// Appends steps to one rank's schedule.
 ///
-/// Steps are written in program order. Dependencies are inferred when the schedule is finished: a
+/// Steps are written in program order. Dependencies are inferred by build(): a
 /// step waits for the earlier steps of this rank that touch an overlapping region, one of the two
 /// writing. Empty messages, folds and copies are dropped, on both sides of a message alike, since
 /// both sides know its length; a copy onto itself is dropped as well.
@@ -117,7 +117,7 @@ class ScheduleBuilder {
   /// The schedule. For a reduction whose result is the work buffer, the part of the result that no
   /// step wrote is copied from the input first (one rank alone; the root of a scan). Names the
   /// algorithm. The builder is spent afterwards.
-  Schedule finish(std::string algorithm = {});
+  Schedule build(std::string algorithm = {});
 
  private:
   struct State;

@@ -36,8 +36,8 @@ class Hosts {
   std::vector<int> begin_;  // of each host in ranks_, and the end
 };
 
-/// The grouping as problems carry it: null where all ranks share one host.
-std::shared_ptr<const Hosts> grouped(std::span<const int> host_of);
+/// The host grouping as problems carry it: null where all ranks share one host.
+std::shared_ptr<const Hosts> host_grouping(std::span<const int> host_of);
 
 /// "2x4": two hosts of four ranks each, one after the other; "0,1,0,1": the host of each rank.
 /// parse_hosts(print(hosts)) is equal to `hosts`; it throws Error(invalid_argument).

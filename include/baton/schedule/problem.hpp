@@ -72,7 +72,7 @@ struct Problem {
   std::int64_t count = 0;
   bool in_place = false;
   bool commutative = true;  ///< of the operation; if false, contributions fold in rank order
-  bool average = false;     ///< the reduction ends with a `finish` step (division by size)
+  bool average = false;     ///< the reduction ends with a `divide` step (division by size)
   int blocks = 1;           ///< for algorithms that are pipelined by structure
 
   /// all_gather's output and all_to_all's buffers may be tensors cut along any dimension: each

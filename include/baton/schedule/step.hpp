@@ -19,7 +19,7 @@ enum class StepKind : std::uint8_t {
   recv,    ///< from peer into operand(0)
   fold,    ///< operand(0) = operand(1) (+) operand(2), left and right as given
   copy,    ///< operand(0) = operand(1)
-  finish,  ///< operand(0) is divided by the number of ranks (avg)
+  divide,  ///< operand(0) is divided by the number of ranks (avg)
 };
 std::string_view name(StepKind kind);
 

@@ -218,9 +218,9 @@ class CudaDevice final : public Device {
     const Current current(ordinal_);
     cuda::fold(op, type, rows, native(stream));
   }
-  void finish(Datatype type, int ranks, std::span<const Rows> rows, Stream stream) override {
+  void divide(Datatype type, int ranks, std::span<const Rows> rows, Stream stream) override {
     const Current current(ordinal_);
-    cuda::finish(type, ranks, rows, native(stream));
+    cuda::divide(type, ranks, rows, native(stream));
   }
 
  private:

@@ -72,9 +72,9 @@ void fold(OpKind op, Datatype type, std::span<const Rows> pieces, cudaStream_t s
   });
 }
 
-void finish(Datatype type, int ranks, std::span<const Rows> pieces, cudaStream_t stream) {
+void divide(Datatype type, int ranks, std::span<const Rows> pieces, cudaStream_t stream) {
   constexpr const char* what = "division on a device";
-  const void* kernel = finish_kernel(type);
+  const void* kernel = divide_kernel(type);
   if (kernel == nullptr) {
     refuse("{}: expected a datatype of the library, found {}", what, name(type));
   }

@@ -17,7 +17,7 @@ const void* float_fold(OpKind op, Datatype type);    ///< f32, f64
 const void* fold_kernel(OpKind op, Datatype type);
 
 /// Parameters Batch<Strided<1>> and int.
-const void* finish_kernel(Datatype type);
+const void* divide_kernel(Datatype type);
 /// Parameter Batch<Strided<2>>.
 const void* copy_kernel();
 /// Parameter Batch<Tiles>, with the shared memory that its jobs say.

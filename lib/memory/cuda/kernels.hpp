@@ -25,7 +25,7 @@ namespace baton::cuda {
 void fold(OpKind op, Datatype type, std::span<const Rows> pieces, cudaStream_t stream);
 
 /// data[i] /= ranks, as avg ends. Throws as fold() does, and on `ranks` below 1.
-void finish(Datatype type, int ranks, std::span<const Rows> pieces, cudaStream_t stream);
+void divide(Datatype type, int ranks, std::span<const Rows> pieces, cudaStream_t stream);
 
 /// into[i] = from[i], of elements of any size and alignment. No overlap.
 void copy(std::size_t element_bytes, std::span<const Rows> pieces, cudaStream_t stream);

@@ -200,7 +200,7 @@ std::pair<Sheet<operands>, Sheet<operands>> halves(const Sheet<operands>& sheet,
   return {first, second};
 }
 
-// The number of operands: of finish, copy and fold.
+// The number of operands: of divide, copy and fold.
 #define BATON_FOR(operands)                                                            \
   template Sheet<operands> take_sheet<operands>(std::span<const Rows>&, std::int64_t); \
   template std::uint32_t width_of(const Sheet<operands>&, std::uint32_t);              \

@@ -27,7 +27,7 @@ void load_kernels() {
   load(tile_kernel());
   for (int t = 0; t < datatype_count; ++t) {
     const auto type = static_cast<Datatype>(t);
-    load(finish_kernel(type));
+    load(divide_kernel(type));
     for (int op = 0; op < builtin_op_count; ++op) {
       if (const void* kernel = fold_kernel(static_cast<OpKind>(op), type)) load(kernel);
     }

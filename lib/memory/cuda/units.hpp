@@ -70,7 +70,7 @@ BATON_DEVICE void fold_unit(const Batch<Strided<3>>& batch, std::uint32_t unit,
 }
 
 template <class T>
-BATON_DEVICE void finish_unit(const Batch<Strided<1>>& batch, int ranks, std::uint32_t unit,
+BATON_DEVICE void divide_unit(const Batch<Strided<1>>& batch, int ranks, std::uint32_t unit,
                               std::uint32_t thread) {
   const auto& job = batch.job_of(unit);
   at_width<widths_for(sizeof(T))>(job.width, [&](auto width) {

@@ -19,9 +19,9 @@ FoldFunction integer_fold(OpKind op, Datatype type, std::int64_t target);
 FoldFunction float_fold(OpKind op, Datatype type, std::int64_t target);   ///< f32, f64
 FoldFunction float8_fold(OpKind op, Datatype type, std::int64_t target);  ///< f8e4m3, f8e5m2
 FoldFunction half_fold(OpKind op, Datatype type, std::int64_t target);    ///< f16, bf16
-FinishFunction float_finish(Datatype type, std::int64_t target);
-FinishFunction float8_finish(Datatype type, std::int64_t target);
-FinishFunction half_finish(Datatype type, std::int64_t target);
+DivideFunction float_divide(Datatype type, std::int64_t target);
+DivideFunction float8_divide(Datatype type, std::int64_t target);
+DivideFunction half_divide(Datatype type, std::int64_t target);
 
 /// The entry for a target in a table that HWY_EXPORT made.
 template <class Function, std::size_t entries>

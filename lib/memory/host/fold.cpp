@@ -37,11 +37,11 @@ FoldFunction fold(OpKind op, Datatype type, int simd_level) {
   return size_of(type) == 2 ? half_fold(op, type, target) : float_fold(op, type, target);
 }
 
-FinishFunction finish(Datatype type, int simd_level) {
+DivideFunction divide(Datatype type, int simd_level) {
   const std::int64_t target = target_of(simd_level);
-  if (!is_float(type)) return reference_finish(type);
-  if (size_of(type) == 1) return float8_finish(type, target);
-  return size_of(type) == 2 ? half_finish(type, target) : float_finish(type, target);
+  if (!is_float(type)) return reference_divide(type);
+  if (size_of(type) == 1) return float8_divide(type, target);
+  return size_of(type) == 2 ? half_divide(type, target) : float_divide(type, target);
 }
 
 FoldFunction fold(OpKind op, Datatype type) {
@@ -57,6 +57,6 @@ FoldFunction fold(OpKind op, Datatype type) {
   return best[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)];
 }
 
-FinishFunction finish(Datatype type) { return finish(type, 0); }
+DivideFunction divide(Datatype type) { return divide(type, 0); }
 
 }  // namespace baton::host

@@ -17,9 +17,9 @@ FoldFunction float_fold_here(OpKind op, Datatype type) {
   return nullptr;
 }
 
-FinishFunction float_finish_here(Datatype type) {
-  if (type == Datatype::f32) return &finish<float>;
-  if (type == Datatype::f64) return &finish<double>;
+DivideFunction float_divide_here(Datatype type) {
+  if (type == Datatype::f32) return &divide<float>;
+  if (type == Datatype::f64) return &divide<double>;
   return nullptr;
 }
 
@@ -34,9 +34,9 @@ FoldFunction float_fold(OpKind op, Datatype type, std::int64_t target) {
   return for_target(HWY_DISPATCH_TABLE(float_fold_here), target)(op, type);
 }
 
-HWY_EXPORT(float_finish_here);
-FinishFunction float_finish(Datatype type, std::int64_t target) {
-  return for_target(HWY_DISPATCH_TABLE(float_finish_here), target)(type);
+HWY_EXPORT(float_divide_here);
+DivideFunction float_divide(Datatype type, std::int64_t target) {
+  return for_target(HWY_DISPATCH_TABLE(float_divide_here), target)(type);
 }
 
 }  // namespace baton::host

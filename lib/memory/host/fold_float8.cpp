@@ -17,9 +17,9 @@ FoldFunction float8_fold_here(OpKind op, Datatype type) {
   return nullptr;
 }
 
-FinishFunction float8_finish_here(Datatype type) {
-  if (type == Datatype::f8e4m3) return &finish<f8e4m3>;
-  if (type == Datatype::f8e5m2) return &finish<f8e5m2>;
+DivideFunction float8_divide_here(Datatype type) {
+  if (type == Datatype::f8e4m3) return &divide<f8e4m3>;
+  if (type == Datatype::f8e5m2) return &divide<f8e5m2>;
   return nullptr;
 }
 
@@ -34,9 +34,9 @@ FoldFunction float8_fold(OpKind op, Datatype type, std::int64_t target) {
   return for_target(HWY_DISPATCH_TABLE(float8_fold_here), target)(op, type);
 }
 
-HWY_EXPORT(float8_finish_here);
-FinishFunction float8_finish(Datatype type, std::int64_t target) {
-  return for_target(HWY_DISPATCH_TABLE(float8_finish_here), target)(type);
+HWY_EXPORT(float8_divide_here);
+DivideFunction float8_divide(Datatype type, std::int64_t target) {
+  return for_target(HWY_DISPATCH_TABLE(float8_divide_here), target)(type);
 }
 
 }  // namespace baton::host

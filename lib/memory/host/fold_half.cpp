@@ -17,9 +17,9 @@ FoldFunction half_fold_here(OpKind op, Datatype type) {
   return nullptr;
 }
 
-FinishFunction half_finish_here(Datatype type) {
-  if (type == Datatype::f16) return &finish<f16>;
-  if (type == Datatype::bf16) return &finish<bf16>;
+DivideFunction half_divide_here(Datatype type) {
+  if (type == Datatype::f16) return &divide<f16>;
+  if (type == Datatype::bf16) return &divide<bf16>;
   return nullptr;
 }
 
@@ -34,9 +34,9 @@ FoldFunction half_fold(OpKind op, Datatype type, std::int64_t target) {
   return for_target(HWY_DISPATCH_TABLE(half_fold_here), target)(op, type);
 }
 
-HWY_EXPORT(half_finish_here);
-FinishFunction half_finish(Datatype type, std::int64_t target) {
-  return for_target(HWY_DISPATCH_TABLE(half_finish_here), target)(type);
+HWY_EXPORT(half_divide_here);
+DivideFunction half_divide(Datatype type, std::int64_t target) {
+  return for_target(HWY_DISPATCH_TABLE(half_divide_here), target)(type);
 }
 
 }  // namespace baton::host

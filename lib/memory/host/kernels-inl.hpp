@@ -28,7 +28,7 @@ struct Kernel {
 };
 
 template <class T>
-void finish(void* data, std::size_t count, int ranks) {
+void divide(void* data, std::size_t count, int ranks) {
   divide_elements<T>(data, count, ranks);
 }
 
@@ -193,7 +193,7 @@ struct Kernel {
 
 /// Division of floats.
 template <class T>
-void finish(void* data, std::size_t count, int ranks) {
+void divide(void* data, std::size_t count, int ranks) {
   using Number = std::conditional_t<NarrowFloat<T>, float, T>;
   const Lifted<T, Divide<Number> > by_ranks{{static_cast<Number>(ranks)}};
   if (!transform_vectors<T>(by_ranks, count, static_cast<Lane<T>*>(data),

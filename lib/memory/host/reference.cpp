@@ -46,7 +46,7 @@ FoldFunction reference_fold(OpKind op, Datatype type) {
   return nullptr;
 }
 
-FinishFunction reference_finish(Datatype type) {
+DivideFunction reference_divide(Datatype type) {
   switch (type) {
     case Datatype::i8:
       return &divide_elements<std::int8_t>;

@@ -16,7 +16,7 @@ namespace {
 
 cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
-class NcclTransport final : public GroupTransport {
+class NcclTransport final : public FusedTransport {
  public:
   /// Owns `communicator`. `limit`: how long its calls may take; 0: any time.
   NcclTransport(ncclComm_t communicator, int ordinal, std::chrono::milliseconds limit)
@@ -59,7 +59,7 @@ class NcclTransport final : public GroupTransport {
     aborted_ = true;
   }
 
-  std::unique_ptr<GroupTransport> split(int color, int key) override {
+  std::unique_ptr<FusedTransport> split(int color, int key) override {
     const nccl::Current current(ordinal_);
     ncclComm_t part = nullptr;
     const auto all = [this] {
@@ -105,7 +105,7 @@ class NcclTransport final : public GroupTransport {
 
 }  // namespace
 
-std::unique_ptr<GroupTransport> nccl_transport(Transport& host, Device& device,
+std::unique_ptr<FusedTransport> nccl_transport(Transport& host, Device& device,
                                                std::chrono::milliseconds timeout) {
   return std::make_unique<NcclTransport>(nccl::connect(host, device, timeout), cuda_ordinal(device),
                                          timeout);

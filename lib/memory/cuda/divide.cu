@@ -10,7 +10,7 @@ template <class T>
 __global__ void __launch_bounds__(threads)
     divide_kernel(const __grid_constant__ Batch<Strided<1>> batch, int ranks) {
   for (std::uint32_t unit = blockIdx.x; unit < batch.units; unit += gridDim.x)
-    finish_unit<T>(batch, ranks, unit, threadIdx.x);
+    divide_unit<T>(batch, ranks, unit, threadIdx.x);
 }
 
 template <class T>
@@ -20,7 +20,7 @@ const void* divide() {
 
 }  // namespace
 
-const void* finish_kernel(Datatype type) {
+const void* divide_kernel(Datatype type) {
   switch (type) {
     case Datatype::i8:
       return divide<std::int8_t>();

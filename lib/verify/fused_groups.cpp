@@ -1,4 +1,4 @@
-#include "groups.hpp"
+#include "fused_groups.hpp"
 
 #include <fmt/core.h>
 
@@ -10,23 +10,23 @@ namespace baton::proving {
 
 namespace {
 
-/// One past the last message of the group that begins with the message `begin`.
-std::uint32_t end_of_group(const Program& program, std::uint32_t begin) {
+/// One past the last message of the fused group that begins with the message `begin`.
+std::uint32_t end_of_fused_group(const Program& program, std::uint32_t begin) {
   const std::uint32_t last = program.first_step(static_cast<int>(program.step(begin).rank) + 1);
   std::uint32_t s = begin + 1;
   while (s < last && program.step(s).message() && program.round(s) == program.round(begin)) ++s;
   return s;
 }
 
-void find_waits_within_groups(const Program& program, int rank, Findings& findings) {
+void find_waits_within_fused_groups(const Program& program, int rank, Findings& findings) {
   const std::uint32_t first = program.first_step(rank), last = program.first_step(rank + 1);
   for (std::uint32_t begin = first, end = first; begin < last; begin = end) {
-    end = program.step(begin).message() ? end_of_group(program, begin) : begin + 1;
+    end = program.step(begin).message() ? end_of_fused_group(program, begin) : begin + 1;
     for (std::uint32_t s = begin; s < end; ++s) {
       for (const std::uint32_t d : program.dependencies(s)) {
         if (first + d < begin) continue;
-        findings.add(Flaw::group, rank, program.step_in_rank(s), [&] {
-          return fmt::format("{} waits for {}, but both are in group {}", program.phrase(s),
+        findings.add(Flaw::fused_group, rank, program.step_in_rank(s), [&] {
+          return fmt::format("{} waits for {}, but both are in fused group {}", program.phrase(s),
                              program.phrase(first + d), program.round(s));
         });
       }
@@ -36,13 +36,13 @@ void find_waits_within_groups(const Program& program, int rank, Findings& findin
 
 }  // namespace
 
-bool Groups::sort(const Program& program, Findings& findings) {
+bool FusedGroups::sort(const Program& program, Findings& findings) {
   const auto size = static_cast<std::uint32_t>(program.size());
   ranks_.assign(size, {});
   posted_.assign(program.step_count(), false);
   sequence_.clear();
   ready_.clear();
-  for (int r = 0; r < program.size(); ++r) find_waits_within_groups(program, r, findings);
+  for (int r = 0; r < program.size(); ++r) find_waits_within_fused_groups(program, r, findings);
   for (std::uint32_t r = size; r-- > 0;) {
     ranks_[r].end = program.first_step(static_cast<int>(r));
     ready_.push_back(r);
@@ -58,17 +58,17 @@ bool Groups::sort(const Program& program, Findings& findings) {
   if (stuck != ranks_.end()) {
     report_circle(program, static_cast<std::uint32_t>(stuck - ranks_.begin()), findings);
   }
-  return stuck == ranks_.end() && !findings.any(Flaw::group);
+  return stuck == ranks_.end() && !findings.any(Flaw::fused_group);
 }
 
-/// Does what stands before a rank's next group, and posts that.
-void Groups::advance(const Program& program, std::uint32_t r) {
+/// Passes the steps before a rank's next fused group, and posts that.
+void FusedGroups::advance(const Program& program, std::uint32_t r) {
   Rank& rank = ranks_[r];
   const std::uint32_t last = program.first_step(static_cast<int>(r) + 1);
   std::uint32_t s = rank.end;
   for (; s < last && !program.step(s).message(); ++s) sequence_.push_back(s);
   rank.begin = s;
-  rank.end = s < last ? end_of_group(program, s) : s;
+  rank.end = s < last ? end_of_fused_group(program, s) : s;
   rank.open = rank.end - rank.begin;
   rank.posted = rank.complete;
   for (std::uint32_t m = rank.begin; m < rank.end; ++m) posted_[m] = true;
@@ -77,7 +77,7 @@ void Groups::advance(const Program& program, std::uint32_t r) {
   }
 }
 
-void Groups::complete(const Program& program, std::uint32_t message) {
+void FusedGroups::complete(const Program& program, std::uint32_t message) {
   const FlatStep& step = program.step(message);
   sequence_.push_back(step.kind == StepKind::send ? message : step.partner);
   const std::uint32_t ends[] = {step.rank, program.step(step.partner).rank};
@@ -88,16 +88,17 @@ void Groups::complete(const Program& program, std::uint32_t message) {
   }
 }
 
-/// A message of the rank's group whose other end is not posted.
-std::uint32_t Groups::open_message(const Program& program, std::uint32_t rank) const {
+/// A message of the rank's fused group whose other end is not posted.
+std::uint32_t FusedGroups::open_message(const Program& program, std::uint32_t rank) const {
   std::uint32_t m = ranks_[rank].begin;
   while (posted_[program.step(m).partner]) ++m;
   return m;
 }
 
-/// A rank that is held up waits for a later group of another that is held up, so that to follow
-/// them ends in a circle.
-void Groups::report_circle(const Program& program, std::uint32_t rank, Findings& findings) const {
+/// A rank that is held up waits for a later fused group of another rank that is held up, so a path
+/// along them ends in a circle.
+void FusedGroups::report_circle(const Program& program, std::uint32_t rank,
+                                Findings& findings) const {
   std::vector<std::uint32_t> circle;  // what each rank waits in
   std::vector<bool> met(ranks_.size(), false);
   while (!met[rank]) {
@@ -109,7 +110,7 @@ void Groups::report_circle(const Program& program, std::uint32_t rank, Findings&
   findings.add(Flaw::deadlock, static_cast<int>(rank), program.step_in_rank(circle[0]), [&] {
     constexpr std::size_t most = 6;
     const auto phrase = [&](std::uint32_t m) {
-      return fmt::format("{} in group {}", program.phrase(m), program.round(m));
+      return fmt::format("{} in fused group {}", program.phrase(m), program.round(m));
     };
     std::string text = phrase(circle[0]);
     for (std::size_t i = 0; i < circle.size(); ++i) {

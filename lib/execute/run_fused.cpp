@@ -1,4 +1,4 @@
-#include "run_groups.hpp"
+#include "run_fused.hpp"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
@@ -19,8 +19,8 @@ std::string ranks_in_words(const std::set<int>& ranks) {
 
 }  // namespace
 
-std::vector<MessageGroup> groups_of(const Plan& plan) {
-  std::vector<MessageGroup> groups;
+std::vector<FusedGroup> fused_groups_of(const Plan& plan) {
+  std::vector<FusedGroup> groups;
   const auto items = plan.items();
   for (std::uint32_t i = 0; i < items.size();) {
     if (items[i].local()) {
@@ -39,7 +39,7 @@ std::vector<MessageGroup> groups_of(const Plan& plan) {
   return groups;
 }
 
-std::string in_words(const Plan& plan, const MessageGroup& group) {
+std::string in_words(const Plan& plan, const FusedGroup& group) {
   std::set<int> to, from;
   for (std::uint32_t i = group.first; i < group.last; ++i)
     (plan.items()[i].kind == StepKind::send ? to : from).insert(plan.items()[i].peer);
@@ -50,7 +50,7 @@ std::string in_words(const Plan& plan, const MessageGroup& group) {
   return words;
 }
 
-void GroupQueue::give(const Plan& plan, std::span<const MessageGroup> groups,
+void FusedQueue::give(const Plan& plan, std::span<const FusedGroup> groups,
                       std::span<std::byte* const> bases, const Kernels& kernels, Stream stream,
                       std::span<const std::unique_ptr<Marker>> markers) {
   if (!markers.empty()) markers.front()->set(stream);
@@ -71,7 +71,7 @@ void GroupQueue::give(const Plan& plan, std::span<const MessageGroup> groups,
   compute_up_to(static_cast<std::uint32_t>(plan.items().size()));
 }
 
-void GroupQueue::exchange(const Plan& plan, const MessageGroup& group,
+void FusedQueue::exchange(const Plan& plan, const FusedGroup& group,
                           std::span<std::byte* const> bases, Stream stream) {
   transport_.begin();
   for (std::uint32_t i = group.first; i < group.last; ++i) {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "baton/schedule/passes.hpp"
-#include "support/group_run.hpp"
+#include "support/fused_run.hpp"
 #include "support/ranks.hpp"
 #include "support/schedules.hpp"
 #include "support/values.hpp"
@@ -40,7 +40,7 @@ std::vector<Case> cases(int size) {
         all.push_back({std::string(name(p.collective)) + " " + algorithm.name + ", " +
                            std::to_string(size) + " ranks, segment " + std::to_string(segment) +
                            ", window " + std::to_string(window) + (in_place ? ", in place" : ""),
-                       p.average ? avg : sum, cut, grouped(cut, window)});
+                       p.average ? avg : sum, cut, fused(cut, window)});
       }
     }
   }
@@ -82,7 +82,7 @@ TEST_CASE("groups, one after another, end with the bits of the same schedule run
             std::vector<float> output = numbers(rank + size, whole.header().output);
             std::vector<float> their_input = input, their_output = output;
             communicator.run(whole, input, output, c.op);
-            GroupRun(*groups, c.groups[static_cast<std::size_t>(rank)], their_input, their_output)
+            FusedRun(*groups, c.groups[static_cast<std::size_t>(rank)], their_input, their_output)
                 .run();
             CHECK_MESSAGE(same_bits(input, their_input), c.name, ", input of rank ", rank);
             CHECK_MESSAGE(same_bits(output, their_output), c.name, ", output of rank ", rank);

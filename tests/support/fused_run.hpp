@@ -1,5 +1,5 @@
 #pragma once
-/// Runs schedules in groups over any transport, as grouped() defines them.
+/// Runs schedules in fused groups over any transport, as fused() defines them.
 
 #include <doctest/doctest.h>
 
@@ -15,11 +15,11 @@
 namespace support {
 
 /// One rank's run of a schedule whose messages are contiguous, on f32 and their sum. Every message
-/// has the same tag; a group is posted as a whole and waited for as a whole.
-class GroupRun {
+/// has the same tag; a fused group is posted as a whole and waited for as a whole.
+class FusedRun {
  public:
   /// Buffers are as long as the schedule's header says.
-  GroupRun(baton::Transport& transport, const baton::Schedule& schedule, std::vector<float>& input,
+  FusedRun(baton::Transport& transport, const baton::Schedule& schedule, std::vector<float>& input,
            std::vector<float>& output)
       : transport_(transport),
         schedule_(schedule),
@@ -74,12 +74,12 @@ class GroupRun {
   void compute(const baton::Step& step) {
     using baton::StepKind, baton::Datatype;
     const auto count = static_cast<std::size_t>(schedule_.length(step));
-    std::vector<float> result = gathered(step, step.kind == StepKind::finish ? 0 : 1);
+    std::vector<float> result = gathered(step, step.kind == StepKind::divide ? 0 : 1);
     if (step.kind == StepKind::fold) {
       baton::host::fold(baton::OpKind::sum, Datatype::f32)(result.data(), result.data(),
                                                            gathered(step, 2).data(), count);
-    } else if (step.kind == StepKind::finish) {
-      baton::host::finish(Datatype::f32)(result.data(), count, schedule_.size());
+    } else if (step.kind == StepKind::divide) {
+      baton::host::divide(Datatype::f32)(result.data(), count, schedule_.size());
     }
     std::size_t next = 0;
     for_elements(step, 0, [&](float& element) { element = result[next++]; });

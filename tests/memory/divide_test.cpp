@@ -13,7 +13,7 @@ namespace {
 
 template <Element T>
 T divided(T value, int ranks) {
-  host::reference_finish(datatype_of<T>)(&value, 1, ranks);
+  host::reference_divide(datatype_of<T>)(&value, 1, ranks);
   return value;
 }
 
@@ -58,10 +58,10 @@ TEST_CASE("every SIMD level divides to the reference's bits") {
         for (const int ranks : {1, 2, 3, 7, 16, 100, 1000, 4096}) {
           const Bytes data = samples::random(type, count, generator);
           Bytes expected = data;
-          host::reference_finish(type)(expected.data(), count, ranks);
+          host::reference_divide(type)(expected.data(), count, ranks);
           Bytes skewed(data.size() + 2, 0xa5);
           std::copy(data.begin(), data.end(), skewed.begin() + 1);
-          variant.finish(type)(skewed.data() + 1, count, ranks);
+          variant.divide(type)(skewed.data() + 1, count, ranks);
           wrong += !std::equal(expected.begin(), expected.end(), skewed.begin() + 1);
           wrong += skewed.front() != 0xa5 || skewed.back() != 0xa5;
         }
@@ -78,10 +78,10 @@ TEST_CASE_TEMPLATE("all 16-bit floats divide alike at every SIMD level", T, f16,
     Bytes data(2 << 16);
     for (std::size_t i = 0; i <= 0xffff; ++i) samples::put(data, i, type, i);
     Bytes expected = data;
-    host::reference_finish(type)(expected.data(), 1 << 16, ranks);
+    host::reference_divide(type)(expected.data(), 1 << 16, ranks);
     for (const auto& variant : samples::variants()) {
       Bytes result = data;
-      variant.finish(type)(result.data(), 1 << 16, ranks);
+      variant.divide(type)(result.data(), 1 << 16, ranks);
       CAPTURE(ranks);
       CAPTURE(variant.name);
       CHECK(result == expected);

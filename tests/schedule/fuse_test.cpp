@@ -51,8 +51,8 @@ void for_each_case(const std::vector<int>& sizes, const Body& body) {
   }
 }
 
-std::string flaws(const std::vector<Schedule>& groups, const std::vector<Problem>& problems) {
-  const Proof proof = verify_grouped(groups, problems);
+std::string flaws(const std::vector<Schedule>& made, const std::vector<Problem>& problems) {
+  const Proof proof = verify_fused(made, problems);
   return proof.holds() ? "" : proof.findings[0].sentence;
 }
 
@@ -78,14 +78,14 @@ std::vector<bool> waiting_for(const Schedule& s, std::size_t first) {
 }
 
 /// Groups of a set of schedules.
-int groups_of(const std::vector<Schedule>& schedules) {
-  int groups = 0;
+int fused_groups_of(const std::vector<Schedule>& schedules) {
+  int count = 0;
   for (const Schedule& s : schedules) {
     for (const Step& step : s.steps()) {
-      if (step.message()) groups = std::max(groups, step.round + 1);
+      if (step.message()) count = std::max(count, step.round + 1);
     }
   }
-  return groups;
+  return count;
 }
 
 std::vector<Schedule> generated(Collective collective, const std::string& algorithm, int size,
@@ -96,33 +96,35 @@ std::vector<Schedule> generated(Collective collective, const std::string& algori
   return support::schedules(registry.find(collective, algorithm), support::problems(p));
 }
 
-int groups(Collective collective, const std::string& algorithm, int size, bool in_place = false) {
-  return groups_of(grouped(generated(collective, algorithm, size, 16, in_place)));
+int fused_groups(Collective collective, const std::string& algorithm, int size,
+                 bool in_place = false) {
+  return fused_groups_of(fused(generated(collective, algorithm, size, 16, in_place)));
 }
 
 }  // namespace
 
-TEST_CASE("a grouped schedule is the same collective, proved in groups and without") {
+TEST_CASE("a fused schedule is the same collective, proved in fused groups and without") {
   for_each_case({1, 2, 3, 5, 6, 8}, [](const auto& problems, const auto& schedules, int window) {
-    const std::vector<Schedule> groups = grouped(schedules, window);
-    CHECK(flaws(groups, problems) == "");
-    CHECK(support::flaws(groups, problems) == "");
-    for (std::size_t r = 0; r < groups.size(); ++r) {
+    const std::vector<Schedule> made = fused(schedules, window);
+    CHECK(flaws(made, problems) == "");
+    CHECK(support::flaws(made, problems) == "");
+    for (std::size_t r = 0; r < made.size(); ++r) {
       Schedule::Header header = schedules[r].header();
-      header.slots = groups[r].header().slots;
-      CHECK(groups[r].header() == header);
-      CHECK(groups[r].steps().size() == schedules[r].steps().size());
-      CHECK(messages(groups[r]) == messages(schedules[r]));
-      CHECK(parse(print(groups[r]))[0] == groups[r]);
+      header.slots = made[r].header().slots;
+      CHECK(made[r].header() == header);
+      CHECK(made[r].steps().size() == schedules[r].steps().size());
+      CHECK(messages(made[r]) == messages(schedules[r]));
+      CHECK(parse(print(made[r]))[0] == made[r]);
     }
   });
 }
 
-TEST_CASE("the messages of a group are independent, side by side, and of one number at both ends") {
+TEST_CASE(
+    "the messages of a fused group are independent, side by side, and of one number at both ends") {
   for_each_case({2, 3, 4, 7}, [](const auto&, const auto& schedules, int window) {
-    const std::vector<Schedule> groups = grouped(schedules, window);
+    const std::vector<Schedule> made = fused(schedules, window);
     std::map<std::tuple<int, int>, std::vector<std::pair<int, int>>> sent, received;
-    for (const Schedule& s : groups) {
+    for (const Schedule& s : made) {
       const auto steps = s.steps();
       std::map<std::tuple<int, StepKind, int, int>, int> streams;
       for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -151,24 +153,24 @@ TEST_CASE("the messages of a group are independent, side by side, and of one num
   });
 }
 
-TEST_CASE("there are as many groups as messages on the longest chain") {
+TEST_CASE("there are as many fused groups as messages on the longest chain") {
   using enum Collective;
-  CHECK(groups(all_reduce, "ring", 8) == 14);
-  CHECK(groups(all_reduce, "recursive_doubling", 8) == 3);
-  CHECK(groups(all_reduce, "rabenseifner", 8) == 6);
-  CHECK(groups(all_gather, "ring", 7) == 6);
-  CHECK(groups(all_gather, "bruck", 7) == 3);
-  CHECK(groups(broadcast, "binomial", 8) == 3);
-  CHECK(groups(broadcast, "binomial", 9) == 3);
-  CHECK(groups(broadcast, "chain", 8) == 7);
-  CHECK(groups(broadcast, "linear", 8) == 1);
-  CHECK(groups(barrier, "dissemination", 8) == 3);
-  CHECK(groups(all_to_all, "spread_out", 8) == 1);
-  CHECK(groups(all_to_all, "pairwise", 8) == 1);
-  CHECK(groups(all_reduce, "one_shot", 8) == 1);
+  CHECK(fused_groups(all_reduce, "ring", 8) == 14);
+  CHECK(fused_groups(all_reduce, "recursive_doubling", 8) == 3);
+  CHECK(fused_groups(all_reduce, "rabenseifner", 8) == 6);
+  CHECK(fused_groups(all_gather, "ring", 7) == 6);
+  CHECK(fused_groups(all_gather, "bruck", 7) == 3);
+  CHECK(fused_groups(broadcast, "binomial", 8) == 3);
+  CHECK(fused_groups(broadcast, "binomial", 9) == 3);
+  CHECK(fused_groups(broadcast, "chain", 8) == 7);
+  CHECK(fused_groups(broadcast, "linear", 8) == 1);
+  CHECK(fused_groups(barrier, "dissemination", 8) == 3);
+  CHECK(fused_groups(all_to_all, "spread_out", 8) == 1);
+  CHECK(fused_groups(all_to_all, "pairwise", 8) == 1);
+  CHECK(fused_groups(all_reduce, "one_shot", 8) == 1);
   // Two slots would make these wait four times.
-  CHECK(groups(all_to_all, "pairwise", 8, true) == 1);
-  CHECK(groups(reduce, "linear", 8) == 1);
+  CHECK(fused_groups(all_to_all, "pairwise", 8, true) == 1);
+  CHECK(fused_groups(reduce, "linear", 8) == 1);
 }
 
 TEST_CASE("pieces travel together, or as a pipeline where a window holds them apart") {
@@ -176,11 +178,11 @@ TEST_CASE("pieces travel together, or as a pipeline where a window holds them ap
   for (const Schedule& s : generated(Collective::broadcast, "chain", 4, 10)) {
     cut.push_back(segmented(s, 2));
   }
-  CHECK(groups_of(grouped(cut)) == 3);
-  CHECK(groups_of(grouped(cut, 5)) == 3);
-  CHECK(groups_of(grouped(cut, 2)) == 3 + 2);
-  const std::vector<Schedule> pipeline = grouped(cut, 1);
-  CHECK(groups_of(pipeline) == 3 + 4);
+  CHECK(fused_groups_of(fused(cut)) == 3);
+  CHECK(fused_groups_of(fused(cut, 5)) == 3);
+  CHECK(fused_groups_of(fused(cut, 2)) == 3 + 2);
+  const std::vector<Schedule> pipeline = fused(cut, 1);
+  CHECK(fused_groups_of(pipeline) == 3 + 4);
   CHECK(support::steps(pipeline[1]) ==
         "recv output[0:2] from 0\nrecv output[2:2] from 0\nsend output[0:2] to 2\n"
         "recv output[4:2] from 0\nsend output[2:2] to 2\nrecv output[6:2] from 0\n"
@@ -190,7 +192,7 @@ TEST_CASE("pieces travel together, or as a pipeline where a window holds them ap
 
 TEST_CASE("slots are as many as messages wait at once") {
   const auto slots = [](const std::vector<Schedule>& schedules, int window) {
-    return grouped(schedules, window)[0].header().slots;
+    return fused(schedules, window)[0].header().slots;
   };
   const auto ring = generated(Collective::all_reduce, "ring", 8, 64);
   CHECK(slots(ring, 0) == 8);  // one chunk
@@ -201,19 +203,19 @@ TEST_CASE("slots are as many as messages wait at once") {
   CHECK(slots(cut, 1) == 2);
 }
 
-TEST_CASE("one rank's groups are those that it has among all") {
+TEST_CASE("one rank's fused groups are those that it has among all") {
   for_each_case({1, 3, 8}, [](const auto&, const auto& schedules, int window) {
-    const std::vector<Schedule> groups = grouped(schedules, window);
-    for (std::size_t r = 0; r < groups.size(); ++r) {
+    const std::vector<Schedule> made = fused(schedules, window);
+    for (std::size_t r = 0; r < made.size(); ++r) {
       const auto of = [&](int rank) { return schedules[static_cast<std::size_t>(rank)]; };
-      CHECK(grouped(of, static_cast<int>(r), window) == groups[r]);
+      CHECK(fused(of, static_cast<int>(r), window) == made[r]);
     }
   });
 }
 
 TEST_CASE("listed dependencies are kept") {
   // Both ranks wait where the regions do not say so.
-  const std::vector<Schedule> groups = grouped(parse(R"(baton-schedule 1
+  const std::vector<Schedule> made = fused(parse(R"(baton-schedule 1
 collective all_reduce
 size 2
 input 2
@@ -227,14 +229,14 @@ rank 1
   recv 0 output[0:1]
   send 0 input[0:2] after 0
 )"));
-  CHECK(groups_of(groups) == 2);
-  CHECK(std::ranges::equal(groups[0].dependencies(1), std::vector<std::uint32_t>{0}));
-  CHECK(std::ranges::equal(groups[0].dependencies(2), std::vector<std::uint32_t>{1}));
-  CHECK(std::ranges::equal(groups[1].dependencies(1), std::vector<std::uint32_t>{0}));
+  CHECK(fused_groups_of(made) == 2);
+  CHECK(std::ranges::equal(made[0].dependencies(1), std::vector<std::uint32_t>{0}));
+  CHECK(std::ranges::equal(made[0].dependencies(2), std::vector<std::uint32_t>{1}));
+  CHECK(std::ranges::equal(made[1].dependencies(1), std::vector<std::uint32_t>{0}));
 }
 
 TEST_CASE("slots that are used in another way are kept") {
-  const std::vector<Schedule> groups = grouped(parse(R"(baton-schedule 1
+  const std::vector<Schedule> made = fused(parse(R"(baton-schedule 1
 collective all_reduce
 size 2
 input 2
@@ -248,11 +250,11 @@ rank 1
   recv 0 output[0:2]
   send 0 slot[0:2]
 )"));
-  CHECK(support::steps(groups[1]) ==
+  CHECK(support::steps(made[1]) ==
         "copy slot[1:1] = input[1:1]\ncopy slot[0:1] = input[0:1]\nsend slot[0:2] to 0\n"
         "recv output[0:2] from 0");
-  CHECK(std::ranges::equal(groups[1].dependencies(2), std::vector<std::uint32_t>{0, 1}));
-  CHECK(groups[1].header().slots == 2);
+  CHECK(std::ranges::equal(made[1].dependencies(2), std::vector<std::uint32_t>{0, 1}));
+  CHECK(made[1].header().slots == 2);
 }
 
 TEST_CASE("messages that overtake others of their lane do so at both ends") {
@@ -272,18 +274,18 @@ rank 1
 rank 2
   send 1 input[0:1]
 )";
-  const std::vector<Schedule> groups = grouped(parse(text));
-  CHECK(support::steps(groups[0]) == "send input[1:1] to 1\nsend input[0:1] to 1");
-  CHECK(support::steps(groups[1]) ==
+  const std::vector<Schedule> made = fused(parse(text));
+  CHECK(support::steps(made[0]) == "send input[1:1] to 1\nsend input[0:1] to 1");
+  CHECK(support::steps(made[1]) ==
         "recv output[0:1] from 2\nrecv output[1:1] from 0\nrecv output[0:1] from 0");
-  CHECK(groups[0].steps()[1].round == 1);
+  CHECK(made[0].steps()[1].round == 1);
 }
 
-TEST_CASE("schedules that have no groups are refused") {
+TEST_CASE("schedules that have no fused groups are refused") {
   const auto says = [](const std::string& ranks, const std::vector<std::string>& parts) {
     const std::vector<Schedule> schedules =
         parse("baton-schedule 1\ncollective all_reduce\nsize 2\ninput 2\noutput 2\n" + ranks);
-    const Error error = support::error_of([&] { grouped(schedules); });
+    const Error error = support::error_of([&] { fused(schedules); });
     CHECK(error.code == ErrorCode::invalid_argument);
     CHECK_MESSAGE(support::holds(error.what(), parts), std::string(error.what()));
   };
@@ -299,7 +301,7 @@ TEST_CASE("schedules that have no groups are refused") {
   says("rank 1\nrank 0\n", {"the schedule of rank 0 of 2", "found that of rank 1"});
 }
 
-TEST_CASE("ranks that call in place and ranks that do not come to the same groups") {
+TEST_CASE("ranks that call in place and ranks that do not come to the same fused groups") {
   const Registry registry = Registry::builtin();
   for (const Algorithm& algorithm : registry.all()) {
     for (const int size : {2, 3, 5, 8}) {
@@ -314,17 +316,17 @@ TEST_CASE("ranks that call in place and ranks that do not come to the same group
         };
         const auto known = [&](int rank) { return generated(p.at(rank)); };
         std::vector<Problem> mixed = support::problems(p);
-        std::vector<Schedule> groups;
+        std::vector<Schedule> made;
         for (Problem& own : mixed) {
           own.in_place = own.rank % 2 == 0;
-          groups.push_back(grouped(known, generated(own), window));
+          made.push_back(fused(known, generated(own), window));
         }
         CAPTURE(std::string(name(algorithm.collective)));
         CAPTURE(algorithm.name);
         CAPTURE(size);
         CAPTURE(segment);
-        CHECK(flaws(groups, mixed) == "");
-        CHECK(grouped(known, known(size - 1), window) == grouped(known, size - 1, window));
+        CHECK(flaws(made, mixed) == "");
+        CHECK(fused(known, known(size - 1), window) == fused(known, size - 1, window));
       }
     }
   }
@@ -338,12 +340,12 @@ TEST_CASE("a rank's own schedule has the messages that others know of, and none 
   const auto schedules = pair("send 1 input[0:1]\nrecv 1 output[0:1]\n");
   const auto known = [&](int rank) { return schedules[static_cast<std::size_t>(rank)]; };
   const auto says = [&](const std::string& steps, const std::string& found) {
-    const Error error = support::error_of([&] { grouped(known, pair(steps)[0]); });
+    const Error error = support::error_of([&] { fused(known, pair(steps)[0]); });
     CHECK(error.code == ErrorCode::invalid_argument);
     CHECK_MESSAGE(support::holds(error.what(), {"of rank 0", found}), std::string(error.what()));
   };
-  CHECK(grouped(known, pair("recv 1 output[1:1]\ncopy output[0:1] = output[1:1]\nsend 1 "
-                            "input[0:1]\n")[0])
+  CHECK(fused(known, pair("recv 1 output[1:1]\ncopy output[0:1] = output[1:1]\nsend 1 "
+                          "input[0:1]\n")[0])
             .steps()
             .size() == 3);
   says("send 1 input[0:1]\nrecv 1 output[0:1]\nsend 1 input[1:1]\n", "one more");

@@ -31,11 +31,11 @@ Schedule other_ends(const Schedule& own, int rank) {
   return Schedule(header, std::move(steps), std::move(regions));
 }
 
-/// In groups, where each rank knows its own counts alone. All ranks find the same groups if no
-/// message waits for another; then there is one.
-Schedule grouped_alone(const Schedule& own, const std::string& algorithm) {
-  Schedule schedule = grouped(
-      [&](int rank) { return rank == own.rank() ? own : other_ends(own, rank); }, own.rank());
+/// In fused groups, where each rank knows its own counts alone. All ranks find the same fused
+/// groups if no message waits for another; then there is one.
+Schedule fused_alone(const Schedule& own, const std::string& algorithm) {
+  Schedule schedule =
+      fused([&](int rank) { return rank == own.rank() ? own : other_ends(own, rank); }, own.rank());
   const auto later = [](const Step& step) { return step.message() && step.round > 0; };
   if (std::ranges::any_of(schedule.steps(), later))
     throw Error(ErrorCode::unsupported,
@@ -47,12 +47,13 @@ Schedule grouped_alone(const Schedule& own, const std::string& algorithm) {
 
 }  // namespace
 
-Schedule Communicator::State::in_groups(const Selection& selected, const Problem& problem) const {
+Schedule Communicator::State::fused_schedule(const Selection& selected,
+                                             const Problem& problem) const {
   const Schedule own = bound(scheduled(selected, problem, arguments.element_bytes),
                              arguments.input_sizes, arguments.output_sizes);
   if (arguments.counts_at_root ||
       (problem.collective == Collective::all_to_all && problem.uneven()))
-    return grouped_alone(own, selected.algorithm->name);
+    return fused_alone(own, selected.algorithm->name);
   // Whether others call in place is not known here; who does waits for more.
   Problem known = problem;
   known.in_place = known.input_rows == known.output_rows;
@@ -60,8 +61,8 @@ Schedule Communicator::State::in_groups(const Selection& selected, const Problem
   const auto schedule_of = [&](int other) {
     return packed(scheduled(selected, known.at(other), arguments.element_bytes));
   };
-  // One piece of a message in a group, or cutting would be in vain.
-  return grouped(schedule_of, own, selected.segment > 0 ? 1 : 0);
+  // One piece of a message in a fused group, or cutting would be in vain.
+  return fused(schedule_of, own, selected.segment > 0 ? 1 : 0);
 }
 
 void Communicator::State::compare(const Choice& choice, const Error* wrong, int tag) {
@@ -78,14 +79,14 @@ void Communicator::State::compare(const Choice& choice, const Error* wrong, int 
   check->conclude(rank);
 }
 
-void Communicator::State::enqueue_in_groups(const Call& call, const Choice& choice, Stream stream) {
+void Communicator::State::enqueue_fused(const Call& call, const Choice& choice, Stream stream) {
   const InUse in_use(*busy);
   require_usable();
-  GroupCalls& groups = *on_device->groups;
+  FusedCalls& calls = *on_device->fused;
   try {
-    groups.reap();
+    calls.reap();
   } catch (const Error& error) {
-    give_up_groups(error);
+    give_up_fused(error);
   }
   const int tag = next_tag();
   CachedPlan* plan = nullptr;
@@ -98,7 +99,7 @@ void Communicator::State::enqueue_in_groups(const Call& call, const Choice& choi
   if (!options.check) {
     bind();
   } else {
-    finish_groups();  // the host's messages and groups are never under way together
+    complete_fused();  // the host's messages and fused groups are never under way together
     std::optional<Error> wrong;
     try {
       bind();
@@ -111,25 +112,25 @@ void Communicator::State::enqueue_in_groups(const Call& call, const Choice& choi
   std::span<std::byte* const> tensors = arguments.bases;
   if (call.collective == Collective::barrier) tensors = {};
   try {
-    groups.give(*plan, kernels(call.collective, call.op, arguments.type), tensors, stream, what,
-                sequence, options.timeout.count() > 0);
+    calls.give(*plan, kernels(call.collective, call.op, arguments.type), tensors, stream, what,
+               sequence, options.timeout.count() > 0);
   } catch (const Error& error) {
-    give_up_groups(named(error, what, sequence, rank));
+    give_up_fused(named(error, what, sequence, rank));
   }
 }
 
-void Communicator::State::finish_groups() {
+void Communicator::State::complete_fused() {
   require_usable();
   try {
-    on_device->groups->wait(options.timeout);
+    on_device->fused->wait(options.timeout);
   } catch (const Error& error) {
-    give_up_groups(error);
+    give_up_fused(error);
   }
 }
 
-void Communicator::State::give_up_groups(const Error& error) {
+void Communicator::State::give_up_fused(const Error& error) {
   break_off(error.what());
-  on_device->groups->give_up();
+  on_device->fused->give_up();
   throw error;
 }
 

@@ -1,4 +1,4 @@
-#include "stand_in_groups.hpp"
+#include "stand_in_fused.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -30,7 +30,7 @@ struct End {
   bool complete = false;
 };
 
-struct Group {
+struct FusedGroup {
   std::vector<End> ends;
   std::set<Stream> streams;
   std::size_t arrived = 0;  // streams that came to it
@@ -38,20 +38,20 @@ struct Group {
   std::size_t left = 0;  // ends that are not complete
 };
 
-/// What is sent, as it was when its group began.
+/// What is sent, as it was when its fused group began.
 struct Parcel {
   std::vector<std::byte> bytes;
-  std::shared_ptr<Group> group;
-  std::size_t end;  // of the group
+  std::shared_ptr<FusedGroup> group;
+  std::size_t end;  // of the fused group
 };
 
 /// What the ranks of one communicator share.
 struct World {
-  World(int size, const StandInGroupsOptions& options)
+  World(int size, const StandInFusedOptions& options)
       : size(size), options(options), random(options.seed) {}
 
   const int size;
-  const StandInGroupsOptions options;
+  const StandInFusedOptions options;
   std::mutex mutex;
   std::condition_variable changed;
   std::minstd_rand random;
@@ -62,7 +62,7 @@ struct World {
   std::map<int, std::shared_ptr<World>> parts;
 };
 
-/// One rank; lives on while streams have groups to pass.
+/// One rank; lives on while streams have fused groups to pass.
 class Rank {
  public:
   Rank(std::shared_ptr<World> of, int rank) : world(std::move(of)), rank(rank) {}
@@ -72,10 +72,10 @@ class Rank {
   // Under the world's mutex:
   bool aborted = false;
   std::string failure;
-  std::deque<std::shared_ptr<Group>> groups;  // not complete, the oldest first
+  std::deque<std::shared_ptr<FusedGroup>> groups;  // not complete, the oldest first
 
-  /// Work of a stream: returns when the group is complete.
-  void pass(const std::shared_ptr<Group>& group) {
+  /// Work of a stream: returns when the fused group is complete.
+  void pass(const std::shared_ptr<FusedGroup>& group) {
     std::unique_lock lock(world->mutex);
     ++group->arrived;
     world->changed.notify_all();
@@ -109,7 +109,7 @@ class Rank {
   }
 
  private:
-  void begin(const std::shared_ptr<Group>& group) {
+  void begin(const std::shared_ptr<FusedGroup>& group) {
     for (std::size_t i = 0; i < group->ends.size(); ++i) {
       const End& end = group->ends[i];
       if (end.sends)
@@ -120,7 +120,7 @@ class Rank {
     world->changed.notify_all();
   }
 
-  std::vector<End*> ready_ends(Group& group) const {
+  std::vector<End*> ready_ends(FusedGroup& group) const {
     std::vector<End*> ready;
     for (End& end : group.ends)
       if (!end.sends && !end.complete && world->parcels.contains({end.peer, rank, end.number}))
@@ -148,7 +148,7 @@ class Rank {
   }
 
   /// Says what is missing, if anything is.
-  void finish(const Group& group) {
+  void finish(const FusedGroup& group) {
     for (const End& end : group.ends)
       if (!end.complete && failure.empty())
         failure = std::string("expected the message ") + (end.sends ? "to" : "from") + " rank " +
@@ -157,15 +157,15 @@ class Rank {
   }
 };
 
-class StandInGroups final : public GroupTransport {
+class StandInFused final : public FusedTransport {
  public:
-  StandInGroups(std::shared_ptr<World> world, int rank, std::shared_ptr<StandInDevice> device)
+  StandInFused(std::shared_ptr<World> world, int rank, std::shared_ptr<StandInDevice> device)
       : rank_(std::make_shared<Rank>(std::move(world), rank)), device_(std::move(device)) {}
 
   int rank() const override { return rank_->rank; }
   int size() const override { return rank_->world->size; }
 
-  void begin() override { group_ = std::make_shared<Group>(); }
+  void begin() override { group_ = std::make_shared<FusedGroup>(); }
   void send(int peer, const void* data, std::size_t bytes, Stream stream) override {
     add(true, peer, data, bytes, stream);
   }
@@ -173,7 +173,7 @@ class StandInGroups final : public GroupTransport {
     add(false, peer, data, bytes, stream);
   }
   void end() override {
-    const std::shared_ptr<Group> group = std::exchange(group_, nullptr);
+    const std::shared_ptr<FusedGroup> group = std::exchange(group_, nullptr);
     group->left = group->ends.size();
     if (group->ends.empty()) return;
     {
@@ -198,7 +198,7 @@ class StandInGroups final : public GroupTransport {
     rank_->world->changed.notify_all();
   }
 
-  std::unique_ptr<GroupTransport> split(int color, int key) override {
+  std::unique_ptr<FusedTransport> split(int color, int key) override {
     World& all = *rank_->world;
     std::unique_lock lock(all.mutex);
     all.changed.wait(lock, [&] { return all.leaving == 0; });  // as before the last split
@@ -222,13 +222,14 @@ class StandInGroups final : public GroupTransport {
       all.changed.notify_all();
     }
     if (color < 0) return nullptr;
-    return std::make_unique<StandInGroups>(part, place, device_);
+    return std::make_unique<StandInFused>(part, place, device_);
   }
 
  private:
   void add(bool sends, int peer, const void* data, std::size_t bytes, Stream stream) {
     if (!group_ || peer < 0 || peer >= size())
-      throw Error(ErrorCode::transport, "expected a message of a group with a rank, found another");
+      throw Error(ErrorCode::transport,
+                  "expected a message of a fused group with a rank, found another");
     if (device_->residence(data) != Residence::device)
       throw Error(ErrorCode::transport, "expected memory of the device, found another's");
     group_->ends.push_back(
@@ -238,18 +239,18 @@ class StandInGroups final : public GroupTransport {
 
   const std::shared_ptr<Rank> rank_;
   const std::shared_ptr<StandInDevice> device_;
-  std::shared_ptr<Group> group_;  // being given
+  std::shared_ptr<FusedGroup> group_;  // being given
   std::map<std::pair<int, bool>, std::uint64_t> numbers_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<GroupTransport>> stand_in_groups(
-    int size, const std::shared_ptr<StandInDevice>& device, const StandInGroupsOptions& options) {
+std::vector<std::unique_ptr<FusedTransport>> stand_in_fused(
+    int size, const std::shared_ptr<StandInDevice>& device, const StandInFusedOptions& options) {
   const auto world = std::make_shared<World>(size, options);
-  std::vector<std::unique_ptr<GroupTransport>> transports;
+  std::vector<std::unique_ptr<FusedTransport>> transports;
   for (int rank = 0; rank < size; ++rank)
-    transports.push_back(std::make_unique<StandInGroups>(world, rank, device));
+    transports.push_back(std::make_unique<StandInFused>(world, rank, device));
   return transports;
 }
 

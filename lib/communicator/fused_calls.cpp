@@ -1,4 +1,4 @@
-#include "group_calls.hpp"
+#include "fused_calls.hpp"
 
 #include <fmt/core.h>
 
@@ -21,7 +21,7 @@ constexpr std::chrono::microseconds nap(20);
 
 }  // namespace
 
-GroupCalls::~GroupCalls() {
+FusedCalls::~FusedCalls() {
   try {
     reap();
   } catch (const Error&) {
@@ -30,14 +30,14 @@ GroupCalls::~GroupCalls() {
   if (!calls_.empty()) give_up();
 }
 
-std::byte* GroupCalls::take_block(Stream stream, std::size_t bytes) {
+std::byte* FusedCalls::take_block(Stream stream, std::size_t bytes) {
   const auto same = std::find_if(calls_.rbegin(), calls_.rend(), [&](const Given& call) {
     return call.block && call.stream == stream && call.bytes == bytes;
   });
   return same != calls_.rend() ? std::exchange(same->block, nullptr) : pool_.take(bytes);
 }
 
-void GroupCalls::give(const CachedPlan& cached, const Kernels& kernels,
+void FusedCalls::give(const CachedPlan& cached, const Kernels& kernels,
                       std::span<std::byte* const> tensors, Stream stream, const char* what,
                       std::uint64_t number, bool watched) {
   const Plan& plan = *cached.plan;
@@ -63,7 +63,7 @@ void GroupCalls::give(const CachedPlan& cached, const Kernels& kernels,
   given.markers.back()->set(stream);
 }
 
-void GroupCalls::reap() {
+void FusedCalls::reap() {
   if (calls_.empty()) return;
   try {
     transport_->check();
@@ -81,7 +81,7 @@ void GroupCalls::reap() {
   }
 }
 
-void GroupCalls::wait(std::chrono::milliseconds timeout) {
+void FusedCalls::wait(std::chrono::milliseconds timeout) {
   std::pair<std::uint64_t, std::size_t> reached;
   auto since = std::chrono::steady_clock::now();
   for (int quiet = 0;; ++quiet) {
@@ -103,22 +103,22 @@ void GroupCalls::wait(std::chrono::milliseconds timeout) {
   }
 }
 
-void GroupCalls::give_up() noexcept {
+void FusedCalls::give_up() noexcept {
   transport_->abort();
   calls_.clear();
 }
 
-void GroupCalls::fail(const Error& error) const {
+void FusedCalls::fail(const Error& error) const {
   throw named(error, calls_.front().what, calls_.front().number, transport_->rank());
 }
 
-void GroupCalls::fail_timeout(std::chrono::milliseconds timeout) const {
+void FusedCalls::fail_timeout(std::chrono::milliseconds timeout) const {
   const Given& call = calls_.front();
-  const auto groups = groups_of(*call.plan);
+  const auto groups = fused_groups_of(*call.plan);
   std::string what = "the end of its device's work";
   int peer = -1;
   if (call.passed <= groups.size()) {
-    const MessageGroup& group = groups[call.passed - 1];
+    const FusedGroup& group = groups[call.passed - 1];
     what =
         fmt::format("group {} of {} ({})", call.passed, groups.size(), in_words(*call.plan, group));
     peer = call.plan->items()[group.first].peer;

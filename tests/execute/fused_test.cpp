@@ -6,7 +6,7 @@
 #include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
 #include "baton/schedule/text.hpp"
-#include "execute/run_groups.hpp"
+#include "execute/run_fused.hpp"
 #include "support/ranks.hpp"
 
 using namespace baton;
@@ -25,7 +25,7 @@ Plan plan_of(const std::string& steps) {
 
 std::vector<std::string> words(const Plan& plan) {
   std::vector<std::string> all;
-  for (const MessageGroup& group : groups_of(plan)) all.push_back(in_words(plan, group));
+  for (const FusedGroup& group : fused_groups_of(plan)) all.push_back(in_words(plan, group));
   return all;
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("groups of a plan are runs of messages of one round") {
 
 TEST_CASE("messages of a round that do not stand together are no group") {
   const auto refused = [](const std::string& steps) {
-    const Error error = error_of([&] { groups_of(plan_of(steps)); });
+    const Error error = error_of([&] { fused_groups_of(plan_of(steps)); });
     CHECK(error.code == ErrorCode::invalid_argument);
     CHECK_MESSAGE(holds(error.what(), {"round", "in one group", "step 2"}), error.what());
   };

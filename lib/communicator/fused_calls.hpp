@@ -10,27 +10,27 @@
 
 #include "../execute/marker_pool.hpp"
 #include "../execute/plan_cache.hpp"
-#include "../execute/run_groups.hpp"
+#include "../execute/run_fused.hpp"
 #include "../execute/scratch_pool.hpp"
 #include "baton/error.hpp"
-#include "baton/group_transport.hpp"
+#include "baton/fused_transport.hpp"
 
 namespace baton {
 
 /// Calls that were given to a device's streams as a whole, the oldest first. What they need of
 /// scratch they have until a marker behind them has been passed; a later call in the same stream
 /// may have it before.
-class GroupCalls {
+class FusedCalls {
  public:
   /// Device and pool outlive this.
-  GroupCalls(Device& device, ScratchPool& pool, std::unique_ptr<GroupTransport> transport)
+  FusedCalls(Device& device, ScratchPool& pool, std::unique_ptr<FusedTransport> transport)
       : device_(device),
         pool_(pool),
         transport_(std::move(transport)),
         queue_(device, *transport_) {}
-  ~GroupCalls();
+  ~FusedCalls();
 
-  GroupTransport& transport() { return *transport_; }
+  FusedTransport& transport() { return *transport_; }
 
   /// Gives a plan to a stream. `tensors` are the base addresses of input and output; of a barrier,
   /// whose token is the host's, none. `watched`: wait() shall find out how far it is.
@@ -66,8 +66,8 @@ class GroupCalls {
 
   Device& device_;
   ScratchPool& pool_;
-  std::unique_ptr<GroupTransport> transport_;
-  GroupQueue queue_;
+  std::unique_ptr<FusedTransport> transport_;
+  FusedQueue queue_;
   std::deque<Given> calls_;
   MarkerPool markers_;
 };

@@ -12,7 +12,7 @@
 #include "stream_cases.hpp"
 #include "support/ranks.hpp"
 #include "support/stand_in.hpp"
-#include "support/stand_in_groups.hpp"
+#include "support/stand_in_fused.hpp"
 
 using namespace baton;
 using namespace stream_cases;
@@ -243,14 +243,14 @@ TEST_CASE("groups in streams: bad arguments are refused before anything is given
   });
   const auto device = std::make_shared<StandInDevice>();
   auto hosts = thread_transports(2);
-  auto groups = support::stand_in_groups(2, device);
+  auto groups = support::stand_in_fused(2, device);
   const Error apart =
       error_of([&] { StreamCommunicator(std::move(hosts[0]), device, std::move(groups[1]), {}); });
   CHECK(apart.code == ErrorCode::invalid_argument);
   CHECK(holds(apart.what(), {"same ranks", "rank 0 of 2", "rank 1 of 2"}));
   CHECK(
       holds(error_of([&] { StreamCommunicator(std::move(hosts[1]), device, nullptr, {}); }).what(),
-            {"transport of groups", "null"}));
+            {"transport of fused groups", "null"}));
 }
 
 TEST_CASE("groups in streams: ranks whose calls differ are told by the call, and go on") {

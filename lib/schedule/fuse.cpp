@@ -21,8 +21,8 @@ std::span<Region> regions_of(Regions& regions, const Step& step) {
   return std::span(regions).subspan(step.first, step.parts[0] + step.parts[1] + step.parts[2]);
 }
 
-/// What the pass makes groups of.
-struct Ungrouped {
+/// The input of the pass.
+struct Unfused {
   Schedule schedule;
   std::vector<bool> fills;  ///< whether a step fills a slot of its own, which the next empties;
                             ///< empty: slots and dependencies are to stay as they are
@@ -31,7 +31,7 @@ struct Ungrouped {
 /// The schedule with a slot for each message that passes through one, so that no message waits for
 /// a slot to be free. One that lists dependencies of its own, or uses slots in another way, stays
 /// as it is.
-Ungrouped with_own_slots(Schedule schedule) {
+Unfused with_own_slots(Schedule schedule) {
   if (schedule.header().slots == 0 || !slots_in_pairs(schedule)) return {std::move(schedule), {}};
   std::vector<Step> steps(schedule.steps().begin(), schedule.steps().end());
   Regions regions(schedule.regions().begin(), schedule.regions().end());
@@ -118,7 +118,8 @@ OwnLevels own_levels(const Schedule& schedule, const Schedule& known, const Leve
       auto& levels_left = stream(step);
       if (levels_left.empty()) refuse(i, "a message that the others know of", "one more");
       if (levels_left.front() <= level)
-        refuse(i, "a message that waits for earlier groups only", "one that waits for its own");
+        refuse(i, "a message that waits for earlier fused groups only",
+               "one that waits for its own");
       level = levels_left.front();
       levels_left.pop_front();
     }
@@ -129,7 +130,7 @@ OwnLevels own_levels(const Schedule& schedule, const Schedule& known, const Leve
   return own;
 }
 
-/// The steps in the order in which groups run, and what runs between them.
+/// The steps in the order of the fused groups, other steps between them.
 std::vector<std::uint32_t> order_of(const Schedule& schedule, const OwnLevels& levels) {
   const auto steps = schedule.steps();
   const auto place = [&](std::uint32_t i) {
@@ -155,9 +156,9 @@ Dependencies reordered(const Dependencies& dependencies, std::span<const std::ui
   return out;
 }
 
-Schedule in_groups(const Ungrouped& ungrouped, const OwnLevels& levels) {
-  const Schedule& schedule = ungrouped.schedule;
-  const bool own_slots = !ungrouped.fills.empty();
+Schedule fuse(const Unfused& unfused, const OwnLevels& levels) {
+  const Schedule& schedule = unfused.schedule;
+  const bool own_slots = !unfused.fills.empty();
   const auto order = order_of(schedule, levels);
   std::vector<Step> steps;
   Regions regions;
@@ -167,10 +168,11 @@ Schedule in_groups(const Ungrouped& ungrouped, const OwnLevels& levels) {
   for (const std::uint32_t i : order) {
     const Step& from = schedule.steps()[i];
     const std::pair here(levels[i], from.message());
-    // Messages of a group are under way together: what one empties, no other may fill.
+    // Messages of a fused group are under way together: no other may fill the slot that one
+    // empties.
     if (std::exchange(stretch, here) != here) slots.settle();
-    const bool fills = own_slots && ungrouped.fills[i];
-    const bool empties = own_slots && i > 0 && ungrouped.fills[i - 1];
+    const bool fills = own_slots && unfused.fills[i];
+    const bool empties = own_slots && i > 0 && unfused.fills[i - 1];
     if (fills) slot[i] = slot[i + 1] = slots.take(schedule.length(from));
     if (empties) slots.release(slot[i]);
 
@@ -202,17 +204,17 @@ Schedule in_groups(const Ungrouped& ungrouped, const OwnLevels& levels) {
 
 }  // namespace
 
-Schedule grouped(const std::function<Schedule(int)>& schedule_of, int rank, int window) {
-  Ungrouped own = with_own_slots(schedule_of(rank));
+Schedule fused(const std::function<Schedule(int)>& schedule_of, int rank, int window) {
+  Unfused own = with_own_slots(schedule_of(rank));
   Levels levels;
   for (int r = 0; r < own.schedule.size(); ++r) {
     levels.add(r == rank ? own.schedule : with_own_slots(schedule_of(r)).schedule);
   }
   levels.count(window);
-  return in_groups(own, own_levels(own.schedule, levels));
+  return fuse(own, own_levels(own.schedule, levels));
 }
 
-Schedule grouped(const std::function<Schedule(int)>& schedule_of, const Schedule& own, int window) {
+Schedule fused(const std::function<Schedule(int)>& schedule_of, const Schedule& own, int window) {
   Levels levels;
   std::optional<Schedule> known;
   for (int r = 0; r < own.size(); ++r) {
@@ -221,21 +223,20 @@ Schedule grouped(const std::function<Schedule(int)>& schedule_of, const Schedule
     if (r == own.rank()) known = std::move(schedule);
   }
   levels.count(window);
-  const Ungrouped mine = with_own_slots(own);
-  return in_groups(mine, own_levels(mine.schedule, *known, levels));
+  const Unfused mine = with_own_slots(own);
+  return fuse(mine, own_levels(mine.schedule, *known, levels));
 }
 
-std::vector<Schedule> grouped(std::span<const Schedule> schedules, int window) {
-  std::vector<Ungrouped> ungrouped;
+std::vector<Schedule> fused(std::span<const Schedule> schedules, int window) {
+  std::vector<Unfused> unfused;
   Levels levels;
   for (const Schedule& schedule : schedules) {
-    ungrouped.push_back(with_own_slots(schedule));
-    levels.add(ungrouped.back().schedule);
+    unfused.push_back(with_own_slots(schedule));
+    levels.add(unfused.back().schedule);
   }
   levels.count(window);
   std::vector<Schedule> out;
-  for (const Ungrouped& one : ungrouped)
-    out.push_back(in_groups(one, own_levels(one.schedule, levels)));
+  for (const Unfused& one : unfused) out.push_back(fuse(one, own_levels(one.schedule, levels)));
   return out;
 }
 
