@@ -34,7 +34,7 @@ std::string goal(const Timeline& timeline) {
     for (std::uint32_t i = 0; i < steps.size(); ++i) {
       const Step& step = steps[i];
       if (step.message()) {
-        // The k-th message of a stream has tag k, in each lane apart.
+        // The k-th message of a channel has tag k, in each lane apart.
         const std::int64_t k = count[{step.peer, step.lane, step.kind}]++;
         put("l{}: {} {}b {} {} tag {}\n", i + 1, name(step.kind),
             schedule.length(step) * static_cast<std::int64_t>(operation.element_bytes),

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace baton {
+namespace baton::explaining {
 namespace {
 
 /// Characters that UTF-8 text shows as.
@@ -67,4 +67,4 @@ std::string table(const std::vector<std::string>& heads, const std::vector<Table
   return text;
 }
 
-}  // namespace baton
+}  // namespace baton::explaining

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace baton {
+namespace baton::explaining {
 
 /// A cell is words that are aligned to the right, one below the other within a column; a
 /// word "|" or one in parentheses divides it.
@@ -17,4 +17,4 @@ struct TableRow {
 /// Rows under column heads, columns aligned, no blanks at line ends.
 std::string table(const std::vector<std::string>& heads, const std::vector<TableRow>& rows);
 
-}  // namespace baton
+}  // namespace baton::explaining

@@ -3,13 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 #include "baton/error.hpp"
 #include "baton/schedule/text.hpp"
 
-namespace baton {
+namespace baton::explaining {
 namespace {
 
 constexpr std::int64_t most_elements = 1 << 20;  // of all buffers of one rank
@@ -88,41 +86,31 @@ Walk::Walk(std::span<const Schedule> schedules, OpKind op)
       buffer(static_cast<int>(r), b).resize(static_cast<std::size_t>(extent(schedule.header(), b)));
     }
     ranks_[r].states.resize(schedule.steps().size());
-    ranks_[r].partner.resize(schedule.steps().size());
     ranks_[r].message.resize(schedule.steps().size());
   }
   match();
 }
 
-/// The k-th message from a to b in a lane is the k-th that b expects there from a.
 void Walk::match() {
-  std::map<std::tuple<int, int, int>, std::vector<std::size_t>> sends, recvs;  // from, to, lane
-  for (const Schedule& s : schedules_) {
-    for (std::size_t i = 0; i < s.steps().size(); ++i) {
-      const Step& step = s.steps()[i];
-      if (step.kind == StepKind::send) sends[{s.rank(), step.peer, step.lane}].push_back(i);
-      if (step.kind == StepKind::recv) recvs[{step.peer, s.rank(), step.lane}].push_back(i);
+  for (const Schedule& schedule : schedules_) matching_.add(schedule);
+  if (const auto wrong = matching_.match()) refuse("{}", *wrong);
+  for (const Schedule& to : schedules_) {
+    for (std::size_t i = 0; i < to.steps().size(); ++i) {
+      if (to.steps()[i].kind != StepKind::recv) continue;
+      const int peer = to.steps()[i].peer;
+      const Schedule& from = schedules_[static_cast<std::size_t>(peer)];
+      const auto sent = from.length(from.steps()[sender(to.rank(), i)]);
+      if (to.length(to.steps()[i]) == sent) continue;
+      refuse("rank {}, step {}: expected {} elements from {}, found {}", to.rank(), i,
+             to.length(to.steps()[i]), peer, sent);
     }
   }
-  for (const auto& [way, steps] : sends) recvs[way];  // so that each way has both
-  for (const auto& [way, expected] : recvs) {
-    const auto [from, to, lane] = way;
-    const std::vector<std::size_t>& sent = sends[way];
-    if (sent.size() != expected.size()) {
-      refuse("rank {} expects {} messages from {} in lane {}, found {}", to, expected.size(), from,
-             lane, sent.size());
-    }
-    const Schedule &a = schedules_[static_cast<std::size_t>(from)],
-                   &b = schedules_[static_cast<std::size_t>(to)];
-    for (std::size_t k = 0; k < sent.size(); ++k) {
-      const auto have = a.length(a.steps()[sent[k]]), want = b.length(b.steps()[expected[k]]);
-      if (have != want) {
-        refuse("rank {}, step {}: expected {} elements from {}, found {}", to, expected[k], want,
-               from, have);
-      }
-      ranks_[static_cast<std::size_t>(to)].partner[expected[k]] = sent[k];
-    }
-  }
+}
+
+std::size_t Walk::sender(int rank, std::size_t step) const {
+  const int peer = schedules_[static_cast<std::size_t>(rank)].steps()[step].peer;
+  return matching_.partner(matching_.first(rank) + static_cast<std::uint32_t>(step)) -
+         matching_.first(peer);
 }
 
 std::vector<Value>& Walk::buffer(int rank, Buffer buffer) {
@@ -154,7 +142,7 @@ void Walk::run(int rank, std::size_t step, const std::function<void(int, std::si
     const Schedule& schedule = schedules_[static_cast<std::size_t>(r)];
     const Step& now = schedule.steps()[i];
     at.states[i] = State::entered;
-    if (now.kind == StepKind::recv) need(now.peer, at.partner[i]);
+    if (now.kind == StepKind::recv) need(now.peer, sender(r, i));
     const auto dependencies = schedule.dependencies(i);
     for (auto d = dependencies.rbegin(); d != dependencies.rend(); ++d) need(r, *d);
     if (stack.size() > depth) continue;
@@ -188,7 +176,7 @@ void Walk::execute(int rank, std::size_t index) {
       at.message[index] = read(rank, index, 0);
       break;
     case StepKind::recv:
-      write(rank, index, ranks_[static_cast<std::size_t>(step.peer)].message[at.partner[index]]);
+      write(rank, index, ranks_[static_cast<std::size_t>(step.peer)].message[sender(rank, index)]);
       break;
     case StepKind::copy:
       write(rank, index, read(rank, index, 1));
@@ -243,4 +231,4 @@ Value Walk::folded(Value left, Value right) const {
   return std::nullopt;
 }
 
-}  // namespace baton
+}  // namespace baton::explaining

@@ -7,12 +7,13 @@
 #include <span>
 #include <vector>
 
+#include "../schedule/matching.hpp"
 #include "baton/schedule.hpp"
 #include "baton/types.hpp"
 
-namespace baton {
+namespace baton::explaining {
 
-/// Nothing: undefined.
+/// An element; none where it is undefined.
 using Value = std::optional<double>;
 
 /// All ranks of a collective, run one step at a time on doubles. A step runs once the steps that it
@@ -37,11 +38,12 @@ class Walk {
   struct Rank {
     std::array<std::vector<Value>, 5> buffers;
     std::vector<State> states;
-    std::vector<std::size_t> partner;         // of a receive: the send's step
-    std::vector<std::vector<Value>> message;  // of a send that has run
+    std::vector<std::vector<Value>> message;  // of each send that has run
   };
 
   void match();
+  /// The step of a receive's send on its rank.
+  std::size_t sender(int rank, std::size_t step) const;
   std::vector<Value> read(int rank, std::size_t step, int operand);
   void write(int rank, std::size_t step, const std::vector<Value>& values);
   void execute(int rank, std::size_t step);
@@ -50,6 +52,7 @@ class Walk {
   std::span<const Schedule> schedules_;
   OpKind op_;
   std::vector<Rank> ranks_;
+  scheduling::Matching matching_;
 };
 
-}  // namespace baton
+}  // namespace baton::explaining

@@ -193,7 +193,7 @@ void ScheduleBuilder::reduced(const Regions& regions) {
 }
 
 void ScheduleBuilder::lane(int lane) {
-  assert(lane >= 0 && lane < ScheduleWriter::lanes);
+  assert(lane >= 0 && lane < scheduling::ScheduleWriter::lanes);
   state_->lane = static_cast<std::uint8_t>(lane);
 }
 void ScheduleBuilder::end_round() { ++state_->round; }

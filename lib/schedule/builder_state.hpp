@@ -6,9 +6,10 @@
 #include <map>
 
 #include "baton/schedule/builder.hpp"
+#include "slots.hpp"
 #include "writer.hpp"
 
-namespace baton {
+namespace baton::scheduling {
 
 /// Disjoint intervals of integers, merged where they touch.
 class Intervals {
@@ -44,14 +45,18 @@ class Intervals {
   std::map<std::int64_t, std::int64_t> parts_;
 };
 
-/// What a builder has written so far, and where work lies by now.
+}  // namespace baton::scheduling
+
+namespace baton {
+
+/// The steps that a builder has written so far, and where work lies by now.
 struct ScheduleBuilder::State {
   explicit State(const Problem& problem);
 
   Problem p;
-  ScheduleWriter writer;
-  Intervals written;          // parts of work that results have been written to
-  std::int64_t backing = -1;  // scratch behind work, once there is some
+  scheduling::ScheduleWriter writer;
+  scheduling::Intervals written;  // parts of work that results have been written to
+  std::int64_t backing = -1;      // scratch behind work, once there is some
   std::uint8_t lane = 0;
   std::int32_t round = 0;
 
@@ -159,8 +164,7 @@ struct ScheduleBuilder::State {
     writer.append(step(StepKind::recv, peer), write(regions));
   }
   Region recv_slot(int peer, std::span<const Region> like) {
-    std::int64_t length = 0;
-    for (const Region& region : like) length += region.length();
+    const std::int64_t length = scheduling::length_of(like);
     if (length == 0) return {};
     const Region slot = writer.slot(lane, StepKind::recv, length);
     writer.append(step(StepKind::recv, peer), std::span(&slot, 1));

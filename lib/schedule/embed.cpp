@@ -7,6 +7,9 @@
 #include "slots.hpp"
 
 namespace baton {
+
+using namespace scheduling;
+
 namespace {
 
 /// Appends where `region` lies, a region of a buffer whose packed order is that of `buffer`.
@@ -15,12 +18,6 @@ void append_placed(const Regions& buffer, const Region& region, Regions& out) {
     const Regions parts = slice(buffer, region.offset + i * region.stride, region.block);
     out.insert(out.end(), parts.begin(), parts.end());
   }
-}
-
-[[maybe_unused]] std::int64_t length_of(const Regions& regions) {
-  std::int64_t length = 0;
-  for (const Region& region : regions) length += region.length();
-  return length;
 }
 
 }  // namespace

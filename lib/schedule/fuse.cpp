@@ -15,6 +15,9 @@
 #include "slots.hpp"
 
 namespace baton {
+
+using namespace scheduling;
+
 namespace {
 
 std::span<Region> regions_of(Regions& regions, const Step& step) {
@@ -96,13 +99,13 @@ OwnLevels own_levels(const Schedule& schedule, const Levels& levels) {
 
 /// The same for a schedule of the messages of `known`, which is the one that `levels` counts.
 OwnLevels own_levels(const Schedule& schedule, const Schedule& known, const Levels& levels) {
-  std::map<std::tuple<StepKind, int, int>, std::deque<std::int32_t>> streams;
-  const auto stream = [&](const Step& step) -> auto& {
-    return streams[{step.kind, step.peer, step.lane}];
+  std::map<std::tuple<StepKind, int, int>, std::deque<std::int32_t>> channels;
+  const auto channel = [&](const Step& step) -> auto& {
+    return channels[{step.kind, step.peer, step.lane}];
   };
   for (std::size_t i = 0; i < known.steps().size(); ++i) {
     const Step& step = known.steps()[i];
-    if (step.message()) stream(step).push_back(levels.of(known.rank(), i));
+    if (step.message()) channel(step).push_back(levels.of(known.rank(), i));
   }
   const auto refuse = [&](std::size_t i, const char* expected, const char* found) {
     throw Error(ErrorCode::invalid_argument,
@@ -115,7 +118,7 @@ OwnLevels own_levels(const Schedule& schedule, const Schedule& known, const Leve
     std::int32_t level = 0;
     for (const std::uint32_t d : schedule.dependencies(i)) level = std::max(level, own[d]);
     if (step.message()) {
-      auto& levels_left = stream(step);
+      auto& levels_left = channel(step);
       if (levels_left.empty()) refuse(i, "a message that the others know of", "one more");
       if (levels_left.front() <= level)
         refuse(i, "a message that waits for earlier fused groups only",
@@ -125,7 +128,7 @@ OwnLevels own_levels(const Schedule& schedule, const Schedule& known, const Leve
     }
     own.push_back(level);
   }
-  for (const auto& [its, left] : streams)
+  for (const auto& [its, left] : channels)
     if (!left.empty()) refuse(own.size(), "a message that the others know of", "none");
   return own;
 }

@@ -11,7 +11,7 @@
 // later steps may have to wait for. So the cost is about linear in the number of steps, and overlap
 // of equally strided regions is decided exactly.
 
-namespace baton {
+namespace baton::scheduling {
 namespace {
 
 /// Regions of another stride than the buffer's are taken apart up to this many blocks.
@@ -219,4 +219,4 @@ Dependencies infer_dependencies(std::span<const Step> steps, std::span<const Reg
   return dependencies;
 }
 
-}  // namespace baton
+}  // namespace baton::scheduling

@@ -6,7 +6,7 @@
 
 #include "baton/error.hpp"
 
-namespace baton {
+namespace baton::scheduling {
 namespace {
 
 [[noreturn]] void refuse(const std::string& sentence) {
@@ -16,63 +16,46 @@ namespace {
 }  // namespace
 
 void Levels::add(const Schedule& schedule) {
-  const std::uint32_t first = first_.back();
-  const auto rank = static_cast<std::uint32_t>(first_.size() - 1);
+  const std::uint32_t first = matching_.count();
+  const int rank = matching_.ranks();
   if (rank == 0) size_ = schedule.size();
-  if (schedule.rank() != static_cast<int>(rank) || schedule.size() != size_) {
+  if (schedule.rank() != rank || schedule.size() != size_) {
     refuse(fmt::format("expected the schedule of rank {} of {}, found that of rank {} of {}", rank,
                        size_, schedule.rank(), schedule.size()));
   }
   for (std::size_t i = 0; i < schedule.steps().size(); ++i) {
-    const Step& step = schedule.steps()[i];
     for (const std::uint32_t d : schedule.dependencies(i)) waits_.push_back(first + d);
     wait_end_.push_back(static_cast<std::uint32_t>(waits_.size()));
-    receives_.push_back(step.kind == StepKind::recv);
-    if (!step.message()) continue;
-    const auto peer = static_cast<std::uint32_t>(step.peer);
-    const std::uint32_t number = first + static_cast<std::uint32_t>(i);
-    if (step.kind == StepKind::send) {
-      sends_.push_back({rank, peer, step.lane, number});
-    } else {
-      recvs_.push_back({peer, rank, step.lane, number});
-    }
+    receives_.push_back(schedule.steps()[i].kind == StepKind::recv);
   }
-  first_.push_back(first + static_cast<std::uint32_t>(schedule.steps().size()));
+  matching_.add(schedule);
 }
 
 void Levels::count(int window) {
-  if (first_.size() != static_cast<std::size_t>(size_) + 1) {
-    refuse(fmt::format("expected the schedules of {} ranks, found {}", size_, first_.size() - 1));
+  if (matching_.ranks() != size_) {
+    refuse(fmt::format("expected the schedules of {} ranks, found {}", size_, matching_.ranks()));
   }
-  match(window);
-  levels_.assign(first_.back(), unknown);
-  for (std::uint32_t s = 0; s < first_.back(); ++s) visit(s);
-  for (const End& recv : recvs_) levels_[recv.step] = levels_[partner_[recv.step]];
+  if (const auto wrong = matching_.match()) refuse(*wrong);
+  chain(window);
+  levels_.assign(matching_.count(), unknown);
+  for (std::uint32_t s = 0; s < matching_.count(); ++s) visit(s);
+  for (std::uint32_t s = 0; s < matching_.count(); ++s) {
+    if (receives_[s]) levels_[s] = levels_[matching_.partner(s)];
+  }
 }
 
-/// The k-th send of a stream is the k-th receive.
-void Levels::match(int window) {
-  const auto by_stream = [](const End& a, const End& b) { return a.stream() < b.stream(); };
-  std::ranges::stable_sort(sends_, by_stream);
-  std::ranges::stable_sort(recvs_, by_stream);
-  partner_.assign(first_.back(), none);
-  previous_.assign(first_.back(), none);
-  for (std::size_t i = 0; i < std::max(sends_.size(), recvs_.size()); ++i) {
-    const bool send_first =
-        i >= recvs_.size() || (i < sends_.size() && by_stream(sends_[i], recvs_[i]));
-    if (send_first)
-      refuse(
-          fmt::format("expected a recv for every send, found none for {}", phrase(sends_[i].step)));
-    if (i >= sends_.size() || by_stream(recvs_[i], sends_[i])) {
-      refuse(
-          fmt::format("expected a send for every recv, found none for {}", phrase(recvs_[i].step)));
-    }
-    const std::uint32_t send = sends_[i].step;
-    partner_[send] = recvs_[i].step;
-    partner_[recvs_[i].step] = send;
-    const auto back = static_cast<std::size_t>(window);
-    if (window > 0 && i >= back && sends_[i - back].stream() == sends_[i].stream()) {
-      previous_[send] = sends_[i - back].step;
+void Levels::chain(int window) {
+  previous_.assign(matching_.count(), none);
+  if (window == 0) return;
+  for (int r = 0; r < matching_.ranks(); ++r) {
+    const Channels& channels = matching_.channels(r);
+    for (const Channel& channel : channels.list) {
+      if (!channel.sends) continue;
+      for (std::uint32_t k = channel.first + static_cast<std::uint32_t>(window); k < channel.last;
+           ++k) {
+        previous_[matching_.first(r) + channels.messages[k]] =
+            matching_.first(r) + channels.messages[k - static_cast<std::uint32_t>(window)];
+      }
     }
   }
 }
@@ -93,12 +76,12 @@ void Levels::visit(std::uint32_t step) {
       wait = node_of(waits_[begin + frame.next]);
     } else if (frame.next == waits) {
       wait = previous_[frame.side];
-    } else if (frame.side == frame.node && partner_[frame.node] != none) {
-      frame.side = partner_[frame.node];
+    } else if (frame.side == frame.node && matching_.partner(frame.node) != none) {
+      frame.side = matching_.partner(frame.node);
       frame.next = 0;
       continue;
     } else {
-      const std::int32_t level = frame.level + (partner_[frame.node] != none ? 1 : 0);
+      const std::int32_t level = frame.level + (matching_.partner(frame.node) != none ? 1 : 0);
       levels_[frame.node] = known + level;
       stack_.pop_back();
       if (!stack_.empty()) stack_.back().level = std::max(stack_.back().level, level);
@@ -118,8 +101,9 @@ void Levels::visit(std::uint32_t step) {
 }
 
 std::string Levels::phrase(std::uint32_t step) const {
-  const auto after = std::ranges::upper_bound(first_, step);
-  return fmt::format("step {} of rank {}", step - *(after - 1), after - first_.begin() - 1);
+  int rank = 0;
+  while (matching_.first(rank + 1) <= step) ++rank;
+  return fmt::format("step {} of rank {}", step - matching_.first(rank), rank);
 }
 
-}  // namespace baton
+}  // namespace baton::scheduling

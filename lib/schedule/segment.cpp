@@ -5,6 +5,9 @@
 #include "writer.hpp"
 
 namespace baton {
+
+using namespace scheduling;
+
 namespace {
 
 /// Appends piece [first, first + length) of a step; operands that lie in a slot lie in `slot`.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace baton {
+namespace baton::scheduling {
 namespace {
 
 bool touches_slot(const Schedule& schedule, const Step& step) {
@@ -70,4 +70,4 @@ Schedule with_slots_in_scratch(const Schedule& schedule) {
                   schedule.dependencies());
 }
 
-}  // namespace baton
+}  // namespace baton::scheduling

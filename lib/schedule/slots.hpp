@@ -5,7 +5,14 @@
 
 #include "baton/schedule/step.hpp"
 
-namespace baton {
+namespace baton::scheduling {
+
+/// Elements of a list of regions.
+inline std::int64_t length_of(std::span<const Region> regions) {
+  std::int64_t length = 0;
+  for (const Region& region : regions) length += region.length();
+  return length;
+}
 
 /// Elements [first, first + length) of a list's packed order, at most to its end.
 Regions slice(std::span<const Region> regions, std::int64_t first, std::int64_t length);
@@ -24,4 +31,4 @@ bool slots_in_pairs(const Schedule& schedule);
 /// in their own way.
 Schedule with_slots_in_scratch(const Schedule& schedule);
 
-}  // namespace baton
+}  // namespace baton::scheduling

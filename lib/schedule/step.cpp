@@ -6,6 +6,7 @@
 
 #include "baton/error.hpp"
 #include "infer.hpp"
+#include "slots.hpp"
 
 namespace baton {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 [[noreturn]] void refuse(const Schedule::Header& header, std::size_t step, const std::string& why) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("schedule of rank {}, step {}: {}", header.rank, step, why));
-}
-
-std::int64_t sum_lengths(std::span<const Region> regions) {
-  std::int64_t length = 0;
-  for (const Region& region : regions) length += region.length();
-  return length;
 }
 
 void check_step(const Schedule& schedule, std::size_t i) {
@@ -119,7 +114,7 @@ Schedule::Schedule(Header header, std::vector<Step> steps, std::vector<Region> r
     : header_(std::move(header)), steps_(std::move(steps)), regions_(std::move(regions)) {
   check_header(header_);
   for (std::size_t i = 0; i < steps_.size(); ++i) check_step(*this, i);
-  dependencies_ = infer_dependencies(steps_, regions_, assumed_);
+  dependencies_ = scheduling::infer_dependencies(steps_, regions_, assumed_);
 }
 
 std::span<const Region> Schedule::operand(const Step& step, int k) const {
@@ -129,7 +124,7 @@ std::span<const Region> Schedule::operand(const Step& step, int k) const {
 }
 
 std::int64_t Schedule::length(const Step& step, int k) const {
-  return sum_lengths(operand(step, k));
+  return scheduling::length_of(operand(step, k));
 }
 
 int Schedule::lanes() const {

@@ -7,7 +7,7 @@
 
 #include "baton/error.hpp"
 
-namespace baton {
+namespace baton::scheduling {
 namespace {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
@@ -179,4 +179,4 @@ void TextLine::advance(std::size_t characters) {
   skip_blanks();
 }
 
-}  // namespace baton
+}  // namespace baton::scheduling

@@ -7,7 +7,7 @@
 
 #include "baton/schedule/region.hpp"
 
-namespace baton {
+namespace baton::scheduling {
 
 /// One line of a schedule's text, read from left to right. A comment (#) ends it.
 class TextLine {
@@ -53,4 +53,4 @@ class TextLine {
   std::size_t number_;
 };
 
-}  // namespace baton
+}  // namespace baton::scheduling

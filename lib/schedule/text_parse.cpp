@@ -9,6 +9,8 @@
 
 namespace baton {
 
+using namespace scheduling;
+
 std::vector<Schedule> parse(std::string_view text, std::string_view origin) {
   std::vector<Schedule> schedules;
   std::optional<HeaderLines> common;  // of the ranks below one "baton-schedule"

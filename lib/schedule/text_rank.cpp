@@ -6,16 +6,11 @@
 #include <iterator>
 
 #include "baton/error.hpp"
+#include "slots.hpp"
 #include "writer.hpp"
 
-namespace baton {
+namespace baton::scheduling {
 namespace {
-
-std::int64_t length_of(const Regions& regions) {
-  std::int64_t length = 0;
-  for (const Region& region : regions) length += region.length();
-  return length;
-}
 
 /// A slot of this length; where it lies is known when all lengths are.
 Regions slot_like(const Regions& regions) {
@@ -277,4 +272,4 @@ void RankText::place_slots() {
   header_.slots = end;
 }
 
-}  // namespace baton
+}  // namespace baton::scheduling

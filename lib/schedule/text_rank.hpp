@@ -10,7 +10,7 @@
 #include "baton/schedule/step.hpp"
 #include "text_line.hpp"
 
-namespace baton {
+namespace baton::scheduling {
 
 /// What the lines before a rank's first step say.
 struct HeaderLines {
@@ -75,4 +75,4 @@ class RankText {
   std::int64_t total_ = 0;
 };
 
-}  // namespace baton
+}  // namespace baton::scheduling

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace baton {
+namespace baton::scheduling {
 
 void ScheduleWriter::append(Step step, std::span<const Region> first,
                             std::span<const Region> second, std::span<const Region> third) {
@@ -45,4 +45,4 @@ Schedule ScheduleWriter::build() {
   return Schedule(std::move(header_), std::move(steps_), std::move(regions_));
 }
 
-}  // namespace baton
+}  // namespace baton::scheduling

@@ -7,7 +7,7 @@
 
 #include "baton/schedule/step.hpp"
 
-namespace baton {
+namespace baton::scheduling {
 
 /// Appends steps to a schedule and hands out slots. What the builder and the passes have in common.
 class ScheduleWriter {
@@ -46,4 +46,4 @@ class ScheduleWriter {
   std::array<Ring, 2 * lanes> rings_{};
 };
 
-}  // namespace baton
+}  // namespace baton::scheduling

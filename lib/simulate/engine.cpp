@@ -122,7 +122,7 @@ void Engine::begin(RankState& rank) {
   rank.left = rank.shape->size();
   rank.each = rank.call_left = rank.left / calls_;
   now_ += call_;
-  for (std::uint32_t s = 0; s < rank.shape->streams.size(); ++s) post_ready(rank, s);
+  for (std::uint32_t s = 0; s < rank.shape->channels.size(); ++s) post_ready(rank, s);
   for (std::uint32_t i = 0; i < rank.call_left; ++i) {
     if (fixed(rank, i).message() || rank.steps[i].waits != 0) continue;
     if (rank.times) rank.times[i].posted = now_;
@@ -143,7 +143,7 @@ void Engine::begin_call(RankState& rank) {
 void Engine::release(RankState& rank, std::uint32_t step) {
   if (--rank.steps[step].waits != 0) return;
   const Shape::Step& s = fixed(rank, step);
-  if (s.message()) return post_ready(rank, s.stream);
+  if (s.message()) return post_ready(rank, s.channel);
   if (rank.times) rank.times[step].posted = now_;
   push(rank, rank.locals, step);
 }
@@ -151,7 +151,7 @@ void Engine::release(RankState& rank, std::uint32_t step) {
 void Engine::deal_with(RankState& rank, std::uint32_t step) {
   ++events_;
   const std::int64_t bytes = fixed(rank, step).bytes;
-  LevelTimes& times = level(stream_of(rank, step));
+  LevelTimes& times = level(channel_of(rank, step));
   StepState& s = rank.steps[step];
   switch (s.at()) {
     case Stage::answer:
@@ -176,7 +176,7 @@ void Engine::post(RankState& rank, std::uint32_t step) {
   ++events_;
   if (rank.times) rank.times[step].posted = now_;
   if (fixed(rank, step).kind == StepKind::send) return post_send(rank, step);
-  now_ += level(stream_of(rank, step)).level.post;
+  now_ += level(channel_of(rank, step)).level.post;
   if (rank.times) rank.times[step].start = now_;
   StepState& s = rank.steps[step];
   if (s.at() == Stage::here) {
@@ -192,7 +192,7 @@ void Engine::post(RankState& rank, std::uint32_t step) {
 
 void Engine::post_send(RankState& rank, std::uint32_t step) {
   const std::int64_t bytes = fixed(rank, step).bytes;
-  LevelTimes& times = level(stream_of(rank, step));
+  LevelTimes& times = level(channel_of(rank, step));
   const std::int64_t begin = now_ + times.send.zero();
   if (bytes > times.level.eager) {
     now_ = begin;
@@ -207,9 +207,9 @@ void Engine::post_send(RankState& rank, std::uint32_t step) {
   if (rank.times) rank.times[step].start = rank.times[step].end = now_;
 }
 
-void Engine::post_ready(RankState& rank, std::uint32_t stream) {
-  const Shape::Stream& messages = rank.shape->streams[stream];
-  StreamState& s = rank.streams[stream];
+void Engine::post_ready(RankState& rank, std::uint32_t channel) {
+  const scheduling::Channel& messages = rank.shape->channels[channel];
+  ChannelState& s = rank.channels[channel];
   while (s.next < messages.count() && s.in_flight < window_) {
     const std::uint32_t step = rank.shape->messages[messages.first + s.next];
     if (rank.steps[step].waits != 0) return;
@@ -221,9 +221,9 @@ void Engine::post_ready(RankState& rank, std::uint32_t stream) {
 
 void Engine::leave(RankState& rank, std::uint32_t step) {
   rank.steps[step].go(Stage::done);
-  const std::uint32_t stream = fixed(rank, step).stream;
-  --rank.streams[stream].in_flight;
-  post_ready(rank, stream);
+  const std::uint32_t channel = fixed(rank, step).channel;
+  --rank.channels[channel].in_flight;
+  post_ready(rank, channel);
   complete(rank, step);
 }
 

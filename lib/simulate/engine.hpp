@@ -51,7 +51,7 @@ class Engine {
   void deal_with(RankState& rank, std::uint32_t step);
   void post(RankState& rank, std::uint32_t step);
   void post_send(RankState& rank, std::uint32_t step);
-  void post_ready(RankState& rank, std::uint32_t stream);
+  void post_ready(RankState& rank, std::uint32_t channel);
   void leave(RankState& rank, std::uint32_t step);
   void complete(RankState& rank, std::uint32_t step);
   void work(RankState& rank, std::uint32_t step);
@@ -74,11 +74,11 @@ class Engine {
   static const Shape::Step& fixed(const RankState& rank, std::uint32_t step) {
     return rank.shape->steps[step];
   }
-  static StreamState& stream_of(RankState& rank, std::uint32_t message) {
-    return rank.streams[fixed(rank, message).stream];
+  static ChannelState& channel_of(RankState& rank, std::uint32_t message) {
+    return rank.channels[fixed(rank, message).channel];
   }
-  LevelTimes& level(const StreamState& stream) { return stream.across ? across_ : within_; }
-  bool in_packets(const StreamState& stream) { return level(stream).level.packet > 0; }
+  LevelTimes& level(const ChannelState& channel) { return channel.across ? across_ : within_; }
+  bool in_packets(const ChannelState& channel) { return level(channel).level.packet > 0; }
 
   State& state_;
   LevelTimes within_, across_;

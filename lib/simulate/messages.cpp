@@ -24,9 +24,9 @@ Wire& Engine::wire(const RankState& rank, bool across, bool in) {
 
 void Engine::put_on_wire(RankState& rank, std::uint32_t send, std::int64_t time,
                          std::int64_t moment) {
-  const StreamState& stream = stream_of(rank, send);
-  if (in_packets(stream)) {
-    Fifo& queue = rank.on_wire[fixed(rank, send).stream];
+  const ChannelState& channel = channel_of(rank, send);
+  if (in_packets(channel)) {
+    Fifo& queue = rank.on_wire[fixed(rank, send).channel];
     rank.packets[send].ready = time;
     rank.packets[send].moment = moment;
     const bool first = queue.empty();
@@ -36,7 +36,7 @@ void Engine::put_on_wire(RankState& rank, std::uint32_t send, std::int64_t time,
     return;
   }
   // Other ranks of the host may use its wire until then.
-  if (stream.across && state_.host_ranks[state_.host(rank.number)] > 1) {
+  if (channel.across && state_.host_ranks[state_.host(rank.number)] > 1) {
     push({time, EventKind::inject, rank.number, send, moment});
   } else {
     inject(rank, send, time, moment);
@@ -44,14 +44,14 @@ void Engine::put_on_wire(RankState& rank, std::uint32_t send, std::int64_t time,
 }
 
 void Engine::inject(RankState& rank, std::uint32_t send, std::int64_t time, std::int64_t moment) {
-  const StreamState& stream = stream_of(rank, send);
-  if (in_packets(stream)) return inject_packet(rank, send, time);
+  const ChannelState& channel = channel_of(rank, send);
+  if (in_packets(channel)) return inject_packet(rank, send, time);
   ++events_;
-  LevelTimes& times = level(stream);
+  LevelTimes& times = level(channel);
   const Shape::Step& s = fixed(rank, send);
-  const Passage passage = wire(rank, stream.across, false).pass(time, {s.bytes, 0}, times);
+  const Passage passage = wire(rank, channel.across, false).pass(time, {s.bytes, 0}, times);
   const std::int64_t last = std::max(passage.last, moment), latency = times.level.latency;
-  push({passage.first + latency, EventKind::head, stream.peer, stream.partners[s.place],
+  push({passage.first + latency, EventKind::head, channel.peer, channel.partners[s.place],
         last + latency});
   left_wire(rank, send, last);
 }
@@ -61,20 +61,20 @@ void Engine::inject_packet(RankState& rank, std::uint32_t send, std::int64_t tim
   ++events_;
   const Shape::Step& s = fixed(rank, send);
   PacketState& packet = rank.packets[send];
-  const StreamState& stream = stream_of(rank, send);
-  LevelTimes& times = level(stream);
+  const ChannelState& channel = channel_of(rank, send);
+  LevelTimes& times = level(channel);
   const Load load = packet_of(s.bytes, packet.passed, times);
-  const Passage passage = wire(rank, stream.across, false).pass(time, load, times);
+  const Passage passage = wire(rank, channel.across, false).pass(time, load, times);
   packet.passed += load.bytes;
   const bool all = packet.passed == s.bytes;
   const std::int64_t last = all ? std::max(passage.last, packet.moment) : passage.last;
   // Its first byte may be there when this rate brings the last one there in time.
   const std::int64_t length = passage.last - passage.first, latency = times.level.latency;
-  push({last - length + latency, EventKind::head, stream.peer, stream.partners[s.place],
+  push({last - length + latency, EventKind::head, channel.peer, channel.partners[s.place],
         last + latency});
   if (!all) return push({passage.last, EventKind::inject, rank.number, send});
   left_wire(rank, send, last);
-  Fifo& queue = rank.on_wire[s.stream];
+  Fifo& queue = rank.on_wire[s.channel];
   if (queue.head == queue.tail) {
     queue.head = none;
   } else {
@@ -86,9 +86,9 @@ void Engine::inject_packet(RankState& rank, std::uint32_t send, std::int64_t tim
 
 void Engine::left_wire(RankState& rank, std::uint32_t send, std::int64_t time) {
   const std::int64_t bytes = fixed(rank, send).bytes;
-  const StreamState& stream = stream_of(rank, send);
-  if (bytes > level(stream).level.eager) push({time, EventKind::sent, rank.number, send});
-  if (stream.across) {
+  const ChannelState& channel = channel_of(rank, send);
+  if (bytes > level(channel).level.eager) push({time, EventKind::sent, rank.number, send});
+  if (channel.across) {
     state_.host_bytes[state_.host(rank.number)].sent += bytes;
   } else {
     bytes_within_ += bytes;
@@ -97,11 +97,11 @@ void Engine::left_wire(RankState& rank, std::uint32_t send, std::int64_t time) {
 
 /// Tells the other side of `step` by a message without bytes.
 void Engine::announce(RankState& rank, std::uint32_t step, std::int64_t time, EventKind kind) {
-  const StreamState& stream = stream_of(rank, step);
-  LevelTimes& times = level(stream);
-  const Passage passage = wire(rank, stream.across, false).pass(time, {}, times);
-  push({passage.last + times.level.latency, kind, stream.peer,
-        stream.partners[fixed(rank, step).place]});
+  const ChannelState& channel = channel_of(rank, step);
+  LevelTimes& times = level(channel);
+  const Passage passage = wire(rank, channel.across, false).pass(time, {}, times);
+  push({passage.last + times.level.latency, kind, channel.peer,
+        channel.partners[fixed(rank, step).place]});
 }
 
 /// The first byte of a message, or of a packet, is at the receiver's wire; its last one is there
@@ -109,22 +109,22 @@ void Engine::announce(RankState& rank, std::uint32_t step, std::int64_t time, Ev
 void Engine::arrive(RankState& rank, std::uint32_t recv, std::int64_t time, std::int64_t moment) {
   ++events_;
   const std::int64_t bytes = fixed(rank, recv).bytes;
-  StreamState& stream = stream_of(rank, recv);
-  LevelTimes& times = level(stream);
+  ChannelState& channel = channel_of(rank, recv);
+  LevelTimes& times = level(channel);
   Load load{bytes, 0};
-  if (in_packets(stream)) {
+  if (in_packets(channel)) {
     load = packet_of(bytes, rank.packets[recv].passed, times);
     rank.packets[recv].passed += load.bytes;
   }
-  const Passage passage = wire(rank, stream.across, true).pass(time, load, times);
+  const Passage passage = wire(rank, channel.across, true).pass(time, load, times);
   if (load.before + load.bytes < bytes) return;
-  if (stream.across) state_.host_bytes[state_.host(rank.number)].received += bytes;
+  if (channel.across) state_.host_bytes[state_.host(rank.number)].received += bytes;
   const std::int64_t last = std::max(passage.last, moment);
   // What the processor does for each byte ends with the last one, if it begins in time.
   const std::int64_t per_byte = times.receive.of(bytes) - times.receive.zero();
-  stream.last_arrival = std::max({stream.last_arrival, time, last - per_byte});
-  if (stream.last_arrival == time) return delivered(rank, recv, time);
-  push({stream.last_arrival, EventKind::delivered, rank.number, recv});
+  channel.last_arrival = std::max({channel.last_arrival, time, last - per_byte});
+  if (channel.last_arrival == time) return delivered(rank, recv, time);
+  push({channel.last_arrival, EventKind::delivered, rank.number, recv});
 }
 
 void Engine::delivered(RankState& rank, std::uint32_t recv, std::int64_t time) {
@@ -137,8 +137,8 @@ void Engine::delivered(RankState& rank, std::uint32_t recv, std::int64_t time) {
 void Engine::heard(RankState& rank, const Event& event) {
   const std::uint32_t step = event.step();
   if (event.moment != through) {
-    const StreamState& stream = stream_of(rank, step);
-    const Passage passage = wire(rank, stream.across, true).pass(event.time, {}, level(stream));
+    const ChannelState& channel = channel_of(rank, step);
+    const Passage passage = wire(rank, channel.across, true).pass(event.time, {}, level(channel));
     if (passage.last > event.time)
       return push({passage.last, event.kind(), rank.number, step, through});
   }

@@ -21,7 +21,7 @@ std::size_t hash_of(const Shape& shape) {
   std::size_t hash = shape.steps.size();
   for (const Shape::Step& step : shape.steps) {
     hash = mixed(hash, static_cast<std::uint64_t>(step.bytes));
-    hash = mixed(hash, static_cast<std::uint64_t>(step.first_dependent) << 32 | step.stream);
+    hash = mixed(hash, static_cast<std::uint64_t>(step.first_dependent) << 32 | step.channel);
     hash = mixed(hash, static_cast<std::uint64_t>(step.kind));
   }
   for (const std::uint32_t dependent : shape.dependents) hash = mixed(hash, dependent);

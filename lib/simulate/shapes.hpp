@@ -32,7 +32,8 @@ class Shapes {
   /// Of a schedule before it is cut.
   struct Kind {
     std::shared_ptr<const Shape> shape;
-    std::vector<std::uint32_t> peers;  ///< of each stream, by number in the order of first messages
+    std::vector<std::uint32_t>
+        peers;  ///< of each channel, by number in the order of first messages
   };
   FlatRank cut(const Schedule& schedule) const;
   std::shared_ptr<const Shape> unique(std::shared_ptr<const Shape> shape);

@@ -97,8 +97,8 @@ Timeline timeline_of(std::shared_ptr<const std::vector<Schedule>> schedules, con
       event.kind = step.kind;
       event.bytes = step.bytes;
       if (step.message()) {
-        event.peer = program.stream(r, step.stream).peer;
-        event.lane = shape.streams[step.stream].lane;
+        event.peer = program.channel(r, step.channel).peer;
+        event.lane = shape.channels[step.channel].lane;
       }
       event.posted = own.posted;
       event.start = own.start;

@@ -51,10 +51,10 @@ State::State(const Program& program, const Network& network, const std::vector<i
   processors.free = network.processors;
   if (processors.shared) processors.line.resize(ranks.size(), none);
   steps.reserve(program.steps);
-  streams.reserve(program.streams.size());
+  channels.reserve(program.channels.size());
   if (has_packets(network)) {
     packets.resize(program.steps);
-    on_wire.resize(program.streams.size());
+    on_wire.resize(program.channels.size());
   }
   for (int r = 0; r < program.size(); ++r) {
     const Program::Rank& flat = program.rank(r);
@@ -62,20 +62,20 @@ State::State(const Program& program, const Network& network, const std::vector<i
     own.number = r;
     own.shape = flat.shape.get();
     own.steps = steps.data() + flat.first_step;
-    own.streams = streams.data() + flat.first_stream;
+    own.channels = channels.data() + flat.first_channel;
     if (!packets.empty()) {
       own.packets = packets.data() + flat.first_step;
-      own.on_wire = on_wire.data() + flat.first_stream;
+      own.on_wire = on_wire.data() + flat.first_channel;
     }
     if (times) own.times = times->data() + flat.first_step;
     for (std::uint32_t i = 0; i < own.shape->size(); ++i)
       steps.emplace_back(own.shape->steps[i].waits);
-    for (std::uint32_t s = 0; s < own.shape->streams.size(); ++s) {
-      const Program::Stream& stream = program.stream(r, s);
-      StreamState& made = streams.emplace_back();
-      made.partners = stream.partners;
-      made.peer = stream.peer;
-      made.across = host(r) != host(stream.peer);
+    for (std::uint32_t s = 0; s < own.shape->channels.size(); ++s) {
+      const Program::Channel& channel = program.channel(r, s);
+      ChannelState& made = channels.emplace_back();
+      made.partners = channel.partners;
+      made.peer = channel.peer;
+      made.across = host(r) != host(channel.peer);
     }
   }
 }
@@ -98,7 +98,7 @@ void check_finished(const Program& program, const State& state) {
   for (int links = 0; links < most && !seen[static_cast<std::size_t>(r)]; ++links) {
     const std::uint32_t step = awaited(state.rank(r));
     if (step == none) break;
-    const int peer = program.stream(r, state.rank(r).shape->steps[step].stream).peer;
+    const int peer = program.channel(r, state.rank(r).shape->steps[step].channel).peer;
     text += fmt::format("{} waits for rank {} in {}",
                         links == 0 ? fmt::format("rank {}", r) : ", which", peer,
                         program.phrase(r, step));
@@ -109,12 +109,12 @@ void check_finished(const Program& program, const State& state) {
 }
 
 std::int64_t state_bytes(const Shape& shape, const Network& network) {
-  std::size_t step = sizeof(StepState), stream = sizeof(StreamState) + sizeof(Program::Stream);
+  std::size_t step = sizeof(StepState), channel = sizeof(ChannelState) + sizeof(Program::Channel);
   if (has_packets(network)) {
     step += sizeof(PacketState);
-    stream += sizeof(Fifo);
+    channel += sizeof(Fifo);
   }
-  return static_cast<std::int64_t>(shape.size() * step + shape.streams.size() * stream);
+  return static_cast<std::int64_t>(shape.size() * step + shape.channels.size() * channel);
 }
 
 }  // namespace baton::simulating

@@ -49,15 +49,15 @@ struct Fifo {
   bool empty() const { return head == none; }
 };
 
-/// Of a message, where a level has packets: messages of a stream pass one after the other.
+/// Of a message, where a level has packets: messages of a channel pass one after the other.
 struct PacketState {
   std::int64_t passed = 0;      ///< bytes, at its own wire
   std::int64_t ready = 0;       ///< when a send could begin to pass
   std::int64_t moment = 0;      ///< when the sender's processor has copied it
-  std::uint32_t behind = none;  ///< the next send in its stream's queue
+  std::uint32_t behind = none;  ///< the next send in its channel's queue
 };
 
-struct StreamState {
+struct ChannelState {
   const std::uint32_t* partners = nullptr;  ///< the peer's steps, of each message in turn
   std::int64_t last_arrival = 0;            ///< of those received: messages do not overtake
   std::int32_t peer = 0;
@@ -69,9 +69,9 @@ struct StreamState {
 struct RankState {
   const Shape* shape = nullptr;
   StepState* steps = nullptr;
-  StreamState* streams = nullptr;
+  ChannelState* channels = nullptr;
   PacketState* packets = nullptr;  ///< by step; null where no level has packets
-  Fifo* on_wire = nullptr;         ///< of each stream, likewise
+  Fifo* on_wire = nullptr;         ///< of each channel, likewise
   StepTimes* times = nullptr;      ///< by step; null: not kept
   int number = 0;
   bool started = false;
@@ -117,7 +117,7 @@ struct State {
   std::vector<int> host_ranks;           ///< how many share a host
   std::vector<RankState> ranks;
   std::vector<StepState> steps;
-  std::vector<StreamState> streams;
+  std::vector<ChannelState> channels;
   std::vector<PacketState> packets;
   std::vector<Fifo> on_wire;
   std::vector<Wire> rank_wires, host_wires;  ///< out and in, in turn

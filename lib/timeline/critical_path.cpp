@@ -10,7 +10,7 @@
 namespace baton {
 namespace {
 
-constexpr std::size_t most_window = 16;  // messages of a stream that are looked back at
+constexpr std::size_t most_window = 16;  // messages of a channel that are looked back at
 
 /// Until when an event keeps its rank from doing anything else.
 std::int64_t busy_until(const Event& event) { return event.message() ? event.start : event.end; }
@@ -21,7 +21,7 @@ std::int64_t busy_from(const Event& event) { return event.message() ? event.post
 ///
 /// There are two questions. Why did an event end when it did: because of its other end, or because
 /// it began when it did. And why did it begin then: the latest of those that it depends on, of the
-/// messages before it in its stream, and of what its rank was at work at.
+/// messages before it in its channel, and of what its rank was at work at.
 class Walker {
  public:
   explicit Walker(const Timeline& timeline)

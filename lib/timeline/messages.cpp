@@ -4,35 +4,19 @@
 #include <map>
 #include <tuple>
 
+#include "../schedule/matching.hpp"
 #include "baton/error.hpp"
 #include "baton/timeline.hpp"
 
 namespace baton {
 namespace {
 
-/// For each message of each schedule, how many of its stream come before it.
-using Ordinals = std::vector<std::vector<std::uint32_t>>;
-
-Ordinals ordinals_of(const std::vector<Schedule>& schedules) {
-  Ordinals ordinals;
-  for (const Schedule& schedule : schedules) {
-    std::map<std::tuple<int, int, StepKind>, std::uint32_t> count;
-    auto& its = ordinals.emplace_back();
-    for (const Step& step : schedule.steps()) {
-      its.push_back(step.message() ? count[{step.peer, step.lane, step.kind}]++ : 0);
-    }
-  }
-  return ordinals;
-}
-
-/// One end of a message.
+/// An end of a message in an operation: an event, and the number of the receive's step.
 struct End {
-  std::uint32_t operation;
-  std::int32_t from, to;
-  std::uint8_t lane;
-  std::uint32_t ordinal, event;
-  auto key() const { return std::tie(operation, from, to, lane, ordinal); }
-  bool operator<(const End& other) const { return key() < other.key(); }
+  std::uint32_t operation, recv, event;
+  bool operator<(const End& other) const {
+    return std::tie(operation, recv) < std::tie(other.operation, other.recv);
+  }
 };
 
 /// Which of an operation's ranks a rank of the timeline is; -1: none.
@@ -51,7 +35,7 @@ std::vector<int> places_in(const TimedOperation& operation, int ranks) {
 }  // namespace
 
 std::vector<TimedMessage> messages_of(const Timeline& timeline) {
-  std::map<const std::vector<Schedule>*, Ordinals> known;
+  std::map<const std::vector<Schedule>*, scheduling::Matching> known;
   std::map<std::uint32_t, std::vector<int>> places;  // of operations
   std::vector<End> sends, recvs;
   for (std::uint32_t e = 0; e < timeline.events.size(); ++e) {
@@ -63,19 +47,23 @@ std::vector<TimedMessage> messages_of(const Timeline& timeline) {
     if (place == places.end()) {
       place = places.emplace(event.operation, places_in(operation, timeline.ranks)).first;
     }
-    auto ordinals = known.find(operation.schedules.get());
-    if (ordinals == known.end()) {
-      ordinals = known.emplace(operation.schedules.get(), ordinals_of(*operation.schedules)).first;
+    const auto [matching, added] = known.try_emplace(operation.schedules.get());
+    if (added) {
+      for (const Schedule& schedule : *operation.schedules) matching->second.add(schedule);
+      matching->second.match();  // a recording may lack messages
     }
     if (event.rank < 0 || event.rank >= timeline.ranks) continue;
     const int own = place->second[static_cast<std::size_t>(event.rank)];
     if (own < 0) continue;
-    const auto& its = ordinals->second[static_cast<std::size_t>(own)];
-    if (event.step >= its.size()) continue;
-    const bool sends_it = event.kind == StepKind::send;
-    (sends_it ? sends : recvs)
-        .push_back({event.operation, sends_it ? event.rank : event.peer,
-                    sends_it ? event.peer : event.rank, event.lane, its[event.step], e});
+    const std::uint32_t first = matching->second.first(own);
+    if (event.step >= matching->second.first(own + 1) - first) continue;
+    const std::uint32_t step = first + event.step;
+    if (event.kind == StepKind::recv) {
+      recvs.push_back({event.operation, step, e});
+    } else if (const std::uint32_t recv = matching->second.partner(step);
+               recv != scheduling::none) {
+      sends.push_back({event.operation, recv, e});
+    }
   }
   std::sort(sends.begin(), sends.end());
   std::sort(recvs.begin(), recvs.end());

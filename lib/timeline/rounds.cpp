@@ -73,8 +73,8 @@ Timeline rounds_of(std::shared_ptr<const std::vector<Schedule>> schedules,
   const timing::Steps steps(*schedules);
   const std::vector<std::int64_t> round = rounds(steps);
   // Pieces of one message leave one after the other.
-  std::map<std::pair<std::int64_t, int>, std::int64_t> count, next;  // by round and stream
-  const auto stream = [&](std::uint32_t s) {
+  std::map<std::pair<std::int64_t, int>, std::int64_t> count, next;  // by round and channel
+  const auto channel = [&](std::uint32_t s) {
     return std::pair(round[s], (steps.step(s).peer << 8) + steps.step(s).lane);
   };
   std::uint32_t begin = 0;
@@ -91,11 +91,11 @@ Timeline rounds_of(std::shared_ptr<const std::vector<Schedule>> schedules,
     count.clear();
     next.clear();
     for (std::uint32_t s = first; s < end; ++s) {
-      if (steps.step(s).kind == StepKind::send) ++count[stream(s)];
+      if (steps.step(s).kind == StepKind::send) ++count[channel(s)];
     }
     for (std::uint32_t s = first; s < end; ++s) {
       if (steps.step(s).kind != StepKind::send) continue;
-      const std::int64_t i = next[stream(s)]++, n = count[stream(s)];
+      const std::int64_t i = next[channel(s)]++, n = count[channel(s)];
       const std::int64_t base = round[s] * round_ns;
       sent[s] = {base + i * messages_end / (n + 1), base + (i + 2) * messages_end / (n + 1)};
     }

@@ -1,52 +1,13 @@
 #include "steps.hpp"
 
-#include <algorithm>
-#include <tuple>
-
 namespace baton::timing {
 
-Steps::Steps(std::span<const Schedule> schedules) : schedules_(schedules), base_{0} {
+Steps::Steps(std::span<const Schedule> schedules) : schedules_(schedules) {
   for (std::size_t r = 0; r < schedules.size(); ++r) {
-    const auto steps = static_cast<std::uint32_t>(schedules[r].steps().size());
-    base_.push_back(base_.back() + steps);
-    rank_.insert(rank_.end(), steps, static_cast<std::int32_t>(r));
+    rank_.insert(rank_.end(), schedules[r].steps().size(), static_cast<std::int32_t>(r));
+    matching_.add(schedules[r]);
   }
-  match();
-}
-
-/// The k-th send from a to b in a lane is the k-th receive at b from a in that lane.
-void Steps::match() {
-  struct End {
-    std::int32_t from, to;
-    std::uint8_t lane;
-    std::uint32_t s;
-    auto stream() const { return std::tuple(from, to, lane); }
-    bool operator<(const End& other) const {
-      return std::tuple(from, to, lane, s) < std::tuple(other.from, other.to, other.lane, other.s);
-    }
-  };
-  std::vector<End> sends, recvs;
-  for (std::uint32_t s = 0; s < count(); ++s) {
-    const Step& its = step(s);
-    if (its.kind == StepKind::send) sends.push_back({rank(s), its.peer, its.lane, s});
-    if (its.kind == StepKind::recv) recvs.push_back({its.peer, rank(s), its.lane, s});
-  }
-  std::sort(sends.begin(), sends.end());
-  std::sort(recvs.begin(), recvs.end());
-  partner_.assign(count(), none);
-  for (auto send = sends.begin(), recv = recvs.begin();
-       send != sends.end() && recv != recvs.end();) {
-    if (send->stream() == recv->stream()) {
-      partner_[send->s] = recv->s;
-      partner_[recv->s] = send->s;
-      ++send;
-      ++recv;
-    } else if (send->stream() < recv->stream()) {
-      ++send;
-    } else {
-      ++recv;
-    }
-  }
+  matching_.match();  // a timeline may lack messages
 }
 
 std::vector<std::uint32_t> Steps::order() const {

@@ -2,45 +2,39 @@
 /// The steps of all ranks' schedules under one numbering: rank after rank, in program order.
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
+#include "../schedule/matching.hpp"
 #include "baton/schedule.hpp"
 
 namespace baton::timing {
 
 class Steps {
  public:
-  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t none = scheduling::none;
 
   /// `schedules` are those of all ranks, in rank order, and outlive this.
   explicit Steps(std::span<const Schedule> schedules);
 
-  std::uint32_t count() const { return base_.back(); }
-  std::uint32_t at(int rank, std::uint32_t step) const {
-    return base_[static_cast<std::size_t>(rank)] + step;
-  }
+  std::uint32_t count() const { return matching_.count(); }
+  std::uint32_t at(int rank, std::uint32_t step) const { return matching_.first(rank) + step; }
   int rank(std::uint32_t s) const { return rank_[s]; }
-  std::uint32_t index(std::uint32_t s) const {
-    return s - base_[static_cast<std::size_t>(rank(s))];
-  }
+  std::uint32_t index(std::uint32_t s) const { return s - matching_.first(rank(s)); }
   const Schedule& schedule(std::uint32_t s) const {
     return schedules_[static_cast<std::size_t>(rank(s))];
   }
   const Step& step(std::uint32_t s) const { return schedule(s).steps()[index(s)]; }
   /// The other end of a message; none if there is none.
-  std::uint32_t partner(std::uint32_t s) const { return partner_[s]; }
+  std::uint32_t partner(std::uint32_t s) const { return matching_.partner(s); }
   /// An order in which the steps can run: each after those that it waits for, a receive after its
   /// send. Without those that never can.
   std::vector<std::uint32_t> order() const;
 
  private:
-  void match();
   std::span<const Schedule> schedules_;
-  std::vector<std::uint32_t> base_;  // of each rank, and the end
   std::vector<std::int32_t> rank_;
-  std::vector<std::uint32_t> partner_;
+  scheduling::Matching matching_;
 };
 
 }  // namespace baton::timing

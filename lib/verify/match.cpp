@@ -7,6 +7,9 @@
 
 namespace baton::proving {
 
+// A matching of the verifier's own, on purpose: if lib/schedule paired messages wrongly, the other
+// readers would be wrong together, and this one says so.
+//
 // The k-th send from a to b in a lane is the k-th receive at b from a in that lane, or, in order of
 // issue, the k-th in all. Sends are collected per destination; a destination's receives then take
 // them from one queue per (source, lane), or per source.

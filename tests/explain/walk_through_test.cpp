@@ -188,7 +188,8 @@ TEST_CASE("what cannot be walked through is refused") {
   CHECK(refused(parse(header + "rank 0\nsend 1 output[0:1]\nrank 1\nrecv 0 output[0:2]")) ==
         "rank 1, step 0: expected 2 elements from 0, found 1");
   CHECK(refused(parse(header + "rank 0\nrank 1\nrecv 0 output[0:2]")) ==
-        "rank 1 expects 1 messages from 0 in lane 0, found 0");
+        "expected as many receives as sends from rank 0 to rank 1 in lane 0, found 1 receive, 0 "
+        "sends");
   CHECK(refused(parse(header + "rank 0\nsend 1 output[1:2]\nrank 1\nrecv 0 output[0:2]")) ==
         "rank 0, step 0: expected a region within 2 elements, found output[1:2]");
   CHECK(

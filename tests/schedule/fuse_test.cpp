@@ -290,9 +290,9 @@ TEST_CASE("schedules that have no fused groups are refused") {
     CHECK_MESSAGE(support::holds(error.what(), parts), std::string(error.what()));
   };
   says("rank 0\nsend 1 input[0:1]\nsend 1 input[1:1]\nrank 1\nrecv 0 output[0:1]\n",
-       {"a recv for every send", "none for step 1 of rank 0"});
+       {"as many receives as sends from rank 0 to rank 1 in lane 0", "1 receive, 2 sends"});
   says("rank 0\nsend 1 input[0:1]\nrank 1\nrecv 0 output[0:1]\nrecv 0 output[1:1] lane 2\n",
-       {"a send for every recv", "none for step 1 of rank 1"});
+       {"as many receives as sends from rank 0 to rank 1 in lane 2", "1 receive, 0 sends"});
   says(
       "rank 0\nrecv 1 output[0:1]\nsend 1 output[0:1]\nrank 1\nrecv 0 output[0:1]\n"
       "send 0 output[0:1]\n",

@@ -120,7 +120,7 @@ TEST_CASE("packets of several hosts take turns at the receiver's wire, and save 
   CHECK(p.finish == Times{100, 100, 1720 + 200});
 }
 
-TEST_CASE("messages of one stream do not overtake each other in packets") {
+TEST_CASE("messages of one channel do not overtake each other in packets") {
   Network network = by_hand();
   network.across.packet = 100;
   Program program(2);

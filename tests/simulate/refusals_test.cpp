@@ -44,12 +44,14 @@ TEST_CASE("messages without a partner of their length") {
   program.rank(0).send(1, 0, 4).send(1, 4, 4);
   program.rank(1).recv(0, 0, 4);
   CHECK(refusal_of(program) ==
-        "rank 0 sends 2 messages to rank 1 in lane 0, which expects 1 message");
+        "expected as many receives as sends from rank 0 to rank 1 in lane 0, found 1 receive, 2 "
+        "sends");
 
   Program lonely(2);
   lonely.rank(1).recv(0, 0, 4);
   CHECK(refusal_of(lonely) ==
-        "rank 1 expects 1 message from rank 0 in lane 0, which sends 0 messages");
+        "expected as many receives as sends from rank 0 to rank 1 in lane 0, found 1 receive, 0 "
+        "sends");
 
   Program longer(2);
   longer.rank(0).send(1, 0, 5);
