@@ -31,7 +31,7 @@ Array<T> from_host(View<const std::type_identity_t<T>> x) {
   Array<T> packed;
   if (!device || !x.contiguous()) {
     const AcceleratorScope host(nullptr);
-    packed = Array<T>::of(x);
+    packed = Array<T>::copy_of(x);
     x = packed;
   }
   if (!device) return packed;
@@ -43,10 +43,10 @@ Array<T> from_host(View<const std::type_identity_t<T>> x) {
 template <class T>
 Array<T> to_host(View<const std::type_identity_t<T>> x) {
   Accelerator* const device = accelerator();
-  if (!device) return Array<T>::of(x);
+  if (!device) return Array<T>::copy_of(x);
   Array<T> packed;
   if (!x.contiguous()) {
-    packed = Array<T>::of(x);
+    packed = Array<T>::copy_of(x);
     x = packed;
   }
   const AcceleratorScope host(nullptr);

@@ -11,27 +11,37 @@
 
 namespace baton::transformer {
 
-/// A strided tensor to read, of any type; without data where it was left out.
-struct ConstOperand {
-  const void* data = nullptr;
+/// How the elements of an operand lie in memory.
+struct OperandLayout {
   Datatype type = Datatype::f32;
   Shape shape;
   std::array<std::int64_t, Shape::max_rank> strides{};  ///< in elements
 
-  ConstOperand() = default;
+  OperandLayout() = default;
   template <class T>
-  ConstOperand(const View<T>& view)  // NOLINT: a view is an operand
-      : data(view.data()), type(datatype_of<T>), shape(view.shape()) {
+  explicit OperandLayout(const View<T>& view) : type(datatype_of<T>), shape(view.shape()) {
     for (int d = 0; d < view.rank(); ++d) strides[static_cast<std::size_t>(d)] = view.stride(d);
   }
 };
-/// The same to write.
-struct Operand : ConstOperand {
+/// A strided tensor to write, of any type; without data where it was left out.
+struct Operand : OperandLayout {
+  void* data = nullptr;
+
   Operand() = default;
   template <class T>
-  requires(!std::is_const_v<T>) Operand(const View<T>& view)  // NOLINT: a view is an operand
-      : ConstOperand(view) {}
-  void* writable() const { return const_cast<void*>(data); }
+  requires(!std::is_const_v<T>) Operand(const View<T>& view)  // NOLINT: free
+      : OperandLayout(view), data(view.data()) {}
+};
+/// The same to read.
+struct ConstOperand : OperandLayout {
+  const void* data = nullptr;
+
+  ConstOperand() = default;
+  template <class T>
+  ConstOperand(const View<T>& view)  // NOLINT: free
+      : OperandLayout(view), data(view.data()) {}
+  ConstOperand(const Operand& writable)  // NOLINT: free
+      : OperandLayout(writable), data(writable.data) {}
 };
 
 /// One step of AdamW: mean = beta1 · mean + (1 - beta1) · grad, square = beta2 · square + (1 -
@@ -180,8 +190,8 @@ class AcceleratorScope {
   Accelerator* before_;
 };
 
-/// A copy, where Arrays lie now, of elements in the host's memory; Array::of() is of those that lie
-/// there already.
+/// A copy, where Arrays lie now, of elements in the host's memory; Array::copy_of() is of those
+/// that lie there already.
 template <class T>
 Array<T> from_host(View<const std::type_identity_t<T>> x);
 /// A copy in the host's memory of elements that lie where Arrays do now. Waits for them.

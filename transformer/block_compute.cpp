@@ -37,7 +37,7 @@ Array<T> joined_heads(const Array<T>& x) {
 template <class T>
 Array<T> repeated_heads(const Array<T>& x, int times) {
   if (times == 1) return x;
-  const auto y = Array<T>::uninitialized(x.shape().with(2, x.extent(2) * times));
+  auto y = Array<T>::uninitialized(x.shape().with(2, x.extent(2) * times));
   for (std::int64_t head = 0; head < y.extent(2); ++head)
     assign<T>(x.view().select(2, head / times), y.view().select(2, head));
   return y;
@@ -48,7 +48,7 @@ template <class T>
 Array<T> summed_heads(const Array<T>& dy, int times) {
   if (times == 1) return dy;
   const std::int64_t heads = dy.extent(2) / times;
-  const Array<T> dx(dy.shape().with(2, heads));
+  Array<T> dx(dy.shape().with(2, heads));
   for (std::int64_t head = 0; head < dy.extent(2); ++head)
     add<T>(dy.view().select(2, head), dx.view().select(2, head / times));
   return dx;
@@ -154,12 +154,12 @@ Array<T> TransformerBlock<T>::backward(const Array<T>& dy, Context& context, con
   context.complete(fc2_bias);
   const Array<T> dnormed2 =
       feed_forward_backward(form.feed_forward.leave.backward(df), saved, context, form);
-  const Array<T> dh = through_norm(dnormed2, saved.h, saved.stats2, norm2_weight, norm2_bias);
+  Array<T> dh = through_norm(dnormed2, saved.h, saved.stats2, norm2_weight, norm2_bias);
   add<T>(dy, dh.view());
 
   const Array<T> dnormed1 =
       attend_backward(form.attention.leave.backward(dropped(dh, "attended")), saved, context, form);
-  const Array<T> dx = through_norm(dnormed1, saved.x, saved.stats1, norm1_weight, norm1_bias);
+  Array<T> dx = through_norm(dnormed1, saved.x, saved.stats1, norm1_weight, norm1_bias);
   add<T>(dh, dx.view());
   return dx;
 }
@@ -236,7 +236,7 @@ Array<T> TransformerBlock<T>::feed_forward(const Array<T>& normed, Saved& saved,
 template <class T>
 Array<T> TransformerBlock<T>::feed_forward_backward(Array<T> dy, const Saved& saved,
                                                     Context& context, const Form& form) {
-  const Array<T> dactive = input_gradient(dy, *form.fc2);
+  Array<T> dactive = input_gradient(dy, *form.fc2);
   activate_backward<T>(config_.activation, dactive, saved.pre, dactive.view());
   auto pending = form.feed_forward.enter.start_backward(input_gradient(dactive, *form.fc1));
   const Meanwhile meanwhile = advancing(context, pending, form.feed_forward.enter);

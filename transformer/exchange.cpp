@@ -85,7 +85,7 @@ Array<T> part_along(View<const std::type_identity_t<T>> x, int dim, int part, in
   const std::int64_t extent = x.extent(dim);
   expect_multiple(fmt::format("dimension {} of {}", dim, x.shape().text()), extent, parts, of);
   const std::int64_t each = extent / parts;
-  return Array<T>::of(x.slice(dim, part * each, (part + 1) * each));
+  return Array<T>::copy_of(x.slice(dim, part * each, (part + 1) * each));
 }
 
 namespace {
@@ -97,7 +97,7 @@ Array<T> parts_in_turn(const Array<T>& x, int dim, int parts) {
   if (x.shape().product(0, d) == 1) return x;  // they lie so
   const std::int64_t each = x.extent(d) / parts;
   const Shape part = x.shape().with(d, each);
-  const auto all = Array<T>::uninitialized({x.size()});
+  auto all = Array<T>::uninitialized({x.size()});
   for (int p = 0; p < parts; ++p) {
     assign<T>(x.view().slice(d, p * each, (p + 1) * each),
               View<T>(all.data() + p * part.elements(), part));
@@ -108,16 +108,16 @@ Array<T> parts_in_turn(const Array<T>& x, int dim, int parts) {
 }  // namespace
 
 template <class T>
-Call Exchange::call(const Array<T>& x, const Array<T>& y) const {
+Call Exchange::call(const Array<T>& x, Array<T>& y) const {
   switch (forward_op) {
     case Operator::all_reduce:
-      return calls::all_reduce(x, y, sum);
+      return calls::all_reduce(x.span(), y.span(), sum);
     case Operator::all_gather:
-      return calls::all_gather(ConstTensor(x), Tensor(y), dim);
+      return calls::all_gather(x.tensor(), y.tensor(), dim);
     case Operator::reduce_scatter:
-      return calls::reduce_scatter(x, y, sum);
+      return calls::reduce_scatter(x.span(), y.span(), sum);
     default:
-      return calls::all_to_all(ConstTensor(x), Tensor(y), dim, join_dim);
+      return calls::all_to_all(x.tensor(), y.tensor(), dim, join_dim);
   }
 }
 
@@ -129,7 +129,7 @@ Pending<T> Exchange::start(Array<T> x, bool beside) const {
     return Pending<T>(part_along<T>(x, dim, group.rank(), ranks()));
   const Shape shape = output(x.shape());
   const bool in_place = forward_op == Operator::all_reduce && x.alone();
-  const Array<T> y = in_place ? x : Array<T>::uninitialized(shape);
+  Array<T> y = in_place ? x : Array<T>::uninitialized(shape);
   if (forward_op == Operator::reduce_scatter) x = parts_in_turn(x, dim, ranks());
   Started started = group.start(call(x, y), beside);
   return {y, {std::move(x)}, std::move(started)};
@@ -139,8 +139,8 @@ template <class T>
 Exchange::Planned Exchange::planned(const Shape& x) const {
   if (ranks() == 1 || forward_op == Operator::identity || forward_op == Operator::split) return {};
   const AcceleratorScope on_host(nullptr);
-  const Shape y = output(x);
-  const Call one = call(Array<T>::uninitialized(x), Array<T>::uninitialized(y));
+  auto y = Array<T>::uninitialized(output(x));
+  const Call one = call(Array<T>::uninitialized(x), y);
   return {group.host->chosen(one), group.host->traffic(one)};
 }
 

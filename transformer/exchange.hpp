@@ -122,7 +122,7 @@ struct Exchange {
   Pending<T> start(Array<T> x, bool beside) const;
   /// Of forward on elements that are laid out as it needs them.
   template <class T>
-  Call call(const Array<T>& x, const Array<T>& y) const;
+  Call call(const Array<T>& x, Array<T>& y) const;
 };
 
 /// Of `x`, rank `part`'s of `parts` equal parts along a dimension. Throws Error(invalid_argument),

@@ -35,7 +35,7 @@ Param<T> drawn(const std::string& name, const Shape& whole, double bound, const 
     part = whole.with(placement.dim, each);
     piece.first[static_cast<std::size_t>(placement.dim)] = mesh.rank(placement.axis) * each;
   }
-  const auto value = Array<T>::uninitialized(part);
+  auto value = Array<T>::uninitialized(part);
   fill_uniform(value.view(), random.of(name), -bound, bound, piece);
   return with_axes(Param<T>(name, value, placement));
 }
@@ -84,14 +84,14 @@ Array<T> product(const Array<T>& x, const Param<T>& weight, View<T> bias) {
   expect_shape(
       weight.name + ": input", x.shape(),
       Shape(std::span<const std::int64_t>(expected.data(), static_cast<std::size_t>(rank))));
-  const auto y = Array<T>::uninitialized(x.shape().with(rank - 1, weight.value.extent(0)));
+  auto y = Array<T>::uninitialized(x.shape().with(rank - 1, weight.value.extent(0)));
   linear<T>(x, weight.value, bias, y.view());
   return y;
 }
 
 template <class T>
 Array<T> input_gradient(const Array<T>& dy, const Param<T>& weight, const Shape& input) {
-  const auto dx = Array<T>::uninitialized(input);
+  auto dx = Array<T>::uninitialized(input);
   linear_backward_input<T>(dy, weight.value, dx.view());
   return dx;
 }

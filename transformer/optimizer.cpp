@@ -23,7 +23,7 @@ Array<Wide<T>> master_of(const Param<T>& param) {
 
 /// Calls step(elements, their number) on the host, with what steps change.
 template <class T, class Step>
-void change(const Param<T>& param, const Array<Wide<T>>& master, const Step& step) {
+void change(Param<T>& param, Array<Wide<T>>& master, const Step& step) {
   if constexpr (std::is_same_v<T, Wide<T>>) {
     step(param.value.data(), param.value.size());
   } else {
@@ -50,7 +50,7 @@ void Sgd<T>::step() {
   Accelerator* const device = accelerator();
   const auto rate = static_cast<Wide<T>>(learning_rate_);
   for (std::size_t p = 0; p < params_.size(); ++p) {
-    const Param<T>& param = *params_[p];
+    Param<T>& param = *params_[p];
     if (device) {
       device->sgd_step(learning_rate_, param.grad.view(), param.value.view(), masters_[p].view());
       continue;
@@ -85,8 +85,8 @@ void AdamW<T>::step() {
   const W old_mean = static_cast<W>(beta1), new_mean = static_cast<W>(1 - beta1);
   const W old_square = static_cast<W>(beta2), new_square = static_cast<W>(1 - beta2);
   const W least = static_cast<W>(epsilon);
-  for (const State& state : states_) {
-    const Param<T>& param = *state.param;
+  for (State& state : states_) {
+    Param<T>& param = *state.param;
     step.kept = param.decays ? 1 - learning_rate * weight_decay : 1;
     if (device) {
       device->adamw_step(step, param.grad.view(), state.mean.view(), state.square.view(),

@@ -47,7 +47,7 @@ GradientBuckets<T>::GradientBuckets(const Params<T>& params, const Mesh& mesh,
       open.push_back(b);
     }
     buckets_[b].params.push_back(param);
-    buckets_[b].data.push_back(param->grad);
+    buckets_[b].data.push_back(param->grad.span());
     buckets_[b].complete.push_back(false);
   }
 }
@@ -148,7 +148,7 @@ Array<T> whole_grad(const Param<T>& param, const Mesh& mesh) {
 template <class T>
 Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& placement,
                  const Mesh& mesh) {
-  if (placement.dim < 0) return Array<T>::of(whole);
+  if (placement.dim < 0) return Array<T>::copy_of(whole);
   return part_along<T>(whole, placement.dim, mesh.rank(placement.axis), mesh.size(placement.axis),
                        name(placement.axis));
 }

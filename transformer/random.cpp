@@ -110,26 +110,27 @@ void fill(View<T> view, const Piece& piece, const Draw& draw) {
   {
     const AcceleratorScope host(nullptr);
     drawn = Array<T>::uninitialized(view.shape());
-    fill_on_host(drawn);
+    fill_on_host(drawn.view());
   }
-  assign<T>(from_host<T>(drawn), view);
+  const Array<T> there = from_host<T>(drawn);
+  assign<T>(there, view);
 }
 
 }  // namespace
 
-template <class T>
+template <Real T>
 void fill_uniform(View<T> view, const Random& random, double low, double high, const Piece& piece) {
   Words words(random);
   fill(view, piece,
        [&](std::uint64_t position) { return low + (high - low) * unit(words(position)); });
 }
 
-template <class T>
+template <Real T>
 void fill_normal(View<T> view, const Random& random, double deviation, const Piece& piece) {
   fill(view, piece, [&](std::uint64_t position) { return deviation * random.normal(position); });
 }
 
-template <class T>
+template <Real T>
 void Dropout::apply(View<T> x) const {
   if (p == 0) return;
   if (Accelerator* const device = accelerator()) return device->drop(*this, x);

@@ -36,16 +36,16 @@ struct Piece {
 };
 
 /// Elements of `view`, a piece of a whole, drawn by their positions in the whole.
-template <class T>
+template <Real T>
 void fill_uniform(View<T> view, const Random& random, double low, double high, const Piece& piece);
-template <class T>
+template <Real T>
 void fill_normal(View<T> view, const Random& random, double deviation, const Piece& piece);
 /// The whole itself.
-template <class T>
+template <Real T>
 void fill_uniform(View<T> view, const Random& random, double low, double high) {
   fill_uniform(view, random, low, high, {view.shape()});
 }
-template <class T>
+template <Real T>
 void fill_normal(View<T> view, const Random& random, double deviation) {
   fill_normal(view, random, deviation, {view.shape()});
 }
@@ -57,7 +57,7 @@ struct Dropout {
   Random random;
   Piece piece;
 
-  template <class T>
+  template <Real T>
   void apply(View<T> x) const;
 };
 

@@ -166,13 +166,13 @@ void copy_converted(View<const From> from, View<To> to) {
 }  // namespace detail
 
 template <class T>
-void assign(View<const std::type_identity_t<T>> from, View<T> to) {
+requires(!std::is_const_v<T>) void assign(View<const std::type_identity_t<T>> from, View<T> to) {
   expect_shape("assign", from.shape(), to.shape());
   if (Accelerator* const device = accelerator()) return device->assign(from, to);
   detail::copy<T>(from, to);
 }
 
-template <class From, class To>
+template <Real From, Real To>
 void convert(View<const From> from, View<To> to) {
   expect_shape("convert", from.shape(), to.shape());
   if (Accelerator* const device = accelerator()) return device->assign(from, to);

@@ -125,9 +125,13 @@ class View {
   Strides strides_{};
 };
 
-/// Row-major elements with shared ownership: copies of an Array are the same elements. They lie on
-/// the host, or where the accelerator that was the thread's when they were made has its memory;
-/// only the functions of this library touch them there.
+/// Row-major elements with shared ownership. Copying an Array shares its elements; copy() and
+/// copy_of() copy them. A const Array gives const elements only. Elements lie on the host, or in
+/// the memory of the accelerator that was the thread's when they were made; there, only the
+/// functions of this library touch them.
+///
+/// An Array converts to a view to read. A view to write is asked for by view(), so calls show what
+/// they change. Neither is to be had of a temporary Array, whose elements may go before the view.
 template <class T>
 class Array {
  public:
@@ -142,25 +146,32 @@ class Array {
     a.data_ = std::static_pointer_cast<T>(detail::aligned_bytes(shape, sizeof(T)));
     return a;
   }
-  /// A copy of the elements of a view.
-  static Array of(View<const T> view);
+  static Array copy_of(View<const T> view);
+  Array copy() const { return copy_of(view()); }
 
-  T* data() const { return data_.get(); }
   const Shape& shape() const { return shape_; }
   std::int64_t extent(int dim) const { return shape_[dim < 0 ? dim + shape_.rank() : dim]; }
   std::int64_t size() const { return shape_.elements(); }
   std::size_t bytes() const { return static_cast<std::size_t>(size()) * sizeof(T); }
   bool empty() const { return data_ == nullptr; }
-  /// Whether no other Array has these elements.
+  /// Whether no other Array shares these elements.
   bool alone() const { return data_.use_count() == 1; }
-  View<T> view() const { return {data(), shape_}; }
-  operator View<T>() const { return view(); }        // NOLINT: an array is a view of all of it
-  operator View<const T>() const { return view(); }  // NOLINT
-  operator Data() const { return {data(), size(), datatype_of<T>}; }         // NOLINT
-  operator ConstData() const { return {data(), size(), datatype_of<T>}; }    // NOLINT
-  operator Tensor() const { return {data(), datatype_of<T>, shape_}; }       // NOLINT
-  operator ConstTensor() const { return {data(), datatype_of<T>, shape_}; }  // NOLINT
-  std::span<T> span() const { return {data(), static_cast<std::size_t>(size())}; }
+
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
+  View<T> view() & { return {data(), shape_}; }
+  View<const T> view() const& { return {data(), shape_}; }
+  void view() const&& = delete;
+  operator View<const T>() const& { return view(); }  // NOLINT: free, and reads only
+  operator View<const T>() const&& = delete;
+  /// As collectives take elements.
+  std::span<T> span() & { return {data(), static_cast<std::size_t>(size())}; }
+  std::span<const T> span() const& { return {data(), static_cast<std::size_t>(size())}; }
+  void span() const&& = delete;
+  Tensor tensor() & { return {data(), datatype_of<T>, shape_}; }
+  ConstTensor tensor() const& { return {data(), datatype_of<T>, shape_}; }
+  void tensor() const&& = delete;
+
   /// The same elements in another shape.
   Array reshaped(const Shape& shape) const {
     if (shape.elements() != size()) detail::refuse_reshape(shape_, shape, true);
@@ -168,12 +179,15 @@ class Array {
     other.shape_ = shape;
     return other;
   }
-  Array copy() const { return of(view()); }
 
  private:
   std::shared_ptr<T> data_;
   Shape shape_;
 };
+
+/// Elements that layers compute with.
+template <class T>
+concept Real = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, bf16>;
 
 /// The type of what must be more exact than elements of T: statistics, optimizers' state.
 template <class T>
@@ -196,13 +210,13 @@ T narrow(Wide<T> value) {
 
 /// to = from, of equal shapes and any strides.
 template <class T>
-void assign(View<const std::type_identity_t<T>> from, View<T> to);
+requires(!std::is_const_v<T>) void assign(View<const std::type_identity_t<T>> from, View<T> to);
 /// The same of another type: f32 from bf16, or bf16 from f32, rounded to nearest even.
-template <class From, class To>
+template <Real From, Real To>
 void convert(View<const From> from, View<To> to);
 
 template <class T>
-Array<T> Array<T>::of(View<const T> view) {
+Array<T> Array<T>::copy_of(View<const T> view) {
   Array a = uninitialized(view.shape());
   assign(view, a.view());
   return a;

@@ -98,12 +98,12 @@ double on_host(View<const T> logits, View<const std::int32_t> targets, double el
                const Cut& cut, View<T> dlogits) {
   const std::int64_t n = targets.size(), classes = logits.extent(1);
   const auto& kernel = kernels<SoftmaxKernels<T>>();
-  const auto most = Array<T>::uninitialized({n});
+  auto most = Array<T>::uninitialized({n});
   for (std::int64_t i = 0; i < n; ++i) most.data()[i] = kernel.maximum(classes, &logits(i, 0));
-  cut.all_reduce(most, max);
+  cut.all_reduce(most.span(), max);
 
-  const Array<T> sums({2, n});  // of exponentials, and the targets' logits less the maximum
-  const Array<T> scratch = Array<T>::uninitialized({classes});
+  Array<T> sums({2, n});  // of exponentials, and the targets' logits less the maximum
+  Array<T> scratch = Array<T>::uninitialized({classes});
   const auto exponentials = [&](std::int64_t i) {
     return dlogits.empty() ? scratch.data() : &dlogits(i, 0);
   };
@@ -113,7 +113,7 @@ double on_host(View<const T> logits, View<const std::int32_t> targets, double el
     const std::int64_t own = targets.data()[i] - cut.first;
     if (own >= 0 && own < classes) sums.view()(1, i) = row[own] - most.data()[i];
   }
-  cut.all_reduce(sums, sum);
+  cut.all_reduce(sums.span(), sum);
 
   double loss = 0;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -130,12 +130,12 @@ double on_host(View<const T> logits, View<const std::int32_t> targets, double el
 double on_device(Accelerator& device, const ConstOperand& logits, View<const std::int32_t> targets,
                  double elements, const Cut& cut, const Operand& dlogits) {
   const Ids ids(targets);
-  const auto most = Array<float>::uninitialized({targets.size()});
+  auto most = Array<float>::uninitialized({targets.size()});
   device.row_maximum(logits, most.view());
-  cut.all_reduce(most, max);
-  const auto sums = Array<float>::uninitialized({2, targets.size()});
+  cut.all_reduce(most.span(), max);
+  auto sums = Array<float>::uninitialized({2, targets.size()});
   device.exponential_sums(logits, ids.view(), cut.first, most.view(), sums.view());
-  cut.all_reduce(sums, sum);
+  cut.all_reduce(sums.span(), sum);
   return device.cross_entropy_of_sums(logits, ids.view(), cut.first, most.view(), sums.view(),
                                       elements, dlogits);
 }

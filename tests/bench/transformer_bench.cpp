@@ -145,8 +145,8 @@ double attention_memory(const Options& options) {
       array = Array<float>::uninitialized(shape);
       fill_uniform(array.view(), {5, 6}, -1, 1);
     }
-    const auto& [q, k, v, out, dout, dq, dk, dv] = arrays;
-    const Array<float> log_sums({batch, options.heads, seq});
+    auto& [q, k, v, out, dout, dq, dk, dv] = arrays;
+    Array<float> log_sums({batch, options.heads, seq});
     const double before = peak();
     attention<float>(q, k, v, {}, out.view(), log_sums.view());
     attention_backward<float>(dout, q, k, v, out, log_sums, {}, dq.view(), dk.view(), dv.view());

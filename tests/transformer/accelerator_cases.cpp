@@ -23,7 +23,7 @@ template <class T>
 double difference(const Array<T>& found, const Array<T>& expected) {
   const auto here = to_host<T>(found);
   const AcceleratorScope host(nullptr);
-  return compare_tensors<T>(here, expected.view(), 0).relative();
+  return compare_tensors<T>(here, expected, 0).relative();
 }
 
 template <class T>
@@ -215,7 +215,7 @@ void vocabulary(int ranks, const Card& card) {
   VocabParallelEmbedding<T> whole(words, d, Mesh(), {7});
   const auto y = whole.forward(ids);
   whole.backward(ids, dy);
-  const Array<T> gradient(logits.shape());
+  Array<T> gradient(logits.shape());
   const double loss = cross_entropy<T>(logits.view(), targets, n, gradient.view());
   on_one_device(ranks, card, [&](Communicator& world, const Place& place) {
     const Mesh mesh = mesh_of(world, place, {{Axis::tp, ranks}});
@@ -228,7 +228,7 @@ void vocabulary(int ranks, const Card& card) {
 
     const auto there = from_host<T>(logits);
     const auto own = part_of<T>(there, {1, Axis::tp}, mesh);
-    const Array<T> shard(own.shape()), all(there.shape());
+    Array<T> shard(own.shape()), all(there.shape());
     CHECK(std::abs(vocab_parallel_cross_entropy<T>(own.view(), targets, n, mesh.group(Axis::tp),
                                                    shard.view()) -
                    loss) <= tolerance<T> * loss);

@@ -80,7 +80,7 @@ TEST_CASE("arrays are where the thread's accelerator is, and their memory is giv
     const AcceleratorScope scope(&accelerator);
     const auto x = create_batch<float>(1, {3, 4}, {3, 4}).x;
     CHECK(device->residence(x.data()) == Residence::device);
-    const Array<float> zeros({5});
+    Array<float> zeros({5});
     const auto turned = to_host<float>(x.view().transposed(0, 1));
     {
       const AcceleratorScope host(nullptr);
@@ -90,7 +90,8 @@ TEST_CASE("arrays are where the thread's accelerator is, and their memory is giv
         for (int j = 0; j < 4; ++j) CHECK(turned.view()(j, i) == expected.view()(i, j));
     }
     CHECK(accelerator.device().residence(turned.data()) == Residence::host);
-    const auto back = to_host<float>(from_host<float>(turned.view().transposed(0, 1)));
+    const auto there = from_host<float>(turned.view().transposed(0, 1));
+    const auto back = to_host<float>(there);
     const auto none = to_host<float>(zeros);
     const AcceleratorScope host(nullptr);
     CHECK(compare_tensors<float>(back, turned.view().transposed(0, 1), 0).match);
@@ -103,14 +104,13 @@ TEST_CASE("arrays are where the thread's accelerator is, and their memory is giv
 TEST_CASE("what may be gone when an accelerator works is not called") {
   StandInAccelerator accelerator(std::make_shared<StandInDevice>());
   const AcceleratorScope scope(&accelerator);
-  const Array<float> q({1, 3, 2, 4}), log_sums({1, 2, 3}), gradient({2, 4});
+  Array<float> q({1, 3, 2, 4}), log_sums({1, 2, 3}), gradient({2, 4}), dweight({4, 4});
   std::atomic<int> calls = 0;
   AttentionOptions options;
   options.meanwhile = [&] { ++calls; };
   attention<float>(q, q, q, options, q.view(), log_sums.view());
   attention_backward<float>(q, q, q, q, q, log_sums.view(), options, q.view(), q.view(), q.view());
-  linear_backward_weight<float>(gradient, gradient, Array<float>({4, 4}).view(), {},
-                                options.meanwhile);
+  linear_backward_weight<float>(gradient, gradient, dweight.view(), {}, options.meanwhile);
   accelerator.synchronize();
   CHECK(calls == 0);
 }
@@ -120,7 +120,8 @@ TEST_CASE("what is computed after an exchange was started does not wait for it")
   on_one_device(2, stand_in(), [&](Communicator& world, const Place& place) {
     const Mesh mesh = mesh_of(world, place, {{Axis::tp, 2}});
     const AcceleratorScope scope(place.accelerator);
-    const Array<float> one = create_batch<float>(1, {3, 4}, {3, 4}).x, other = one.copy();
+    const Array<float> one = create_batch<float>(1, {3, 4}, {3, 4}).x;
+    Array<float> other = one.copy();
     // One rank's stream does not come to the exchange before the other rank has computed.
     if (world.rank() == 1) {
       device_of(place).run(place.accelerator->stream(), [&] {
@@ -133,7 +134,8 @@ TEST_CASE("what is computed after an exchange was started does not wait for it")
     add<float>(one, other.view());
     const auto twice = to_host<float>(other);
     if (world.rank() == 0) computed = true;
-    const auto sum = to_host<float>(pending.wait());
+    const Array<float> reduced = pending.wait();
+    const auto sum = to_host<float>(reduced);
     const auto expected = to_host<float>(one);
     const AcceleratorScope host(nullptr);
     for (std::int64_t i = 0; i < sum.size(); ++i) {
@@ -158,7 +160,8 @@ TEST_CASE("an exchange that nobody waits for keeps its memory until it is done")
       reduce.start_forward(one.copy());  // and let go at once
       return;
     }
-    const auto sum = to_host<float>(reduce.start_forward(one.copy()).wait());
+    const Array<float> reduced = reduce.start_forward(one.copy()).wait();
+    const auto sum = to_host<float>(reduced);
     const auto expected = to_host<float>(one);
     const AcceleratorScope host(nullptr);
     for (std::int64_t i = 0; i < sum.size(); ++i) CHECK(sum.data()[i] == 2 * expected.data()[i]);

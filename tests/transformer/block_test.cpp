@@ -132,7 +132,7 @@ TEST_CASE("gradients are those of finite differences") {
     const Array<double> dx = block.backward(dy, context);
     CHECK(context.kept() == 0);
     CHECK(difference(dx, finite_differences(x, loss)) <= 1e-7);
-    for (const Param<double>* param : block.params()) {
+    for (Param<double>* param : block.params()) {
       CAPTURE(param->name);
       CHECK(difference(param->grad, finite_differences(param->value, loss)) <= 1e-7);
     }
@@ -144,7 +144,7 @@ TEST_CASE("weights' gradients are computed while the input's is being summed") {
     const Mesh mesh(world, {{Axis::tp, 2}});
     TransformerBlock<float> block(small(), {1});
     block.parallelize(mesh);
-    const Array<float> x({2, 4, 8});
+    Array<float> x({2, 4, 8});
     Context context;
     block.forward_parallel(x, context);
     context.meanwhile = [&] { ++*called; };
@@ -163,7 +163,7 @@ TEST_CASE("while a weight's gradient is computed, messages advance, and what the
       const Mesh mesh(world, {{axis, 2}});
       TransformerBlock<float> block(small(), {1});
       block.parallelize(mesh);
-      const Array<float> x({2, 4, 8});
+      Array<float> x({2, 4, 8});
       Context context;
       block.forward_parallel(x, context);
       int called = 0, before = 0, weights = 0;
@@ -307,7 +307,7 @@ TEST_CASE("a form by its name is refused where more is cut, and nothing is sent"
       block.parallelize(mesh, sequence_parallel);
       const Traffic before = sent;
       Context context;
-      const Array<float> x({1, 4, 8});
+      Array<float> x({1, 4, 8});
       const Error error = error_of([&] {
         if (sequence_parallel || mesh.size(Axis::tp) == 4) {
           block.forward_ulysses(x, context);

@@ -34,7 +34,7 @@ void check_budget(Communicator& world, const std::function<Traffic()>& sent) {
     TransformerBlock<float> block(c.config, {1});
     block.parallelize(mesh, c.sequence_parallel);
     const Shape shape{c.batch / c.dp, c.seq / block.parallel_form().parts, c.config.d_model};
-    const Array<float> x(shape);
+    Array<float> x(shape);
     Context context;
     const auto lines = block.budget(shape);
     CHECK(sent_in([&] { block.forward_parallel(x, context); }) == of_lines(lines, false));

@@ -51,8 +51,8 @@ inline double weighted(const baton::transformer::Array<double>& a,
 }
 
 /// The gradient of `scalar()` by the elements of `x`, by central differences.
-inline baton::transformer::Array<double> finite_differences(
-    const baton::transformer::Array<double>& x, const std::function<double()>& scalar) {
+inline baton::transformer::Array<double> finite_differences(baton::transformer::Array<double>& x,
+                                                            const std::function<double()>& scalar) {
   constexpr double step = 1e-5;
   auto gradient = baton::transformer::Array<double>::uninitialized(x.shape());
   for (std::int64_t i = 0; i < x.size(); ++i) {

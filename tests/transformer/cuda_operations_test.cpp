@@ -44,7 +44,7 @@ TEST_CASE("CUDA: products in tf32 are those of factors with 10 bits") {
     const auto accelerator = card(tf32).make();
     const AcceleratorScope scope(accelerator.get());
     const auto there = from_host<float>(x), by = from_host<float>(weight);
-    const Array<float> y({n, n});
+    Array<float> y({n, n});
     linear<float>(there, by, {}, y.view());
     const auto found = to_host<float>(y);
     double most = 0;

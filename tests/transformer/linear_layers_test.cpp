@@ -73,7 +73,7 @@ TEST_CASE("Linear: gradients are what differences of its output say") {
     for (std::int64_t i = 0; i < y.size(); ++i) sum += y.data()[i] * r.batch.target.data()[i];
     return sum;
   };
-  const auto check = [&](const Array<double>& of, const Array<double>& gradient) {
+  const auto check = [&](Array<double>& of, const Array<double>& gradient) {
     for (std::int64_t i = 0; i < of.size(); ++i) {
       const double was = of.data()[i], step = 1e-3;
       of.data()[i] = was + step;

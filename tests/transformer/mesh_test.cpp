@@ -133,8 +133,9 @@ TEST_CASE("parts and wholes of parameters") {
       const Array<float> back = whole_value(part, mesh);
       CHECK(std::equal(back.data(), back.data() + back.size(), whole.data()));
     }
+    const Array<float> four({4});
     CHECK(holds(error_of([&] {
-                  part_of<float>(Array<float>({4}), {0, Axis::tp}, mesh);
+                  part_of<float>(four, {0, Axis::tp}, mesh);
                 }).what(),
                 {"dimension 0", "multiple of 3", "found 4"}));
     world.barrier();

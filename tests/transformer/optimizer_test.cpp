@@ -75,7 +75,7 @@ TEST_CASE("an optimizer refuses parameters that were cut after it was made") {
 
 TEST_CASE("values of bf16 follow a master: steps that each would be rounded away add up") {
   const auto param = [] {
-    const auto ones = Array<bf16>::uninitialized({4, 4});
+    auto ones = Array<bf16>::uninitialized({4, 4});
     std::fill_n(ones.data(), ones.size(), to_bf16(1));
     Param<bf16> made("w", ones);
     std::fill_n(made.grad.data(), made.grad.size(), to_bf16(1));

@@ -9,6 +9,7 @@
 
 #include "compare.hpp"
 #include "support/ranks.hpp"
+#include "transformer/accelerator.hpp"
 
 using namespace baton::transformer;
 using baton::Shape;
@@ -23,7 +24,7 @@ Array<float> counted(const Shape& shape) {
 }
 
 std::vector<float> elements(View<const float> view) {
-  const auto copy = Array<float>::of(view);
+  const auto copy = Array<float>::copy_of(view);
   return {copy.data(), copy.data() + copy.size()};
 }
 
@@ -32,8 +33,8 @@ std::string sentence(const std::function<void()>& call) { return support::error_
 }  // namespace
 
 TEST_CASE("a contiguous view is row-major") {
-  const auto a = counted({2, 3, 4});
-  const View<float> v = a;
+  auto a = counted({2, 3, 4});
+  const View<float> v = a.view();
   CHECK(v.stride(0) == 12);
   CHECK(v.stride(-2) == 4);
   CHECK(v.stride(2) == 1);
@@ -72,15 +73,44 @@ TEST_CASE("where extents are 1, strides do not matter") {
 }
 
 TEST_CASE("contiguous elements in another shape") {
-  const auto a = counted({2, 3, 4});
+  auto a = counted({2, 3, 4});
+  const Array<float> none({3, 2, 0});
   CHECK(a.view().reshaped({4, 6})(3, 5) == 23);
   CHECK(a.view().rows().shape() == Shape{6, 4});
-  CHECK(Array<float>({3, 2, 0}).view().rows().shape() == Shape{6, 0});
+  CHECK(none.view().rows().shape() == Shape{6, 0});
   CHECK(View<float>(a.data(), Shape{}).rows().shape() == Shape{1, 1});
-  const auto other = a.reshaped({24});
+  auto other = a.reshaped({24});
   other.data()[5] = -2;
   CHECK(a.view()(0, 1, 1) == -2);
 }
+
+template <class From, class To>
+constexpr bool converts = std::is_convertible_v<From, To>;
+static_assert(std::is_same_v<decltype(std::declval<Array<float>&>().data()), float*>);
+static_assert(std::is_same_v<decltype(std::declval<const Array<float>&>().data()), const float*>);
+static_assert(std::is_same_v<decltype(std::declval<Array<float>&>().view()), View<float>>);
+static_assert(
+    std::is_same_v<decltype(std::declval<const Array<float>&>().view()), View<const float>>);
+// Implicit: reading an array, or a writable view. Explicit: writing, copying.
+static_assert(converts<const Array<float>&, View<const float>>);
+static_assert(converts<View<float>, View<const float>>);
+static_assert(!converts<Array<float>&, View<float>>);
+static_assert(!converts<View<const float>, View<float>>);
+static_assert(!std::is_constructible_v<View<float>, const Array<float>&>);
+static_assert(!std::is_constructible_v<Array<float>, View<const float>>);
+// A view of a temporary array would outlive its elements.
+static_assert(!converts<Array<float>, View<const float>>);
+static_assert(!std::is_constructible_v<View<const float>, const Array<float>>);
+// What collectives are told to write.
+static_assert(std::is_constructible_v<baton::Data, decltype(std::declval<Array<float>&>().span())>);
+static_assert(
+    !std::is_constructible_v<baton::Data, decltype(std::declval<const Array<float>&>().span())>);
+static_assert(!converts<baton::ConstTensor, baton::Tensor>);
+static_assert(
+    std::is_same_v<decltype(std::declval<const Array<float>&>().tensor()), baton::ConstTensor>);
+// Operands of accelerators, likewise.
+static_assert(converts<View<const float>, ConstOperand> && converts<Operand, ConstOperand>);
+static_assert(!converts<View<const float>, Operand> && !converts<ConstOperand, Operand>);
 
 TEST_CASE("assignment between any strides; shapes must be equal") {
   const auto a = counted({3, 4});
@@ -99,13 +129,13 @@ TEST_CASE("copies of an array are the same elements until they are copied") {
   CHECK(a.alone());
   CHECK(std::all_of(a.data(), a.data() + 4, [](double x) { return x == 0; }));
   {
-    const Array<double> same = a;
+    Array<double> same = a;
     CHECK_FALSE(a.alone());
     same.data()[3] = 5;
   }
   CHECK(a.alone());
   CHECK(a.data()[3] == 5);
-  const auto other = a.copy();
+  auto other = a.copy();
   other.data()[3] = 6;
   CHECK(a.data()[3] == 5);
   CHECK(Array<double>().empty());
@@ -116,7 +146,7 @@ TEST_CASE(
     "arrays begin at cache lines, are zeros unless asked otherwise, and outlive their threads") {
   for (const std::int64_t n : {1, 7, 1000, 1 << 18, 1 << 20}) {
     for (int again = 0; again < 3; ++again) {
-      const Array<float> a({n});
+      Array<float> a({n});
       CHECK(reinterpret_cast<std::uintptr_t>(a.data()) % 64 == 0);
       CHECK(std::count(a.data(), a.data() + n, 0.0f) == n);
       std::fill_n(a.data(), n, 1.0f);  // for whoever gets these bytes next
@@ -141,7 +171,7 @@ TEST_CASE(
 
 TEST_CASE("what does not fit is named") {
   const auto a = counted({2, 3});
-  const View<float> v = a;
+  const View<const float> v = a;
   CHECK(support::holds(sentence([&] { v.slice(1, 1, 4); }), {"dimension 1 of [2, 3]", "[1, 4)"}));
   CHECK(support::holds(sentence([&] { v.slice(0, 2, 1); }), {"dimension 0 of [2, 3]", "[2, 1)"}));
   CHECK(support::holds(sentence([&] { v.select(1, 3); }), {"dimension 1 of [2, 3]", "3"}));
@@ -172,9 +202,9 @@ TEST_CASE("sizes that no memory holds are refused, also where their product over
 
 TEST_CASE("convert between f32 and bf16, of any strides") {
   const auto from = support::random_array<float>({3, 4}, 1);
-  const auto narrow = Array<baton::bf16>::uninitialized({4, 3});
+  auto narrow = Array<baton::bf16>::uninitialized({4, 3});
   convert<float>(from.view().transposed(0, 1), narrow.view());
-  const Array<float> back({3, 4, 2});
+  Array<float> back({3, 4, 2});
   convert<baton::bf16>(narrow.view().transposed(0, 1), back.view().select(2, 1));
   for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 4; ++j) {

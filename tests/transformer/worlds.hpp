@@ -30,7 +30,7 @@ constexpr double rounding = sizeof(T) == 8 ? 1e-12 : 1e-5;
 template <class T>
 bool equal(const baton::transformer::Array<T>& found, const baton::transformer::Array<T>& expected,
            double tolerance = rounding<T>) {
-  return baton::transformer::compare_tensors<T>(found, expected.view(), tolerance).match;
+  return baton::transformer::compare_tensors<T>(found, expected, tolerance).match;
 }
 
 inline bool equal(double found, double expected, double tolerance) {

@@ -45,7 +45,7 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
       const std::int64_t query = at.begin + row_of(thread, i);
       const bool there = query < of.queries;
       // Of a row that is not there, probabilities are 0.
-      state.log_sum[i] = there ? of.log_sums[of.row(at.sample, at.head, query)] : INFINITY;
+      state.log_sum[i] = there ? of.result_log_sums[of.row(at.sample, at.head, query)] : INFINITY;
       state.dot[i] = 0;
       if (!there) continue;
       const T* const result = of.result.at(at.sample, at.head, query);
@@ -136,7 +136,7 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
         if (thread >= tile) return;
         const bool there = begin + thread < of.queries;
         const std::int64_t row = of.row(at.sample, head, begin + thread);
-        log_sums[thread] = there ? of.log_sums[row] : INFINITY;
+        log_sums[thread] = there ? of.result_log_sums[row] : INFINITY;
         dots[thread] = there ? of.dots[row] : 0;
       });
       team.step([&](int thread, State& state) {

@@ -28,7 +28,7 @@ const T* in(const ConstOperand& x) {
 }
 template <class T>
 T* out(const Operand& x) {
-  return static_cast<T*>(x.writable());
+  return static_cast<T*>(x.data);
 }
 std::int64_t last(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[shape.rank() - 1]; }
 std::int64_t rows(const Shape& shape) {
@@ -138,8 +138,7 @@ class CudaAccelerator final : public Accelerator {
     const Current current(resources_.ordinal());
     const auto strides = cuda::strides_of(to.shape, to.strides, from.strides);
     if (from.type == to.type && contiguous(strides)) {
-      return copy(from.data, to.writable(),
-                  static_cast<std::size_t>(strides.count) * size_of(to.type),
+      return copy(from.data, to.data, static_cast<std::size_t>(strides.count) * size_of(to.type),
                   cudaMemcpyDeviceToDevice);
     }
     if (from.type == Datatype::i32 && to.type == Datatype::i32) {
@@ -384,14 +383,13 @@ class CudaAccelerator final : public Accelerator {
                 const ConstOperand& bias, bool add, const Operand& c, bool relu = false) {
     const Current current(resources_.ordinal());
     if (product.k == 0) {
-      if (!add) zero(c.writable(), static_cast<std::size_t>(c.shape.elements()) * size_of(c.type));
+      if (!add) zero(c.data, static_cast<std::size_t>(c.shape.elements()) * size_of(c.type));
       if (bias.data) add_to_rows(bias, c);
       if (relu) activate(Activation::relu, c, c);
       return;
     }
     with_type(c.type, [&]<class T>() {
-      matmul_.multiply(product, c.type, a.data, b.data, {bias.data, relu}, add, c.writable(),
-                       native());
+      matmul_.multiply(product, c.type, a.data, b.data, {bias.data, relu}, add, c.data, native());
     });
   }
   /// call.operator()<T>(terms, sum) gives the stream what writes a sum of `terms` terms.

@@ -16,24 +16,28 @@ Mask mask_of(const Dropout& dropout) {
 }
 
 template <class T>
-Heads<T> heads(const ConstOperand& x) {
-  return {static_cast<T*>(const_cast<void*>(x.data)), x.strides[0], x.strides[1], x.strides[2]};
+Heads<const T> heads(const ConstOperand& x) {
+  return {static_cast<const T*>(x.data), x.strides[0], x.strides[1], x.strides[2]};
+}
+template <class T>
+Heads<T> heads(const Operand& x) {
+  return {static_cast<T*>(x.data), x.strides[0], x.strides[1], x.strides[2]};
 }
 
 /// Whether all rows take quads.
 template <class T>
-bool quads(std::initializer_list<const ConstOperand*> operands) {
-  for (const ConstOperand* x : operands) {
-    if (x->shape[3] % 4 != 0 || !takes_quads(static_cast<const T*>(x->data))) return false;
+bool quads(std::initializer_list<ConstOperand> operands) {
+  for (const ConstOperand& x : operands) {
+    if (x.shape[3] % 4 != 0 || !takes_quads(static_cast<const T*>(x.data))) return false;
     for (std::size_t d = 0; d < 3; ++d)
-      if (x->strides[d] % 4 != 0 && x->shape[static_cast<int>(d)] > 1) return false;
+      if (x.strides[d] % 4 != 0 && x.shape[static_cast<int>(d)] > 1) return false;
   }
   return true;
 }
 
 template <class T>
 Attention<T> shared_part(const ConstOperand& q, const ConstOperand& k, const ConstOperand& v,
-                         const AttentionOptions& options, const ConstOperand& log_sums) {
+                         const AttentionOptions& options) {
   Attention<T> of;
   of.samples = q.shape[0], of.queries = q.shape[1], of.heads = q.shape[2];
   of.keys = k.shape[1], of.key_heads = k.shape[2];
@@ -48,8 +52,7 @@ Attention<T> shared_part(const ConstOperand& q, const ConstOperand& k, const Con
       of.whole[d] = static_cast<std::uint64_t>(options.dropout.piece.whole[static_cast<int>(d)]);
     }
   }
-  of.q = heads<const T>(q), of.k = heads<const T>(k), of.v = heads<const T>(v);
-  of.log_sums = static_cast<float*>(const_cast<void*>(log_sums.data));
+  of.q = heads<T>(q), of.k = heads<T>(k), of.v = heads<T>(v);
   return of;
 }
 
@@ -97,10 +100,10 @@ AdamStep adam_step(const AdamWStep& step) {
 template <class T>
 Attention<T> attention_of(const ConstOperand& q, const ConstOperand& k, const ConstOperand& v,
                           const AttentionOptions& options, const Operand& out,
-                          const ConstOperand& log_sums) {
-  auto of = shared_part<T>(q, k, v, options, log_sums);
-  of.quads = quads<T>({&q, &k, &v, &out});
-  of.out = heads<T>(out);
+                          const Operand& log_sums) {
+  auto of = shared_part<T>(q, k, v, options);
+  of.quads = quads<T>({q, k, v, out});
+  of.out = heads<T>(out), of.log_sums = static_cast<float*>(log_sums.data);
   return of;
 }
 
@@ -110,9 +113,10 @@ Attention<T> attention_backward_of(const ConstOperand& dout, const ConstOperand&
                                    const ConstOperand& out, const ConstOperand& log_sums,
                                    const AttentionOptions& options, float* dots, const Operand& dq,
                                    const Operand& dk, const Operand& dv) {
-  auto of = shared_part<T>(q, k, v, options, log_sums);
-  of.quads = quads<T>({&q, &k, &v, &out, &dout, &dq, &dk, &dv});
-  of.result = heads<const T>(out), of.dout = heads<const T>(dout), of.dots = dots;
+  auto of = shared_part<T>(q, k, v, options);
+  of.quads = quads<T>({q, k, v, out, dout, dq, dk, dv});
+  of.result = heads<T>(out), of.dout = heads<T>(dout), of.dots = dots;
+  of.result_log_sums = static_cast<const float*>(log_sums.data);
   of.dq = heads<T>(dq), of.dk = heads<T>(dk), of.dv = heads<T>(dv);
   return of;
 }
@@ -132,7 +136,7 @@ Product weight_product(std::int64_t rows, std::int64_t in, std::int64_t out) {
 #define BATON_INSTANTIATE(T)                                                                       \
   template Attention<T> attention_of(const ConstOperand&, const ConstOperand&,                     \
                                      const ConstOperand&, const AttentionOptions&, const Operand&, \
-                                     const ConstOperand&);                                         \
+                                     const Operand&);                                              \
   template Attention<T> attention_backward_of(                                                     \
       const ConstOperand&, const ConstOperand&, const ConstOperand&, const ConstOperand&,          \
       const ConstOperand&, const ConstOperand&, const AttentionOptions&, float*, const Operand&,   \

@@ -29,7 +29,7 @@ AdamStep adam_step(const AdamWStep& step);
 template <class T>
 Attention<T> attention_of(const ConstOperand& q, const ConstOperand& k, const ConstOperand& v,
                           const AttentionOptions& options, const Operand& out,
-                          const ConstOperand& log_sums);
+                          const Operand& log_sums);
 /// The same of backward; `dots`: scratch of as many floats as log_sums.
 template <class T>
 Attention<T> attention_backward_of(const ConstOperand& dout, const ConstOperand& q,

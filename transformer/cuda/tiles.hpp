@@ -38,7 +38,8 @@ struct Attention {
   float* log_sums = nullptr;  ///< [samples, heads, queries]
   Heads<T> out;
   // Of backward:
-  Heads<const T> result, dout;  ///< result: forward's out
+  Heads<const T> result, dout;             ///< result: forward's out
+  const float* result_log_sums = nullptr;  ///< forward's log_sums
   float* dots = nullptr;
   Heads<T> dq, dk, dv;
 

@@ -95,7 +95,7 @@ struct Arranged {
   Array<T> rows, columns;                    ///< [t, d], and [panels, d, panel]
   static_assert(Tiling<T>::widest % panel == 0, "tiles begin with a panel");
 
-  explicit Arranged(View<const T> x) : rows(Array<T>::of(x)) {
+  explicit Arranged(View<const T> x) : rows(Array<T>::copy_of(x)) {
     constexpr std::int64_t line = 64 / sizeof(T);
     const std::int64_t n = x.extent(0), size = x.extent(1);
     columns = Array<T>::uninitialized({(n + panel - 1) / panel, size, panel});
@@ -128,7 +128,7 @@ void attention(View<const std::type_identity_t<T>> q, View<const std::type_ident
   const Tiling<T> tiling(q, k, options);
   const auto& kernel = kernels<SoftmaxKernels<T>>();
   const T scale = 1 / std::sqrt(static_cast<T>(q.extent(3)));
-  const Array<T> scratch = tiling.scratch();
+  Array<T> scratch = tiling.scratch();
   struct Row {
     T largest, sum;  ///< of the scores so far, and of the exponentials of what they fall short
   };
@@ -188,11 +188,11 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
   const Tiling<T> tiling(q, k, options);
   const auto& kernel = kernels<SoftmaxKernels<T>>();
   const T scale = 1 / std::sqrt(static_cast<T>(q.extent(3)));
-  const Array<T> scratch[] = {tiling.scratch(), tiling.scratch(),
-                              tiling.drops() ? tiling.scratch() : Array<T>()};
-  const auto means = Array<T>::uninitialized({tiling.height()});  // Σ p · dp of each query
-  const auto queries_scratch = Array<T>::uninitialized({tiling.height(), q.extent(3)});
-  const auto gradients_scratch = Array<T>::uninitialized({tiling.height(), q.extent(3)});
+  Array<T> scratch[] = {tiling.scratch(), tiling.scratch(),
+                        tiling.drops() ? tiling.scratch() : Array<T>()};
+  auto means = Array<T>::uninitialized({tiling.height()});  // Σ p · dp of each query
+  auto queries_scratch = Array<T>::uninitialized({tiling.height(), q.extent(3)});
+  auto gradients_scratch = Array<T>::uninitialized({tiling.height(), q.extent(3)});
 
   const auto backward = [&](const Tile& tile, std::int64_t key_head, const Arranged<T>& keys,
                             const Arranged<T>& values) {

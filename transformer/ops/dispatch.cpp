@@ -34,7 +34,7 @@ void expect_contiguous(std::string_view what, const View<T>&... views) {
   (expect(views), ...);
 }
 
-template <class T>
+template <Real T>
 void check_linear(const View<const T>& x, const View<const T>& weight, const View<const T>& bias,
                   const View<T>& y) {
   expect_matrix("linear: weight", weight.shape());
@@ -46,7 +46,7 @@ void check_linear(const View<const T>& x, const View<const T>& weight, const Vie
 
 }  // namespace
 
-template <class T>
+template <Real T>
 void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
             View<const std::type_identity_t<T>> bias, View<T> y) {
   check_linear<T>(x, weight, bias, y);
@@ -54,7 +54,7 @@ void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity
   widened([](auto... views) { on_host::linear<Wide<T>>(views...); }, x, weight, bias, y);
 }
 
-template <class T>
+template <Real T>
 void linear_backward_input(View<const std::type_identity_t<T>> dy,
                            View<const std::type_identity_t<T>> weight, View<T> dx, bool add) {
   expect_matrix("linear_backward_input: weight", weight.shape());
@@ -67,7 +67,7 @@ void linear_backward_input(View<const std::type_identity_t<T>> dy,
           weight, dx);
 }
 
-template <class T>
+template <Real T>
 void linear_backward_weight(View<const std::type_identity_t<T>> x,
                             View<const std::type_identity_t<T>> dy, View<T> dweight, View<T> dbias,
                             const Meanwhile& meanwhile) {
@@ -83,7 +83,7 @@ void linear_backward_weight(View<const std::type_identity_t<T>> x,
           dy, dweight, dbias);
 }
 
-template <class T>
+template <Real T>
 void add_to_rows(View<const std::type_identity_t<T>> bias, View<T> y) {
   expect_shape("add_to_rows: bias", bias.shape(), {y.rows().extent(1)});
   expect_contiguous("add_to_rows", bias, y);
@@ -91,7 +91,7 @@ void add_to_rows(View<const std::type_identity_t<T>> bias, View<T> y) {
   widened([](auto... views) { on_host::add_to_rows<Wide<T>>(views...); }, bias, y);
 }
 
-template <class T>
+template <Real T>
 void add_rows(View<const std::type_identity_t<T>> x, View<T> sum) {
   expect_shape("add_rows: sum", sum.shape(), {x.rows().extent(1)});
   expect_contiguous("add_rows", x, sum);
@@ -99,7 +99,7 @@ void add_rows(View<const std::type_identity_t<T>> x, View<T> sum) {
   widened([](auto... views) { on_host::add_rows<Wide<T>>(views...); }, x, sum);
 }
 
-template <class T>
+template <Real T>
 void layer_norm(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
                 View<const std::type_identity_t<T>> bias, double epsilon, View<T> y,
                 View<Wide<T>> stats) {
@@ -116,7 +116,7 @@ void layer_norm(View<const std::type_identity_t<T>> x, View<const std::type_iden
           x, weight, bias, y, stats);
 }
 
-template <class T>
+template <Real T>
 void layer_norm_backward(View<const std::type_identity_t<T>> dy,
                          View<const std::type_identity_t<T>> x,
                          View<const std::type_identity_t<T>> weight, View<const Wide<T>> stats,
@@ -136,7 +136,7 @@ void layer_norm_backward(View<const std::type_identity_t<T>> dy,
           stats, dx, dweight, dbias);
 }
 
-template <class T>
+template <Real T>
 void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y) {
   expect_shape("activate: y", y.shape(), x.shape());
   expect_contiguous("activate", x, y);
@@ -144,7 +144,7 @@ void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y) {
   widened([&](auto... views) { on_host::activate<Wide<T>>(f, views...); }, x, y);
 }
 
-template <class T>
+template <Real T>
 void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
                        View<const std::type_identity_t<T>> x, View<T> dx) {
   expect_shape("activate_backward: dy", dy.shape(), x.shape());
@@ -154,7 +154,7 @@ void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
   widened([&](auto... views) { on_host::activate_backward<Wide<T>>(f, views...); }, dy, x, dx);
 }
 
-template <class T>
+template <Real T>
 void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
                      View<const std::type_identity_t<T>> weight,
                      View<const std::type_identity_t<T>> bias, View<T> pre, View<T> y) {
@@ -171,14 +171,14 @@ void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
   }
 }
 
-template <class T>
+template <Real T>
 void add(View<const std::type_identity_t<T>> x, View<T> y) {
   expect_shape("add: y", y.shape(), x.shape());
   if (Accelerator* const device = accelerator()) return device->add(x, y);
   widened([](auto... views) { on_host::add<Wide<T>>(views...); }, x, y);
 }
 
-template <class T>
+template <Real T>
 void embedding(View<const std::int32_t> ids, View<const std::type_identity_t<T>> table,
                std::int64_t first, View<T> y) {
   expect_shape("embedding: ids", ids.shape(), {any});
@@ -189,7 +189,7 @@ void embedding(View<const std::int32_t> ids, View<const std::type_identity_t<T>>
   widened([&](auto table, auto y) { on_host::embedding<Wide<T>>(ids, table, first, y); }, table, y);
 }
 
-template <class T>
+template <Real T>
 void embedding_backward(View<const std::int32_t> ids, View<const std::type_identity_t<T>> dy,
                         std::int64_t first, View<T> dtable) {
   expect_shape("embedding_backward: ids", ids.shape(), {any});
@@ -203,7 +203,7 @@ void embedding_backward(View<const std::int32_t> ids, View<const std::type_ident
       dy, dtable);
 }
 
-template <class T>
+template <Real T>
 double mse(View<const T> y, View<const std::type_identity_t<T>> target, double elements,
            View<std::type_identity_t<T>> dy) {
   expect_shape("mse: target", target.shape(), y.shape());
@@ -217,7 +217,7 @@ double mse(View<const T> y, View<const std::type_identity_t<T>> target, double e
   return loss;
 }
 
-template <class T>
+template <Real T>
 double cross_entropy(View<const T> logits, View<const std::int32_t> targets, double elements,
                      View<std::type_identity_t<T>> dlogits) {
   expect_matrix("cross_entropy: logits", logits.shape());

@@ -22,7 +22,7 @@ void expect_contiguous_rows(std::string_view what, const View<T>&... views) {
 }
 
 /// What forward and backward are both given.
-template <class T>
+template <Real T>
 void expect_attention(std::string_view what, View<const T> q, View<const T> k, View<const T> v,
                       View<const T> out, View<const Wide<T>> log_sums,
                       const AttentionOptions& options) {
@@ -55,7 +55,7 @@ AttentionOptions without_meanwhile(const AttentionOptions& options) {
 
 }  // namespace
 
-template <class T>
+template <Real T>
 void attention(View<const std::type_identity_t<T>> q, View<const std::type_identity_t<T>> k,
                View<const std::type_identity_t<T>> v, const AttentionOptions& options, View<T> out,
                View<Wide<T>> log_sums) {
@@ -67,7 +67,7 @@ void attention(View<const std::type_identity_t<T>> q, View<const std::type_ident
           q, k, v, out, log_sums);
 }
 
-template <class T>
+template <Real T>
 void attention_backward(View<const std::type_identity_t<T>> dout,
                         View<const std::type_identity_t<T>> q,
                         View<const std::type_identity_t<T>> k,

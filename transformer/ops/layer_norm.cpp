@@ -117,7 +117,7 @@ void layer_norm_backward(View<const std::type_identity_t<T>> dy,
   const View<T> results = dx.rows();
   const auto& kernel = kernels<LayerNormKernels<T>>();
   for (std::int64_t begin = 0; begin < rows.extent(0); begin += together) {
-    const Array<T> weight_sum({n}), bias_sum({n});
+    Array<T> weight_sum({n}), bias_sum({n});
     for (std::int64_t row = begin; row < std::min(begin + together, rows.extent(0)); ++row) {
       kernel.backward(n, &gradients(row, 0), &rows(row, 0), weight.data(), &stats(row, 0),
                       &results(row, 0), weight_sum.data(), bias_sum.data());

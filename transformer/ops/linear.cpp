@@ -24,7 +24,7 @@ void add_rows(View<const std::type_identity_t<T>> x, View<T> sum) {
   constexpr std::int64_t together = 64;
   const View<const T> rows = x.rows();
   const std::int64_t n = rows.extent(1);
-  const Array<T> partial({n});
+  Array<T> partial({n});
   for (std::int64_t begin = 0; begin < rows.extent(0); begin += together) {
     const std::int64_t end = std::min(begin + together, rows.extent(0));
     std::copy_n(rows.select(0, begin).data(), n, partial.data());

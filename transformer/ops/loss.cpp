@@ -33,7 +33,7 @@ double cross_entropy(View<const T> logits, View<const std::int32_t> targets, dou
   const View<const T> rows = logits.rows();
   const auto& kernel = kernels<SoftmaxKernels<T>>();
   // Where no gradient is wanted, exponentials go to a row that is used again.
-  const Array<T> unused = Array<T>::uninitialized({dlogits.empty() ? classes : 0});
+  Array<T> unused = Array<T>::uninitialized({dlogits.empty() ? classes : 0});
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t target = targets(i);

@@ -22,38 +22,38 @@ using Meanwhile = std::function<void()>;
 // --- linear: y = x · weightᵀ + bias ------------------------------------------------------------
 
 /// y [.., out] = x [.., in] · weightᵀ (weight [out, in]) + bias [out], which may be an empty view.
-template <class T>
+template <Real T>
 void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
             View<const std::type_identity_t<T>> bias, View<T> y);
 /// dx [.., in] = dy [.., out] · weight; with `add`, it is added to what is there.
-template <class T>
+template <Real T>
 void linear_backward_input(View<const std::type_identity_t<T>> dy,
                            View<const std::type_identity_t<T>> weight, View<T> dx,
                            bool add = false);
 /// dweight [out, in] += dyᵀ · x, and dbias [out], which may be empty, += the rows of dy. In panels,
 /// after each of which `meanwhile` is called, where there is one.
-template <class T>
+template <Real T>
 void linear_backward_weight(View<const std::type_identity_t<T>> x,
                             View<const std::type_identity_t<T>> dy, View<T> dweight, View<T> dbias,
                             const Meanwhile& meanwhile = {});
 
 /// y [.., n] += bias [n], in every row.
-template <class T>
+template <Real T>
 void add_to_rows(View<const std::type_identity_t<T>> bias, View<T> y);
 /// sum [n] += all rows of x [.., n].
-template <class T>
+template <Real T>
 void add_rows(View<const std::type_identity_t<T>> x, View<T> sum);
 
 // --- layer norm: Ba, Kiros, Hinton: Layer normalization (2016) -----------------------------------
 
 /// y [.., n] = (x - mean) / sqrt(variance + epsilon) · weight [n] + bias [n], mean and variance of
 /// each row; stats [rows, 2] = mean and 1 / sqrt(variance + epsilon).
-template <class T>
+template <Real T>
 void layer_norm(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
                 View<const std::type_identity_t<T>> bias, double epsilon, View<T> y,
                 View<Wide<T>> stats);
 /// dx [.., n]; dweight [n] and dbias [n] are added to.
-template <class T>
+template <Real T>
 void layer_norm_backward(View<const std::type_identity_t<T>> dy,
                          View<const std::type_identity_t<T>> x,
                          View<const std::type_identity_t<T>> weight, View<const Wide<T>> stats,
@@ -65,10 +65,10 @@ enum class Activation : std::uint8_t { relu, gelu };
 std::string_view name(Activation activation);
 
 /// y = f(x). GELU is the exact one, x · Φ(x): Hendrycks, Gimpel (2016).
-template <class T>
+template <Real T>
 void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y);
 /// dx = dy · f'(x). dx may be dy.
-template <class T>
+template <Real T>
 void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
                        View<const std::type_identity_t<T>> x, View<T> dx);
 
@@ -78,13 +78,13 @@ constexpr bool derivable_from_result(Activation f) { return f == Activation::rel
 
 /// pre [.., out] = x · weightᵀ + bias, as linear() has them, and y [.., out] = f(pre). pre may be
 /// y, which then holds f's results only.
-template <class T>
+template <Real T>
 void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
                      View<const std::type_identity_t<T>> weight,
                      View<const std::type_identity_t<T>> bias, View<T> pre, View<T> y);
 
 /// y += x, of any strides.
-template <class T>
+template <Real T>
 void add(View<const std::type_identity_t<T>> x, View<T> y);
 
 // --- attention -----------------------------------------------------------------------------------
@@ -102,12 +102,12 @@ struct AttentionOptions {
 /// needs: the logarithm of each row's sum of exponentials. Besides, memory for a few tiles of
 /// queries times keys, and for one head's k and v twice. Dao et al., FlashAttention (2022), for the
 /// backward from log_sums.
-template <class T>
+template <Real T>
 void attention(View<const std::type_identity_t<T>> q, View<const std::type_identity_t<T>> k,
                View<const std::type_identity_t<T>> v, const AttentionOptions& options, View<T> out,
                View<Wide<T>> log_sums);
 /// dq, dk, dv, from what forward was given and gave; probabilities are computed again.
-template <class T>
+template <Real T>
 void attention_backward(View<const std::type_identity_t<T>> dout,
                         View<const std::type_identity_t<T>> q,
                         View<const std::type_identity_t<T>> k,
@@ -119,22 +119,22 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
 
 /// y [n, d] = rows `ids` [n] of table [rows, d]; ids count from `first`, and those outside give
 /// zeros.
-template <class T>
+template <Real T>
 void embedding(View<const std::int32_t> ids, View<const std::type_identity_t<T>> table,
                std::int64_t first, View<T> y);
 /// dtable [rows, d] is added to.
-template <class T>
+template <Real T>
 void embedding_backward(View<const std::int32_t> ids, View<const std::type_identity_t<T>> dy,
                         std::int64_t first, View<T> dtable);
 
 // --- losses: of this rank's share of `elements` in all; shares add up to the mean ----------------
 
 /// Sum of (y - target)² over this rank's elements / elements. dy may be empty.
-template <class T>
+template <Real T>
 double mse(View<const T> y, View<const std::type_identity_t<T>> target, double elements,
            View<std::type_identity_t<T>> dy);
 /// Sum of -log softmax(logits [n, classes])[target [n]] / elements. dlogits may be empty.
-template <class T>
+template <Real T>
 double cross_entropy(View<const T> logits, View<const std::int32_t> targets, double elements,
                      View<std::type_identity_t<T>> dlogits);
 

@@ -13,7 +13,7 @@ template <class T>
 class Widened {
  public:
   explicit Widened(const View<T>& view) : view_(view) {}
-  const View<T>& view() const { return view_; }
+  View<T> view() { return view_; }
   void round() const {}
 
  private:
@@ -30,7 +30,7 @@ class Widened<T> {
     wide_ = Array<float>::uninitialized(view.shape());
     convert<bf16>(view, wide_.view());
   }
-  auto view() const {
+  auto view() {
     return View<std::conditional_t<std::is_const_v<T>, const float, float>>(
         wide_.data(), wide_.empty() ? Shape() : narrow_.shape());
   }
@@ -47,9 +47,9 @@ class Widened<T> {
 /// Calls `compute` with what stands for these views, and rounds what it wrote.
 template <class Compute, class... T>
 void widened(const Compute& compute, const View<T>&... views) {
-  const std::tuple<Widened<T>...> all{Widened<T>(views)...};
+  std::tuple<Widened<T>...> all{Widened<T>(views)...};
   std::apply(
-      [&](const auto&... each) {
+      [&](auto&... each) {
         compute(each.view()...);
         (each.round(), ...);
       },

@@ -121,7 +121,7 @@ class Training {
     Differences& differences = outcome_.differences;
     const auto add = [&](Difference& difference, const std::string& what, const Array<T>& found,
                          const Array<T>& expected) {
-      difference.add(compare_tensors<T>(found, expected.view(), 0).relative(), at(what));
+      difference.add(compare_tensors<T>(found, expected, 0).relative(), at(what));
     };
     const Array<T> output = whole_of_shares(trained_.last.output, batch_, others_, mesh_);
     if (reference_) {
@@ -139,8 +139,7 @@ class Training {
     for (std::size_t p = 0; p < params.size(); ++p) {
       const Array<T> grad = whole_grad(*params[p], mesh_), value = whole_value(*params[p], mesh_);
       if (!reference_) continue;
-      const double difference =
-          compare_tensors<T>(grad, references[p]->grad.view(), 0).max_difference;
+      const double difference = compare_tensors<T>(grad, references[p]->grad, 0).max_difference;
       differences.gradients.add(difference == 0 ? 0 : difference / steepest, at(params[p]->name));
       add(differences.weights, params[p]->name, value, references[p]->value);
     }

@@ -21,8 +21,8 @@ Range slice_of(std::int64_t n, int parts, int part) {
 template <class T>
 Batch<T> samples_of(const Batch<T>& batch, const Range& range) {
   expect_shape("target", batch.target.shape(), batch.target.shape().with(0, batch.samples()));
-  return {Array<T>::of(batch.x.view().slice(0, range.begin, range.end)),
-          Array<T>::of(batch.target.view().slice(0, range.begin, range.end))};
+  return {Array<T>::copy_of(batch.x.view().slice(0, range.begin, range.end)),
+          Array<T>::copy_of(batch.target.view().slice(0, range.begin, range.end))};
 }
 
 template <class T>
@@ -69,8 +69,8 @@ Array<T> whole_of_shares(const Array<T>& own, const Shape& whole, Axes others, c
   const std::int64_t each = whole.product(1, whole.rank());
   for (int rank = 0; rank < dp.size(); ++rank)
     counts.push_back(slice_of(whole[0], dp.size(), rank).size() * each);
-  const auto all = Array<T>::uninitialized(whole);
-  Call call = calls::all_gather(samples, all);
+  auto all = Array<T>::uninitialized(whole);
+  Call call = calls::all_gather(samples.span(), all.span());
   call.recv_counts = counts;
   dp.start(call).wait();
   return all;
@@ -96,7 +96,7 @@ Batch<T> two_moons(std::int64_t n, double noise, std::uint64_t seed) {
 
 template <class T>
 Batch<T> create_batch(std::uint64_t seed, const Shape& x, const Shape& target) {
-  const Batch<T> batch{Array<T>::uninitialized(x), Array<T>::uninitialized(target)};
+  Batch<T> batch{Array<T>::uninitialized(x), Array<T>::uninitialized(target)};
   fill_normal(batch.x.view(), Random{seed}.of("x"), 1);
   fill_normal(batch.target.view(), Random{seed}.of("target"), 1);
   return batch;

@@ -10,8 +10,8 @@ namespace baton::transformer {
 double Comparison::relative() const { return max_difference == 0 ? 0 : max_difference / largest; }
 
 template <class T>
-Comparison compare_tensors(View<const std::type_identity_t<T>> found, View<T> expected,
-                           double tolerance) {
+Comparison compare_tensors(View<const std::type_identity_t<T>> found,
+                           View<const std::type_identity_t<T>> expected, double tolerance) {
   expect_shape("compare_tensors", found.shape(), expected.shape());
   const Array<T> a = to_host<T>(found), b = to_host<T>(expected);
   Comparison comparison;
@@ -32,7 +32,8 @@ Comparison compare_tensors(View<const std::type_identity_t<T>> found, View<T> ex
   return comparison;
 }
 
-#define BATON_INSTANTIATE(T) template Comparison compare_tensors<T>(View<const T>, View<T>, double);
+#define BATON_INSTANTIATE(T) \
+  template Comparison compare_tensors<T>(View<const T>, View<const T>, double);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

@@ -16,7 +16,7 @@ struct Comparison {
 
 /// Throws Error(invalid_argument) where shapes differ.
 template <class T>
-Comparison compare_tensors(View<const std::type_identity_t<T>> found, View<T> expected,
-                           double tolerance);
+Comparison compare_tensors(View<const std::type_identity_t<T>> found,
+                           View<const std::type_identity_t<T>> expected, double tolerance);
 
 }  // namespace baton::transformer

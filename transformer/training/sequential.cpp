@@ -6,7 +6,7 @@ namespace baton::transformer {
 
 template <class T>
 Array<T> Activate<T>::forward(const Array<T>& x, Context& context) {
-  const auto y = Array<T>::uninitialized(x.shape());
+  auto y = Array<T>::uninitialized(x.shape());
   activate<T>(function_, x, y.view());
   context.push(Saved{x});
   return y;
@@ -15,7 +15,7 @@ Array<T> Activate<T>::forward(const Array<T>& x, Context& context) {
 template <class T>
 Array<T> Activate<T>::backward(const Array<T>& dy, Context& context) {
   const auto saved = context.pop<Saved>();
-  const auto dx = Array<T>::uninitialized(saved.x.shape());
+  auto dx = Array<T>::uninitialized(saved.x.shape());
   activate_backward<T>(function_, dy, saved.x, dx.view());
   return dx;
 }

@@ -19,8 +19,8 @@ double add_gradients(Module<T>& model, const Batch<T>& batch, double elements, C
                      Array<T>& output) {
   output = model.forward(batch.x, context);
   expect_shape("output", output.shape(), batch.target.shape());
-  const auto dy = Array<T>::uninitialized(output.shape());
-  const double loss = mse<T>(output, batch.target, elements, dy);
+  auto dy = Array<T>::uninitialized(output.shape());
+  const double loss = mse<T>(output, batch.target, elements, dy.view());
   model.backward(dy, context);
   return loss;
 }
@@ -29,7 +29,7 @@ double add_gradients(Module<T>& model, const Batch<T>& batch, double elements, C
 template <class T>
 Array<T> joined(const std::vector<Array<T>>& outputs, const Shape& whole) {
   if (outputs.size() == 1) return outputs[0];
-  const auto all = Array<T>::uninitialized(whole);
+  auto all = Array<T>::uninitialized(whole);
   std::int64_t at = 0;
   for (const Array<T>& output : outputs) {
     assign<T>(output, all.view().slice(0, at, at + output.extent(0)));

@@ -38,8 +38,8 @@ TEST_CASE("biases and ReLU are epilogues of products, the exact GELU is a kernel
                  relu = CUBLASLT_EPILOGUE_RELU, relu_bias = CUBLASLT_EPILOGUE_RELU_BIAS;
   const auto accelerator = card().make();
   const AcceleratorScope scope(accelerator.get());
-  const Array<float> x({3, 4}), weight({5, 4}), added({5}), pre({3, 5}), y({3, 5});
-  const auto of = [&](Activation f, const View<const float>& bias, const Array<float>& pre) {
+  Array<float> x({3, 4}), weight({5, 4}), added({5}), pre({3, 5}), y({3, 5});
+  const auto of = [&](Activation f, const View<const float>& bias, Array<float>& pre) {
     support::epilogues();
     linear_activate<float>(f, x, weight, bias, pre.view(), y.view());
     const auto used = support::epilogues();

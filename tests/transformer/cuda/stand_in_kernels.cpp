@@ -39,7 +39,8 @@ Attention<T> seen(Attention<T> of) {
   of.q = seen(of.q), of.k = seen(of.k), of.v = seen(of.v), of.out = seen(of.out);
   of.result = seen(of.result), of.dout = seen(of.dout);
   of.dq = seen(of.dq), of.dk = seen(of.dk), of.dv = seen(of.dv);
-  of.log_sums = support::seen(of.log_sums), of.dots = support::seen(of.dots);
+  of.log_sums = support::seen(of.log_sums);
+  of.result_log_sums = support::seen(of.result_log_sums), of.dots = support::seen(of.dots);
   return of;
 }
 template <class T>

@@ -41,13 +41,14 @@ void check_map(const Array<float>& expected, double tolerance, const Array<From>
     std::copy_n(start, n, found.data());
     CHECK(difference(widened(found), expected) <= tolerance);
     // Nothing beyond is written.
-    CHECK(widened(Array<To>::of({start + n, {1}})).data()[0] == 0);
+    CHECK(widened(Array<To>::copy_of({start + n, {1}})).data()[0] == 0);
   }
 }
 
 template <class T>
 void check_maps(std::int64_t n) {
-  const auto x = numbers({n}, 1, 4), y = numbers({n}, 2);
+  auto x = numbers({n}, 1, 4);
+  const auto y = numbers({n}, 2);
   x.data()[n / 2] = 0;  // where the derivative of relu jumps
   Array<float> expected({n});
   for (const auto f : {Activation::relu, Activation::gelu}) {
@@ -215,7 +216,8 @@ void check_cross_entropy(const Shape& shape, std::int64_t parts) {
   Array<float> most({rows}), sums({2, rows});
   std::fill_n(most.data(), rows, -INFINITY);
   for (std::int64_t part = 0; part < parts; ++part) {
-    cut.push_back(as<T>(Array<float>::of(logits.view().slice(1, part * each, (part + 1) * each))));
+    cut.push_back(
+        as<T>(Array<float>::copy_of(logits.view().slice(1, part * each, (part + 1) * each))));
     of.push_back({rows, each, part * each, cut.back().data(), targets.data()});
     Array<float> most_here({rows});
     each_rows([&](auto first) { gpu::row_maximum_unit(team, of.back(), first, most_here.data()); });
@@ -239,19 +241,18 @@ void check_cross_entropy(const Shape& shape, std::int64_t parts) {
       });
       CHECK(std::abs(total(terms) / elements - expected) <= 1e-5 * std::max(1.0, expected));
       const View<const float> wanted = gradient ? dlogits.view() : logits.view();
-      CHECK(difference(widened(cut[at]), Array<float>::of(wanted.slice(
+      CHECK(difference(widened(cut[at]), Array<float>::copy_of(wanted.slice(
                                              1, part * each, (part + 1) * each))) < rounding<T>);
     }
 }
 
 /// A view of every second of each dimension, two of them exchanged.
 template <class T>
-View<T> odd_view(const Array<T>& x) {
+View<T> odd_view(View<T> all) {
   typename View<T>::Strides strides{};
-  const Shape& s = x.shape();
-  const View<T> all = x.view();
+  const Shape& s = all.shape();
   for (int d = 0; d < 3; ++d) strides[static_cast<std::size_t>(d)] = 2 * all.stride(d);
-  return View<T>(x.data(), {s[0] / 2, s[1] / 2, s[2] / 2}, strides).transposed(0, 2);
+  return View<T>(all.data(), {s[0] / 2, s[1] / 2, s[2] / 2}, strides).transposed(0, 2);
 }
 
 }  // namespace
@@ -320,7 +321,7 @@ TEST_CASE("losses and their gradients") {
 TEST_CASE("a logit that is not a number makes its row so, and no other") {
   for (const std::int64_t place : {0, 31, 40}) {
     CAPTURE(place);
-    const auto logits = numbers({3, 50}, 1);
+    auto logits = numbers({3, 50}, 1);
     logits.view()(1, place) = NAN;
     const std::int32_t targets[] = {1, 2, 3};
     const gpu::Logits<float> of{3, 50, 0, logits.data(), targets};
@@ -341,19 +342,19 @@ TEST_CASE("strided views are assigned, converted and added") {
   const auto x = numbers({8, 6, 10}, 1), y = numbers({10, 6, 8}, 2);
   const auto x_ = as<bf16>(x);
   auto y_ = y.copy(), found = y.copy();
-  const View<const bf16> from = odd_view(x_);               // [5, 3, 4]
-  const View<float> to = odd_view(found).transposed(0, 2);  // likewise
+  const View<const bf16> from = odd_view(x_.view());               // [5, 3, 4]
+  const View<float> to = odd_view(found.view()).transposed(0, 2);  // likewise
   const auto strides = gpu::strides_of(to.shape(), Operand(to).strides, ConstOperand(from).strides);
   CHECK(strides.count == 60);
   for (std::int64_t i = 0; i < 60; ++i) gpu::assign_unit(strides, i, to.data(), from.data());
-  assign<float>(odd_view(x), odd_view(y_).transposed(0, 2));
+  assign<float>(odd_view(x.view()), odd_view(y_.view()).transposed(0, 2));
   CHECK(difference(found, y_) == 0);
 
-  const View<const float> more = odd_view(x);
+  const View<const float> more = odd_view(x.view());
   auto sum = found.copy(), expected = found.copy();
   for (std::int64_t i = 0; i < 60; ++i)
-    gpu::add_unit(strides, i, odd_view(sum).data(), more.data());
-  const View<float> into = odd_view(expected).transposed(0, 2);
+    gpu::add_unit(strides, i, odd_view(sum.view()).data(), more.data());
+  const View<float> into = odd_view(expected.view()).transposed(0, 2);
   for (std::int64_t i = 0; i < 5; ++i)
     for (std::int64_t j = 0; j < 3; ++j)
       for (std::int64_t k = 0; k < 4; ++k) into(i, j, k) += more(i, j, k);
@@ -368,10 +369,10 @@ TEST_CASE("steps of optimizers, with masters and without") {
   Sgd<float> sgd({&param}, 0.1);
   const AdamWOptions options{0.05, 0.8, 0.9, 1e-6, 0.3};
   AdamW<float> adamw({&param}, options);
-  const auto alone = start.copy(), master = start.copy();
-  const auto value = as<bf16>(start);
-  const Array<float> means[] = {Array<float>({n}), Array<float>({n})};
-  const Array<float> squares[] = {Array<float>({n}), Array<float>({n})};
+  auto alone = start.copy(), master = start.copy();
+  auto value = as<bf16>(start);
+  Array<float> means[] = {Array<float>({n}), Array<float>({n})};
+  Array<float> squares[] = {Array<float>({n}), Array<float>({n})};
   for (std::uint64_t step = 1; step <= 3; ++step) {
     CAPTURE(step);
     const auto grad = numbers({n}, 10 + step);
@@ -379,8 +380,8 @@ TEST_CASE("steps of optimizers, with masters and without") {
     std::copy_n(grad.data(), n, param.grad.data());
     sgd.step();
     for (std::int64_t i = 0; i < n; ++i) {
-      gpu::sgd_unit(0.1f, i, static_cast<const float*>(grad.data()), alone.data(), nullptr);
-      gpu::sgd_unit(0.1f, i, static_cast<const bf16*>(narrow.data()), value.data(), master.data());
+      gpu::sgd_unit(0.1f, i, grad.data(), alone.data(), nullptr);
+      gpu::sgd_unit(0.1f, i, narrow.data(), value.data(), master.data());
     }
     CHECK(difference(alone, param.value) < 1e-6);
     CHECK(difference(master, param.value) < 1e-6);
@@ -391,10 +392,10 @@ TEST_CASE("steps of optimizers, with masters and without") {
          1 - options.learning_rate * options.weight_decay});
     adamw.step();
     for (std::int64_t i = 0; i < n; ++i) {
-      gpu::adamw_unit(by, i, static_cast<const float*>(grad.data()), alone.data(), nullptr,
-                      means[0].data(), squares[0].data());
-      gpu::adamw_unit(by, i, static_cast<const bf16*>(narrow.data()), value.data(), master.data(),
-                      means[1].data(), squares[1].data());
+      gpu::adamw_unit(by, i, grad.data(), alone.data(), nullptr, means[0].data(),
+                      squares[0].data());
+      gpu::adamw_unit(by, i, narrow.data(), value.data(), master.data(), means[1].data(),
+                      squares[1].data());
     }
     CHECK(difference(alone, param.value) < 1e-6);
     CHECK(difference(master, param.value) < 1e-6);
@@ -432,7 +433,7 @@ TEST_CASE("products by columns are those of linear layers by rows") {
 
 TEST_CASE("dimensions that lie one behind the other are one") {
   const Shape shape{2, 3, 1, 4};
-  const Array<float> x({2, 3, 1, 4}), wide({2, 3, 5, 8});
+  Array<float> x({2, 3, 1, 4}), wide({2, 3, 5, 8});
   const auto all = gpu::strides_of(shape, Operand(x.view()).strides, Operand(x.view()).strides);
   CHECK(all.rank == 1);
   CHECK(all.count == 24);
@@ -455,8 +456,8 @@ TEST_CASE("dropout drops what the host drops, of pieces and of strided views") {
   const auto x = numbers({8, 6, 10}, 1);
   auto found = x.copy(), expected = x.copy();
   for (std::int64_t i = 0; i < x.size(); i += 3) found.data()[i] = expected.data()[i] = INFINITY;
-  dropout.apply(odd_view(expected));
-  const auto of = gpu::dropped(dropout, odd_view(found));
+  dropout.apply(odd_view(expected.view()));
+  const auto of = gpu::dropped(dropout, odd_view(found.view()));
   for (std::int64_t i = 0; i < of.strides.count; ++i)
     gpu::dropout_unit(of.strides, i, of.mask, of.first, found.data());
   CHECK(std::equal(found.data(), found.data() + found.size(), expected.data()));

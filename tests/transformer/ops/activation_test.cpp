@@ -18,7 +18,7 @@ namespace {
 
 /// From -15 to 15, 1/1000 apart; beyond where the normal distribution's tails are 0 in f32.
 Array<double> grid() {
-  const Array<double> x({30001});
+  Array<double> x({30001});
   for (std::int64_t i = 0; i < x.size(); ++i)
     x.data()[i] = static_cast<float>(static_cast<double>(i) / 1000 - 15);
   return x;
@@ -31,8 +31,8 @@ double gelu(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
 TEST_CASE("GELU in f64 is exact, in f32 to 2e-7 everywhere") {
   const auto x = grid();
   const auto x32 = converted<float>(x);
-  const Array<double> y(x.shape());
-  const Array<float> y32(x.shape());
+  Array<double> y(x.shape());
+  Array<float> y32(x.shape());
   activate<double>(Activation::gelu, x, y.view());
   activate<float>(Activation::gelu, x32, y32.view());
   double largest = 0, largest32 = 0;
@@ -46,7 +46,7 @@ TEST_CASE("GELU in f64 is exact, in f32 to 2e-7 everywhere") {
 }
 
 TEST_CASE("GELU's small values far left keep their digits in f32") {
-  const Array<float> x({3}), y({3});
+  Array<float> x({3}), y({3});
   const float values[] = {-3, -6, -9};
   std::copy_n(values, 3, x.data());
   activate<float>(Activation::gelu, x, y.view());
@@ -57,25 +57,26 @@ TEST_CASE("derivatives are finite differences, in place too") {
   for (const Activation f : {Activation::relu, Activation::gelu}) {
     for (const std::int64_t n : {1, 2, 15, 16, 33, 200}) {
       CAPTURE(n);
-      const auto x = random_array<double>({n}, 1), dy = random_array<double>({n}, 2);
+      auto x = random_array<double>({n}, 1);
+      const auto dy = random_array<double>({n}, 2);
       for (double& value : x.span()) value *= 4;
-      const Array<double> y({n}), dx({n});
+      Array<double> y({n}), dx({n});
       const auto forward = [&] {
         activate<double>(f, x, y.view());
         return support::weighted(y, dy);
       };
       activate_backward<double>(f, dy, x, dx.view());
       CHECK(difference(dx, support::finite_differences(x, forward)) < 1e-8);
-      const auto in_place = dy.copy();
+      auto in_place = dy.copy();
       activate_backward<double>(f, in_place, x, in_place.view());
       CHECK(difference(in_place, dx) == 0);
 
-      const Array<float> y32({n}), dx32({n});
-      const auto x32 = converted<float>(x);
+      Array<float> y32({n}), dx32({n});
+      const auto x32 = converted<float>(x), dy32 = converted<float>(dy);
       forward();
       activate<float>(f, x32, y32.view());
       CHECK(difference(y32, y) < 1e-6);
-      activate_backward<float>(f, converted<float>(dy), x32, dx32.view());
+      activate_backward<float>(f, dy32, x32, dx32.view());
       CHECK(difference(dx32, dx) < 1e-6);
     }
   }
@@ -83,18 +84,18 @@ TEST_CASE("derivatives are finite differences, in place too") {
 
 TEST_CASE("GELU's derivative in f32 is right to 3e-7 everywhere") {
   const auto x = grid();
-  const auto ones = x.copy(), dx = x.copy();
+  Array<double> ones(x.shape()), dx(x.shape());
   std::fill_n(ones.data(), ones.size(), 1.0);
-  const Array<float> dx32(x.shape());
+  const auto x32 = converted<float>(x), ones32 = converted<float>(ones);
+  Array<float> dx32(x.shape());
   activate_backward<double>(Activation::gelu, ones, x, dx.view());
-  activate_backward<float>(Activation::gelu, converted<float>(ones), converted<float>(x),
-                           dx32.view());
+  activate_backward<float>(Activation::gelu, ones32, x32, dx32.view());
   CHECK(difference(dx32, dx) < 3e-7);
 }
 
 TEST_CASE_TEMPLATE("what is not a number stays so", T, float, double) {
   for (const Activation f : {Activation::relu, Activation::gelu}) {
-    const Array<T> x({17}), y({17});
+    Array<T> x({17}), y({17});
     x.data()[3] = x.data()[16] = T(NAN);
     activate<T>(f, x, y.view());
     for (int i = 0; i < 17; ++i) CHECK(std::isnan(y.data()[i]) == (i == 3 || i == 16));
@@ -110,10 +111,10 @@ TEST_CASE_TEMPLATE("linear_activate is linear, then activate, in place or not", 
   };
   for (const Activation f : {Activation::relu, Activation::gelu}) {
     for (const View<const T>& added : {View<const T>(bias), View<const T>()}) {
-      const Array<T> sum({2, 7, 5}), expected(sum.shape());
+      Array<T> sum({2, 7, 5}), expected(sum.shape());
       linear<T>(x, weight, added, sum.view());
       activate<T>(f, sum, expected.view());
-      const Array<T> pre(sum.shape()), y(sum.shape()), both(sum.shape());
+      Array<T> pre(sum.shape()), y(sum.shape()), both(sum.shape());
       linear_activate<T>(f, x, weight, added, pre.view(), y.view());
       CHECK(same(pre, sum));
       CHECK(same(y, expected));
@@ -125,11 +126,12 @@ TEST_CASE_TEMPLATE("linear_activate is linear, then activate, in place or not", 
 
 TEST_CASE_TEMPLATE("derivatives of results are those where derivable_from_result() says so", T,
                    float, double, baton::bf16) {
-  const auto x = random_array<T>({40, 13}, 1), dy = random_array<T>(x.shape(), 2);
+  auto x = random_array<T>({40, 13}, 1);
+  const auto dy = random_array<T>(x.shape(), 2);
   x.data()[0] = narrow<T>(0);
   x.data()[1] = narrow<T>(static_cast<Wide<T>>(NAN));
   for (const Activation f : {Activation::relu, Activation::gelu}) {
-    const Array<T> y(x.shape()), by_x(x.shape()), by_y(x.shape());
+    Array<T> y(x.shape()), by_x(x.shape()), by_y(x.shape());
     activate<T>(f, x, y.view());
     activate_backward<T>(f, dy, x, by_x.view());
     activate_backward<T>(f, dy, y, by_y.view());
@@ -142,17 +144,17 @@ TEST_CASE_TEMPLATE("derivatives of results are those where derivable_from_result
 TEST_CASE_TEMPLATE("GELU as PyTorch", T, float, double) {
   const support::Golden golden("gelu");
   const double tolerance = sizeof(T) == 4 ? 1e-6 : 1e-14;
-  const auto x = golden.operator()<T>("x");
-  const Array<T> y(x.shape()), dx(x.shape());
+  const auto x = golden.operator()<T>("x"), dy = golden.operator()<T>("y.grad");
+  Array<T> y(x.shape()), dx(x.shape());
   activate<T>(Activation::gelu, x, y.view());
   CHECK(difference(y, golden("y")) < tolerance);
-  activate_backward<T>(Activation::gelu, golden.operator()<T>("y.grad"), x, dx.view());
+  activate_backward<T>(Activation::gelu, dy, x, dx.view());
   CHECK(difference(dx, golden("x.grad")) < tolerance);
 }
 
 TEST_CASE("add of strided views") {
   const auto x = random_array<double>({5, 3}, 1), y = random_array<double>({4, 3, 5}, 2);
-  const auto sum = y.copy();
+  auto sum = y.copy();
   add<double>(x.view().transposed(0, 1), sum.view().select(0, 2));
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 3; ++j)
@@ -161,12 +163,13 @@ TEST_CASE("add of strided views") {
 }
 
 TEST_CASE("add; shapes that do not fit are named") {
-  const auto x = random_array<double>({3, 5}, 1), y = random_array<double>({3, 5}, 2);
-  const auto sum = y.copy();
+  auto x = random_array<double>({3, 5}, 1);
+  const auto y = random_array<double>({3, 5}, 2);
+  auto sum = y.copy();
   add<double>(x, sum.view());
   for (int i = 0; i < 15; ++i) CHECK(sum.data()[i] == x.data()[i] + y.data()[i]);
 
-  const Array<double> other({5, 3});
+  Array<double> other({5, 3});
   const auto sentence = [](const auto& call) {
     return std::string(support::error_of(call).what());
   };
@@ -181,7 +184,7 @@ TEST_CASE("add; shapes that do not fit are named") {
                                           other.view());
                        }),
                        {"activate", "contiguous", "[5, 3]"}));
-  const Array<double> weight({4, 5}), fits({3, 4});
+  Array<double> weight({4, 5}), fits({3, 4});
   CHECK(support::holds(sentence([&] {
                          linear_activate<double>(Activation::relu, x, weight, {}, other.view(),
                                                  fits.view());

@@ -12,12 +12,12 @@ using namespace support;
 namespace {
 
 Array<float> wide(const Array<bf16>& x) {
-  const auto y = Array<float>::uninitialized(x.shape());
+  auto y = Array<float>::uninitialized(x.shape());
   convert<bf16>(x, y.view());
   return y;
 }
 Array<bf16> rounded(const Array<float>& x) {
-  const auto y = Array<bf16>::uninitialized(x.shape());
+  auto y = Array<bf16>::uninitialized(x.shape());
   convert<float>(x, y.view());
   return y;
 }
@@ -33,6 +33,8 @@ struct Both {
     for (std::int64_t i = 0; i < expected.size(); ++i)
       CHECK(narrow.data()[i] == expected.data()[i]);
   }
+  /// The other type's elements become those of bf16.
+  void widen() { wide = ::wide(narrow); }
   Array<bf16> narrow;
   Array<float> wide;
 };
@@ -44,8 +46,8 @@ void check_equal(const Array<float>& found, const Array<float>& expected) {
 }  // namespace
 
 TEST_CASE("bf16 is computed as f32 and rounded once: linear") {
-  const Both x({3, 5, 8}, 1), weight({6, 8}, 2), bias({6}, 3), dy({3, 5, 6}, 4);
-  const Both y({3, 5, 6}, 5), dx({3, 5, 8}, 6), dweight({6, 8}, 7), dbias({6}, 8), sum({6}, 9);
+  Both x({3, 5, 8}, 1), weight({6, 8}, 2), bias({6}, 3), dy({3, 5, 6}, 4);
+  Both y({3, 5, 6}, 5), dx({3, 5, 8}, 6), dweight({6, 8}, 7), dbias({6}, 8), sum({6}, 9);
   linear<bf16>(x.narrow, weight.narrow, bias.narrow, y.narrow.view());
   linear<float>(x.wide, weight.wide, bias.wide, y.wide.view());
   y.check("y");
@@ -55,7 +57,7 @@ TEST_CASE("bf16 is computed as f32 and rounded once: linear") {
   for (const bool add : {false, true}) {
     linear_backward_input<bf16>(dy.narrow, weight.narrow, dx.narrow.view(), add);
     linear_backward_input<float>(dy.wide, weight.wide, dx.wide.view(), add);
-    if (!add) assign<float>(wide(dx.narrow), dx.wide.view());
+    if (!add) dx.widen();
   }
   dx.check("dx");
   linear_backward_weight<bf16>(x.narrow, dy.narrow, dweight.narrow.view(), dbias.narrow.view());
@@ -71,9 +73,9 @@ TEST_CASE("bf16 is computed as f32 and rounded once: linear") {
 }
 
 TEST_CASE("bf16 is computed as f32 and rounded once: layer norm, with statistics in f32") {
-  const Both x({7, 12}, 1), weight({12}, 2), bias({12}, 3), y({7, 12}, 4), dy({7, 12}, 5);
-  const Both dx({7, 12}, 6), dweight({12}, 7), dbias({12}, 8);
-  const Array<float> stats({7, 2}), expected({7, 2});
+  Both x({7, 12}, 1), weight({12}, 2), bias({12}, 3), y({7, 12}, 4), dy({7, 12}, 5);
+  Both dx({7, 12}, 6), dweight({12}, 7), dbias({12}, 8);
+  Array<float> stats({7, 2}), expected({7, 2});
   layer_norm<bf16>(x.narrow, weight.narrow, bias.narrow, 1e-5, y.narrow.view(), stats.view());
   layer_norm<float>(x.wide, weight.wide, bias.wide, 1e-5, y.wide.view(), expected.view());
   y.check("y");
@@ -88,27 +90,27 @@ TEST_CASE("bf16 is computed as f32 and rounded once: layer norm, with statistics
 }
 
 TEST_CASE("bf16 is computed as f32 and rounded once: activations, add") {
-  const Both x({4, 9}, 1), dy({4, 9}, 2), y({4, 9}, 3);
+  Both x({4, 9}, 1), dy({4, 9}, 2), y({4, 9}, 3);
   for (const Activation f : {Activation::relu, Activation::gelu}) {
     activate<bf16>(f, x.narrow, y.narrow.view());
     activate<float>(f, x.wide, y.wide.view());
     y.check("y");
-    const auto dx = dy.narrow.copy();
-    const auto expected = dy.wide.copy();
+    auto dx = dy.narrow.copy();
+    auto expected = dy.wide.copy();
     activate_backward<bf16>(f, dx, x.narrow, dx.view());
     activate_backward<float>(f, expected, x.wide, expected.view());
     for (std::int64_t i = 0; i < dx.size(); ++i) CHECK(dx.data()[i] == to_bf16(expected.data()[i]));
   }
-  assign<float>(wide(y.narrow), y.wide.view());
+  y.widen();
   add<bf16>(x.narrow, y.narrow.view());
   add<float>(x.wide, y.wide.view());
   y.check("x + y");
 }
 
 TEST_CASE("bf16 is computed as f32 and rounded once: attention, with sums in f32") {
-  const Both q({2, 6, 4, 8}, 1), k({2, 6, 2, 8}, 2), v({2, 6, 2, 8}, 3), out({2, 6, 4, 8}, 4);
-  const Both dout({2, 6, 4, 8}, 5), dq({2, 6, 4, 8}, 6), dk({2, 6, 2, 8}, 7), dv({2, 6, 2, 8}, 8);
-  const Array<float> log_sums({2, 4, 6}), expected({2, 4, 6});
+  Both q({2, 6, 4, 8}, 1), k({2, 6, 2, 8}, 2), v({2, 6, 2, 8}, 3), out({2, 6, 4, 8}, 4);
+  Both dout({2, 6, 4, 8}, 5), dq({2, 6, 4, 8}, 6), dk({2, 6, 2, 8}, 7), dv({2, 6, 2, 8}, 8);
+  Array<float> log_sums({2, 4, 6}), expected({2, 4, 6});
   AttentionOptions options;
   options.causal = true;
   options.dropout.p = 0.25;
@@ -117,7 +119,7 @@ TEST_CASE("bf16 is computed as f32 and rounded once: attention, with sums in f32
   attention<float>(q.wide, k.wide, v.wide, options, out.wide.view(), expected.view());
   out.check("out");
   check_equal(log_sums, expected);
-  assign<float>(wide(out.narrow), out.wide.view());
+  out.widen();
   attention_backward<bf16>(dout.narrow, q.narrow, k.narrow, v.narrow, out.narrow, log_sums.view(),
                            options, dq.narrow.view(), dk.narrow.view(), dv.narrow.view());
   attention_backward<float>(dout.wide, q.wide, k.wide, v.wide, out.wide, log_sums.view(), options,
@@ -128,8 +130,8 @@ TEST_CASE("bf16 is computed as f32 and rounded once: attention, with sums in f32
 }
 
 TEST_CASE("bf16 is computed as f32 and rounded once: embedding, losses, dropout") {
-  const Both table({5, 4}, 1), y({3, 4}, 2), target({3, 4}, 3), dy({3, 4}, 4), dtable({5, 4}, 5);
-  const Array<std::int32_t> ids({3});
+  Both table({5, 4}, 1), y({3, 4}, 2), target({3, 4}, 3), dy({3, 4}, 4), dtable({5, 4}, 5);
+  Array<std::int32_t> ids({3});
   ids.data()[0] = 1, ids.data()[1] = 3, ids.data()[2] = 1;
   embedding<bf16>(ids, table.narrow, 0, y.narrow.view());
   embedding<float>(ids, table.wide, 0, y.wide.view());
@@ -161,9 +163,10 @@ TEST_CASE("a block of bf16 gives what one of f32 with its weights gives, to roun
   const Params<float> expected = exact.params();
   for (std::size_t p = 0; p < params.size(); ++p)
     convert<bf16>(params[p]->value, expected[p]->value.view());
-  const Both x({2, 8, 32}, 1), dy({2, 8, 32}, 2);
+  Both x({2, 8, 32}, 1), dy({2, 8, 32}, 2);
   const auto near = [](const Array<bf16>& found, const Array<float>& wanted) {
-    return compare_tensors<float>(wide(found), wanted.view(), 1.6e-2).match;
+    const Array<float> values = wide(found);
+    return compare_tensors<float>(values, wanted, 1.6e-2).match;
   };
   Context context, of_exact;
   CHECK(near(block.forward(x.narrow, context), exact.forward(x.wide, of_exact)));
