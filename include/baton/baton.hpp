@@ -7,6 +7,7 @@
 #include "baton/error.hpp"
 #include "baton/explain.hpp"
 #include "baton/fused_transport.hpp"
+#include "baton/launch.hpp"
 #include "baton/memory.hpp"
 #include "baton/options.hpp"
 #include "baton/schedule.hpp"

@@ -68,11 +68,11 @@ class Benchmark {
         table_(world.rank() == 0, world.size(), task_.exercises.size(), options.progress) {}
 
   /// The exit code.
-  int run(const Session& session) {
+  int run(const Launch& launch) {
     table_.show("messages between neighbours");
     network_ = rings_.measure(options_.contest.seconds);
     hosts_ = world_.texts(host_name());
-    table_.print(head(session));
+    table_.print(head(launch));
     for (const Exercise& exercise : task_.exercises) run_exercise(exercise);
     stop_recording(communicator_);
     table_.close();
@@ -80,7 +80,7 @@ class Benchmark {
     if (task_.targets) {
       table_.print(judgement_text(*task_.targets, results_of(table_.rows()), reached));
     }
-    if (task_.json.is_open()) write_json(session);
+    if (task_.json.is_open()) write_json();
     return table_.wrong() > 0 || (options_.strict && world_.min(reached ? 1 : 0) < 1) ? 1 : 0;
   }
 
@@ -98,10 +98,10 @@ class Benchmark {
     table_.add({exercise, found, lower_bound(demand, network, found.repeats)});
   }
 
-  std::string head(const Session& session) const {
+  std::string head(const Launch& launch) const {
     std::string text =
         fmt::format("# baton {}, {} on {}, {}, {}\n", BATON_VERSION, counted(world_.size(), "rank"),
-                    counted(world_.hosts().back() + 1, "host"), session.transport(), processor());
+                    counted(world_.hosts().back() + 1, "host"), launch.transport(), processor());
     for (const auto& [where, path] : {std::pair("within a host", &network_.within),
                                       std::pair("from host to host", &network_.across)}) {
       if (*path) text += fmt::format("# messages {}: {}\n", where, text_of(**path));
@@ -118,7 +118,7 @@ class Benchmark {
            bench_head(LastColumn::limit);
   }
 
-  void write_json(const Session& session) {
+  void write_json() {
     std::vector<Json> hosts, own, mpi;
     for (const std::string& host : hosts_) hosts.emplace_back(host);
     for (const std::string& variable : own_environment()) own.emplace_back(variable);
@@ -126,7 +126,7 @@ class Benchmark {
     const std::string library = drop_in();
     const Json result =
         Json::object({{"baton", BATON_VERSION},
-                      {"mpi", session.library()},
+                      {"mpi", mpi_library()},
                       {"compiler", compiler()},
                       {"processor", processor()},
                       {"ranks", world_.size()},
@@ -156,23 +156,23 @@ class Benchmark {
   std::vector<std::string> hosts_;
 };
 
-int bench(BenchOptions options, Session& session) {
+int bench(BenchOptions options, Launch& launch) {
   options.contest.seconds = options.sample_ms * 1e-3;
   options.contest.choice.segment = segment_of(options.segment);
-  if (!options.device.empty()) return bench_device(options, session);
-  if (session.ranks() == 0) {
+  if (!options.device.empty()) return bench_device(options, launch);
+  if (launch.processes() == 0) {
     throw Error(ErrorCode::unsupported,
                 "bench: expected processes of MPI, whose built-ins to compare with (mpirun -n 2 "
                 "baton bench), found none");
   }
   int code = 0;
-  session.run(0, {}, [&](World& world) {
+  on_ranks(launch, 0, {}, [&](World& world) {
     Task task;
     world.together([&] {
       options.contest.through = through_of(options.through);
       task = task_of(options, world);
     });
-    code = Benchmark(world, options, std::move(task)).run(session);
+    code = Benchmark(world, options, std::move(task)).run(launch);
   });
   return code;
 }
@@ -307,7 +307,7 @@ void add_bench(CLI::App& app, Command& command) {
       "\n" +
       environment_help());
   sub->callback([options, &command] {
-    command = [options](Session& session) { return bench(*options, session); };
+    command = [options](Launch& launch) { return bench(*options, launch); };
   });
 }
 

@@ -33,7 +33,7 @@ std::ofstream json_file(const std::string& path);
 void write_json(std::ofstream& file, const std::string& path, const Json& json);
 
 /// `baton bench --device`. The exit code.
-int bench_device(const BenchOptions& options, Session& session);
+int bench_device(const BenchOptions& options, Launch& launch);
 
 /// What a rank of bench_on() works with.
 struct BenchDevices {

@@ -267,18 +267,18 @@ int bench_on(World& world, const BenchDevices& devices, const BenchOptions& opti
   return DeviceBenchmark(world, devices, options, std::move(exercises)).run(json);
 }
 
-int bench_device(const BenchOptions& options, Session& session) {
+int bench_device(const BenchOptions& options, Launch& launch) {
   if (options.device != "cuda") {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("--device: expected cuda, found \"{}\"", options.device));
   }
-  const bool processes = session.ranks() > 0;
+  const bool processes = launch.processes() > 0;
   if (processes && options.ranks > 0) {
     throw Error(ErrorCode::invalid_argument,
                 "--ranks: expected ranks that are threads, found processes of MPI");
   }
   int code = 0;
-  session.run(1, {}, [&](World& world) {
+  on_ranks(launch, 1, {}, [&](World& world) {
     code = bench_on(world, cuda_devices_for(world, processes, options), options);
   });
   return code;

@@ -24,8 +24,8 @@ struct CalibrateCommand {
 
 constexpr int parts = 30;  // about as many are announced
 
-int calibrate(const CalibrateCommand& command, Session& session) {
-  session.run(1, {}, [&](World& world) {
+int calibrate(const CalibrateCommand& command, Launch& launch) {
+  on_ranks(launch, 1, {}, [&](World& world) {
     const bool speaks = world.rank() == 0;
     std::optional<Progress> progress;
     if (speaks) progress.emplace(parts, command.progress);
@@ -40,7 +40,7 @@ int calibrate(const CalibrateCommand& command, Session& session) {
     network.name =
         command.output.empty() ? "measured" : std::filesystem::path(command.output).stem().string();
     network.source = fmt::format("baton calibrate, {} ranks on {}, {}, {}", world.size(),
-                                 counted(hosts, "host"), session.transport(), processor());
+                                 counted(hosts, "host"), launch.transport(), processor());
     world.together([&] {
       if (!speaks) return;
       const std::string text = print(network);
@@ -89,7 +89,7 @@ void add_calibrate(CLI::App& app, Command& command) {
       "  scripts/virtual-cluster with 8 1gbit baton calibrate --processors 2 -o cluster.txt\n"
       "  baton simulate all_reduce --network cluster.txt --algorithm all");
   sub->callback([options, &command] {
-    command = [options](Session& session) { return calibrate(*options, session); };
+    command = [options](Launch& launch) { return calibrate(*options, launch); };
   });
 }
 

@@ -10,7 +10,7 @@ namespace baton::cli {
 
 /// What the command line asks for, to be called on every process; its result is the exit code: 0,
 /// or 1 where something was found wrong. Throws Error for what is wrong with the program's use.
-using Command = std::function<int(Session&)>;
+using Command = std::function<int(Launch&)>;
 
 /// Each adds a subcommand, which sets `command` when it is parsed.
 void add_list(CLI::App& app, Command& command);

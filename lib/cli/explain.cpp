@@ -46,8 +46,8 @@ std::vector<std::vector<double>> inputs(const std::vector<double>& values,
   return inputs;
 }
 
-int explain(const ExplainOptions& options, Session& session) {
-  if (session.rank() != 0) return 0;
+int explain(const ExplainOptions& options, Launch& launch) {
+  if (launch.rank() != 0) return 0;
   const auto schedules = schedules_of(options.wanted);
   if (options.rank >= static_cast<int>(schedules.size())) {
     refuse(
@@ -153,7 +153,7 @@ void add_explain(CLI::App& app, Command& command) {
       "  baton explain all_reduce --algorithm ring --ranks 3 --format text >ring.txt\n"
       "  baton explain broadcast --algorithm chain --count 8 --segment 2 --fused --window 1");
   sub->callback([options, &command] {
-    command = [options](Session& session) { return explain(*options, session); };
+    command = [options](Launch& launch) { return explain(*options, launch); };
   });
 }
 

@@ -63,7 +63,7 @@ int sweep(const Setting& setting);
 
 /// Runs what is predicted, too, and prints both; every process calls it. Returns the
 /// exit code.
-int measured(const SimulateCommand& command, Session& session);
+int measured(const SimulateCommand& command, Launch& launch);
 
 /// "12.3 us"
 std::string human_time(double us);

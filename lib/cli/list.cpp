@@ -63,12 +63,12 @@ void print_table(const Registry& registry, const std::vector<Collective>& collec
   }
 }
 
-int list(const ListOptions& options, Session& session) {
+int list(const ListOptions& options, Launch& launch) {
   const Registry registry = Registry::builtin();
   std::vector<Collective> collectives;
   for (int c = 0; c < collective_count; ++c) collectives.push_back(static_cast<Collective>(c));
   if (!options.collective.empty()) collectives = {collective_named(options.collective)};
-  if (session.rank() != 0) return 0;
+  if (launch.rank() != 0) return 0;
   if (!options.json) {
     print_table(registry, collectives);
     return 0;
@@ -95,7 +95,7 @@ void add_list(CLI::App& app, Command& command) {
       "  baton list\n"
       "  baton list all_gather --json");
   sub->callback([options, &command] {
-    command = [options](Session& session) { return list(*options, session); };
+    command = [options](Launch& launch) { return list(*options, launch); };
   });
 }
 

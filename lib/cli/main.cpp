@@ -76,14 +76,14 @@ int parse(int argc, char** argv, bool speaks, Command& command) {
 }
 
 int run(int argc, char** argv) {
-  std::unique_ptr<Session> session;
+  std::unique_ptr<Launch> launch;
   try {
-    session = Session::start(argc, argv);
+    launch = Launch::start(argc, argv);
     Command command;
-    const int answered = parse(argc, argv, session->rank() == 0, command);
-    return answered >= 0 ? answered : command(*session);
+    const int answered = parse(argc, argv, launch->rank() == 0, command);
+    return answered >= 0 ? answered : command(*launch);
   } catch (const std::exception& error) {
-    const int rank = session ? session->rank() : launcher_rank();
+    const int rank = launch ? launch->rank() : launcher_rank();
     if (rank == 0) fmt::print(stderr, "baton: {}\n", error.what());
     return 2;
   }

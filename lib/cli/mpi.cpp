@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -77,16 +77,20 @@ class MpiMessages final : public PlainMessages {
 
 class MpiWorld final : public World {
  public:
-  MpiWorld() {
-    mpi_checked(PMPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
-    mpi_checked(PMPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
-    find_hosts();
+  explicit MpiWorld(std::unique_ptr<Transport> transport)
+      : rank_(transport->rank()),
+        size_(transport->size()),
+        hosts_(transport->capabilities().hosts),
+        transport_(std::move(transport)) {
+    hosts_.resize(static_cast<std::size_t>(size_));
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   const std::vector<int>& hosts() const override { return hosts_; }
-  std::unique_ptr<Transport> transport() override { return mpi_transport(MPI_COMM_WORLD); }
+  std::unique_ptr<Transport> transport() override {
+    return transport_ ? std::move(transport_) : mpi_transport(MPI_COMM_WORLD);
+  }
   void gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     const auto bytes = static_cast<int>(mine.size());
     mpi_checked(
@@ -102,69 +106,23 @@ class MpiWorld final : public World {
   }
 
  private:
-  void find_hosts() {
-    MPI_Comm host = MPI_COMM_NULL;
-    mpi_checked(PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
-                "MPI_Comm_split_type");
-    int first = rank_;  // of this host
-    mpi_checked(PMPI_Allreduce(&rank_, &first, 1, MPI_INT, MPI_MIN, host), "MPI_Allreduce");
-    mpi_checked(PMPI_Comm_free(&host), "MPI_Comm_free");
-    std::vector<int> firsts(static_cast<std::size_t>(size_));
-    gather(std::as_bytes(std::span(&first, 1)), std::as_writable_bytes(std::span(firsts)));
-    std::map<int, int> host_of;  // in the order of their first ranks
-    for (const int r : firsts) host_of.emplace(r, 0);
-    int next = 0;
-    for (auto& [rank, index] : host_of) index = next++;
-    for (const int r : firsts) hosts_.push_back(host_of[r]);
-  }
-
-  int rank_ = 0, size_ = 1;
+  int rank_, size_;
   std::vector<int> hosts_;
-};
-
-class MpiSession final : public Session {
- public:
-  MpiSession(int& argc, char**& argv) {
-    // Other threads than this one leave MPI alone.
-    int provided = 0;
-    mpi_checked(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
-    mpi_checked(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
-    mpi_checked(MPI_Comm_size(MPI_COMM_WORLD, &ranks_), "MPI_Comm_size");
-    mpi_checked(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
-                "MPI_Comm_set_errhandler");
-  }
-  ~MpiSession() override { MPI_Finalize(); }  // nothing is left to be told of a failure
-  MpiSession(const MpiSession&) = delete;
-  MpiSession& operator=(const MpiSession&) = delete;
-
-  int rank() const override { return rank_; }
-  int ranks() const override { return ranks_; }
-  std::string transport() const override {
-    std::string version = library();
-    version.resize(std::min(version.find_first_of(",\n"), version.size()));
-    if (const auto tab = version.find('\t'); tab != std::string::npos) version[tab] = ' ';
-    return version;
-  }
-  std::string library() const override {
-    std::string version(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
-    int length = 0;
-    mpi_checked(MPI_Get_library_version(version.data(), &length), "MPI_Get_library_version");
-    version.resize(std::strlen(version.c_str()));
-    return version;
-  }
-  void run(int, const ThreadOptions&, const std::function<void(World&)>& body) override {
-    MpiWorld world;
-    body(world);
-  }
-
- private:
-  int rank_ = 0, ranks_ = 1;
+  std::unique_ptr<Transport> transport_;
 };
 
 }  // namespace
 
-std::unique_ptr<Session> mpi_session(int& argc, char**& argv) {
-  return std::make_unique<MpiSession>(argc, argv);
+std::unique_ptr<World> mpi_world(std::unique_ptr<Transport> transport) {
+  return std::make_unique<MpiWorld>(std::move(transport));
+}
+
+std::string mpi_library() {
+  std::string version(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+  int length = 0;
+  mpi_checked(MPI_Get_library_version(version.data(), &length), "MPI_Get_library_version");
+  version.resize(std::strlen(version.c_str()));
+  return version;
 }
 
 }  // namespace baton::cli

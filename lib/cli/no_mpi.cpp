@@ -2,6 +2,7 @@
 
 namespace baton::cli {
 
-std::unique_ptr<Session> mpi_session(int&, char**&) { return nullptr; }
+std::unique_ptr<World> mpi_world(std::unique_ptr<Transport>) { return nullptr; }
+std::string mpi_library() { return {}; }
 
 }  // namespace baton::cli

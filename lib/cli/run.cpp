@@ -169,11 +169,11 @@ Table::Columns columns_for(const RunOptions& options, const std::vector<Job>& jo
   return columns;
 }
 
-std::string head_of(const Table& table, const Session& session, int ranks, bool built_in) {
+std::string head_of(const Table& table, const Launch& launch, int ranks, bool built_in) {
   return fmt::format(
       "# baton {}, {} ranks, {}\n"
       "# size: of the whole vector; time: of the slowest rank; busbw: as in nccl-tests{}\n{}",
-      BATON_VERSION, ranks, session.transport(), built_in ? "; ratio: built-in's time / ours" : "",
+      BATON_VERSION, ranks, launch.transport(), built_in ? "; ratio: built-in's time / ours" : "",
       table.head());
 }
 
@@ -189,7 +189,7 @@ void print_end(const RunOptions& options, const Outcome& outcome, int ranks) {
              counted(ranks, "rank"), outcome.wrong);
 }
 
-void print_json(const RunOptions& options, const Outcome& outcome, const Session& session,
+void print_json(const RunOptions& options, const Outcome& outcome, const Launch& launch,
                 int ranks) {
   std::vector<Json> rows;
   for (const Row& row : outcome.rows) rows.push_back(row.json());
@@ -198,7 +198,7 @@ void print_json(const RunOptions& options, const Outcome& outcome, const Session
                                     {"proofs", outcome.proofs},
                                     {"failures", outcome.failures}});
   Json::object({{"baton", BATON_VERSION},
-                {"transport", session.transport()},
+                {"transport", launch.transport()},
                 {"ranks", ranks},
                 {"rows", Json::array(rows)},
                 {"proved", options.prove > 0 ? proofs : Json::null()},
@@ -238,27 +238,27 @@ struct Task {
   Table table;
 };
 
-int run(RunOptions options, Session& session) {
-  const bool speaks = session.rank() == 0, built_in = session.ranks() > 0;
+int run(RunOptions options, Launch& launch) {
+  const bool speaks = launch.rank() == 0, built_in = launch.processes() > 0;
   std::optional<Task> task;
   const auto prepare = [&] {
     options.measure.segment = segment_of(options.segment);
-    task.emplace(options, session.ranks());
+    task.emplace(options, launch.processes());
   };
   if (built_in) {  // processes may be on hosts that differ in files and environment
-    session.run(0, {}, [&](World& world) { world.together(prepare); });
+    on_ranks(launch, 0, {}, [&](World& world) { world.together(prepare); });
   } else {
     prepare();
   }
   if (!proved(task->jobs, options.schedule, speaks)) return 1;
 
-  const std::string head = head_of(task->table, session, task->ranks, built_in);
+  const std::string head = head_of(task->table, launch, task->ranks, built_in);
   Outcome outcome;
-  session.run(task->ranks, task->threads, [&](World& world) {
+  on_ranks(launch, task->ranks, task->threads, [&](World& world) {
     Outcome own = Runner(world, options, task->library, task->jobs).run(task->table, head);
-    if (world.rank() == session.rank()) outcome = std::move(own);
+    if (world.rank() == launch.rank()) outcome = std::move(own);
   });
-  if (speaks && options.json) print_json(options, outcome, session, task->ranks);
+  if (speaks && options.json) print_json(options, outcome, launch, task->ranks);
   if (speaks && !options.json) print_end(options, outcome, task->ranks);
   return outcome.good() ? 0 : 1;
 }
@@ -289,7 +289,7 @@ void add_run(CLI::App& app, Command& command) {
       "\n" +
       environment_help());
   sub->callback([options, &command] {
-    command = [options](Session& session) { return run(*options, session); };
+    command = [options](Launch& launch) { return run(*options, launch); };
   });
 }
 

@@ -124,9 +124,9 @@ int own(const Setting& setting) {
   return 0;
 }
 
-int run(const SimulateCommand& command, Session& session) {
-  if (command.measure > 0) return measured(command, session);
-  if (session.rank() != 0) return 0;
+int run(const SimulateCommand& command, Launch& launch) {
+  if (command.measure > 0) return measured(command, launch);
+  if (launch.rank() != 0) return 0;
   const Setting setting(command);
   if (!command.schedule.empty()) return own(setting);
   if (!command.sweep.empty()) return sweep(setting);
@@ -225,7 +225,7 @@ void add_simulate(CLI::App& app, Command& command) {
       "  scripts/plot sweep.json -o plots\n"
       "  mpirun -n 4 baton simulate all --algorithm all --bytes 16K:1M --measure 9");
   sub->callback([options, &command] {
-    command = [options](Session& session) { return run(*options, session); };
+    command = [options](Launch& launch) { return run(*options, launch); };
   });
 }
 

@@ -204,8 +204,8 @@ Json json(const Cell& cell) {
 
 }  // namespace
 
-int measured(const SimulateCommand& command, Session& session) {
-  session.run(command.ranks, {}, [&](World& world) {
+int measured(const SimulateCommand& command, Launch& launch) {
+  on_ranks(launch, command.ranks, {}, [&](World& world) {
     std::optional<Setting> prepared;
     world.together([&] {
       prepared.emplace(command);
@@ -228,7 +228,7 @@ int measured(const SimulateCommand& command, Session& session) {
       for (const Cell& cell : cells) rows.push_back(json(cell));
       Json::object({{"network", setting.network.name},
                     {"parameters", summary(setting.network)},
-                    {"transport", session.transport()},
+                    {"transport", launch.transport()},
                     {"ranks", world.size()},
                     {"hosts", hosts},
                     {"runs", setting.command.measure},
@@ -244,7 +244,7 @@ int measured(const SimulateCommand& command, Session& session) {
         "# {} on {}, {}; per call of 1 to {} in a row; medians of {} from a common start (to "
         "{}),\n"
         "# +- half the distance of the quartiles\n# {}\n",
-        counted(world.size(), "rank"), counted(hosts, "host"), session.transport(), most_calls,
+        counted(world.size(), "rank"), counted(hosts, "host"), launch.transport(), most_calls,
         counted(setting.command.measure, "run"), human_time(comparison.start_error() * 1e6),
         summary(setting.network));
     print_table(cells);

@@ -216,8 +216,8 @@ void write(const std::string& file, const std::string& text) {
   }
 }
 
-int timeline(const TimelineOptions& options, Session& session) {
-  if (session.rank() != 0) return 0;
+int timeline(const TimelineOptions& options, Launch& launch) {
+  if (launch.rank() != 0) return 0;
   if (options.output.empty() && !options.from.empty()) {
     fmt::print("{}", contents(recorded(options.from, options.force)));
     return 0;
@@ -368,7 +368,7 @@ void add_timeline(CLI::App& app, Command& command) {
       "  mpirun -n 8 baton run all_reduce --bytes 1M --trace t.trace\n"
       "  baton timeline --from t.trace -o t.svg");
   sub->callback([options, &command] {
-    command = [options](Session& session) { return timeline(*options, session); };
+    command = [options](Launch& launch) { return timeline(*options, launch); };
   });
 }
 

@@ -47,7 +47,7 @@ void write(const TableSection& section, const std::string& file) {
   }
 }
 
-int tune(const TuneCommand& command, Session& session) {
+int tune(const TuneCommand& command, Launch& launch) {
   RunOptions run;  // for what the two commands share
   run.hosts = command.hosts;
   run.ranks = command.ranks;
@@ -55,9 +55,9 @@ int tune(const TuneCommand& command, Session& session) {
   options.collectives = collectives_named(command.collective);
   options.sizes = sizes_named(command.bytes);
   options.repeats = command.repeats;
-  const int ranks = ranks_for(run, session.ranks());
+  const int ranks = ranks_for(run, launch.processes());
 
-  session.run(ranks, thread_options(run), [&](World& world) {
+  on_ranks(launch, ranks, thread_options(run), [&](World& world) {
     Options library = Options::from_environment();
     library.table.clear();
     Communicator communicator(world.transport(), library);
@@ -117,7 +117,7 @@ void add_tune(CLI::App& app, Command& command) {
       "  mpirun -n 2 -x BATON_TABLE=pair.txt program\n"
       "  baton tune all_reduce --ranks 2 --bytes 8:1K --repeats 1");
   sub->callback([options, &command] {
-    command = [options](Session& session) { return tune(*options, session); };
+    command = [options](Launch& launch) { return tune(*options, launch); };
   });
 }
 

@@ -161,8 +161,8 @@ int verify_schedule(const VerifyOptions& options) {
   return proof.holds() ? 0 : 1;
 }
 
-int verify(const VerifyOptions& options, Session& session) {
-  if (session.rank() != 0) return 0;
+int verify(const VerifyOptions& options, Launch& launch) {
+  if (launch.rank() != 0) return 0;
   return options.schedule.empty() ? verify_algorithms(options) : verify_schedule(options);
 }
 
@@ -221,7 +221,7 @@ void add_verify(CLI::App& app, Command& command) {
       "  baton verify --fused --max-ranks 17\n"
       "  baton verify --schedule my_schedule.txt");
   sub->callback([options, &command] {
-    command = [options](Session& session) { return verify(*options, session); };
+    command = [options](Launch& launch) { return verify(*options, launch); };
   });
 }
 

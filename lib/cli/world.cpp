@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <barrier>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -64,18 +63,6 @@ class ThreadWorld final : public World {
   std::unique_ptr<Transport> transport_;
   Meeting& meeting_;
   std::vector<int> hosts_;
-};
-
-class ThreadSession final : public Session {
- public:
-  int rank() const override { return 0; }
-  int ranks() const override { return 0; }
-  std::string transport() const override { return "threads"; }
-  std::string library() const override { return {}; }
-  void run(int ranks, const ThreadOptions& options,
-           const std::function<void(World&)>& body) override {
-    run_as_threads(ranks, options, body);
-  }
 };
 
 }  // namespace
@@ -145,35 +132,11 @@ void run_as_threads(int ranks, const ThreadOptions& options,
       options);
 }
 
-int launcher_rank() {
-  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
-    if (const char* text = std::getenv(variable)) return std::atoi(text);
-  }
-  return 0;
-}
-
-int launcher_ranks() {
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    if (const char* text = std::getenv(variable)) return std::max(1, std::atoi(text));
-  }
-  return std::getenv("PMIX_RANK") != nullptr ? 1 : 0;
-}
-
-std::unique_ptr<Session> Session::start(int& argc, char**& argv) {
-  const int expected = launcher_ranks();
-  if (expected == 0) return std::make_unique<ThreadSession>();
-  std::unique_ptr<Session> session = mpi_session(argc, argv);
-  if (!session) {
-    throw Error(ErrorCode::unsupported,
-                "expected a build with MPI under an MPI launcher, found one without");
-  }
-  if (session->ranks() < expected) {
-    throw Error(ErrorCode::unsupported,
-                fmt::format("expected the {} ranks that the launcher has started, found {}: it is "
-                            "not that of {}, with which this program was built",
-                            expected, session->ranks(), session->transport()));
-  }
-  return session;
+void on_ranks(Launch& launch, int ranks, const ThreadOptions& options,
+              const std::function<void(World&)>& body) {
+  if (launch.processes() == 0) return run_as_threads(ranks, options, body);
+  launch.run(ranks,
+             [&](std::unique_ptr<Transport> transport) { body(*mpi_world(std::move(transport))); });
 }
 
 }  // namespace baton::cli

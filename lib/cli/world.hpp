@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "baton/thread.hpp"
+#include "baton/launch.hpp"
 #include "baton/transport.hpp"
 #include "exercise.hpp"
 
@@ -79,38 +79,18 @@ class World {
   void together(const std::function<void()>& body);
 };
 
-/// Ranks are threads of this process, or, under a launcher, processes of MPI.
-class Session {
- public:
-  virtual ~Session() = default;
-
-  /// This process's rank; 0 where ranks are threads.
-  virtual int rank() const = 0;
-  /// The number of ranks that the launcher has set; 0 where run() may choose.
-  virtual int ranks() const = 0;
-  /// "threads", "Open MPI v4.1.4"
-  virtual std::string transport() const = 0;
-  /// The whole version string of the library behind it; empty where ranks are threads.
-  virtual std::string library() const = 0;
-  /// Calls body(world) on every rank. Ranks and `options` are those of threads only.
-  virtual void run(int ranks, const ThreadOptions& options,
-                   const std::function<void(World&)>& body) = 0;
-
-  /// Of MPI if a launcher of MPI has started this process. Throws Error(unsupported) where that is
-  /// so and this program has no MPI, or another one than the launcher.
-  static std::unique_ptr<Session> start(int& argc, char**& argv);
-};
+/// Calls body(world) on every rank of this process: `ranks` threads, or the one that an MPI
+/// launcher has started. `options` are those of threads.
+void on_ranks(Launch& launch, int ranks, const ThreadOptions& options,
+              const std::function<void(World&)>& body);
 
 /// Calls body(world) on `ranks` threads of this process; returns when all have returned.
 void run_as_threads(int ranks, const ThreadOptions& options,
                     const std::function<void(World&)>& body);
 
-/// This process's rank as its launcher has set it in the environment; 0 without a launcher.
-int launcher_rank();
-/// The number of ranks that the launcher says it has started; 0 without a launcher of MPI.
-int launcher_ranks();
-
-/// Null in a build without MPI.
-std::unique_ptr<Session> mpi_session(int& argc, char**& argv);
+/// This process among those of MPI, with its transport.
+std::unique_ptr<World> mpi_world(std::unique_ptr<Transport> transport);
+/// The MPI library's description of itself; empty in a build without MPI.
+std::string mpi_library();
 
 }  // namespace baton::cli

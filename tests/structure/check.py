@@ -32,7 +32,8 @@ INCLUDES = [
 
 # Which other rooms of lib/ a room may include; "*" is all of them.
 ROOMS = {"explain": {"schedule"}, "timeline": {"schedule"}, "simulate": {"schedule"},
-         "execute": {"trace"}, "select": {"cost"}, "communicator": "*", "cli": "*"}
+         "execute": {"trace"}, "select": {"cost"}, "launch": {"transport"},
+         "communicator": "*", "cli": "*"}
 
 # The public headers are described by include/README.md, and installed as they are.
 NO_README = re.compile(r"include/baton(/.*)?")

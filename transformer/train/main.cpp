@@ -6,12 +6,13 @@
 
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include "../ops/ops.hpp"
+#include "baton/launch.hpp"
 #include "budget.hpp"
-#include "launch.hpp"
 #include "report.hpp"
 
 namespace baton::transformer {
@@ -50,10 +51,25 @@ int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
   return -1;
 }
 
+/// Calls body(communicator of all ranks) on every rank. A process that throws ends all of them,
+/// since the others may wait for it.
+void on_ranks(Launch& launch, int ranks, const std::function<void(Communicator&)>& body) {
+  launch.run(ranks, [&](std::unique_ptr<Transport> transport) {
+    try {
+      Communicator world(std::move(transport));
+      body(world);
+    } catch (const std::exception& error) {
+      if (launch.processes() == 0) throw;
+      fmt::print(stderr, "baton-train: rank {}: {}\n", launch.rank(), error.what());
+      launch.abort(2);
+    }
+  });
+}
+
 int run(Launch& launch, const TrainOptions& options) {
   use_blas_threads(options.threads);
   if (options.budget) {
-    launch.run(options.ranks, [&](Communicator& world) {
+    on_ranks(launch, options.ranks, [&](Communicator& world) {
       options.f64 ? print_budget<double>(world, options) : print_budget<float>(world, options);
     });
     return 0;
@@ -61,7 +77,7 @@ int run(Launch& launch, const TrainOptions& options) {
   std::optional<Report> report;
   if (launch.rank() == 0) report.emplace(options, launch.transport());
   bool good = true;
-  launch.run(options.ranks, [&](Communicator& world) {
+  on_ranks(launch, options.ranks, [&](Communicator& world) {
     Report* const listener = world.rank() == 0 ? &*report : nullptr;
     const Outcome outcome = options.f64 ? train<double>(world, options, listener)
                                         : train<float>(world, options, listener);
@@ -77,7 +93,7 @@ int run(int argc, char** argv) {
     TrainOptions options;
     const int answered = parse(argc, argv, launch->rank() == 0, options);
     if (answered >= 0) return answered;
-    settle(options, launch->ranks());
+    settle(options, launch->processes());
     return run(*launch, options);
   } catch (const std::exception& error) {
     if ((launch ? launch->rank() : launcher_rank()) == 0)

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "baton/error.hpp"
 
@@ -23,6 +25,15 @@ void fail(int code, const char* call, int rank, int peer) {
   error.backend_code = code;
   error.backend_text = std::move(reason);
   throw error;
+}
+
+std::string library_version() {
+  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+  int length = 0;
+  check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+  text.resize(text.find_first_of(std::string_view(",\n\0", 3)));
+  std::replace(text.begin(), text.end(), '\t', ' ');
+  return text;
 }
 
 }  // namespace baton::mpi

@@ -1,5 +1,7 @@
 #pragma once
-/// MPI's return codes as errors.
+/// MPI's return codes as errors, and its name.
+
+#include <string>
 
 #include "baton/mpi.hpp"
 
@@ -13,5 +15,8 @@ inline void check(int code, const char* call, int rank = -1, int peer = -1) {
   if (code != MPI_SUCCESS) [[unlikely]]
     fail(code, call, rank, peer);
 }
+
+/// "Open MPI v4.1.4"
+std::string library_version();
 
 }  // namespace baton::mpi

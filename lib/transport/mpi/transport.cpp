@@ -129,7 +129,7 @@ class MpiTransport final : public Transport {
     int level = MPI_THREAD_SINGLE;
     check(MPI_Query_thread(&level), "MPI_Query_thread", rank_);
     return {.name = "mpi",
-            .library = library(),
+            .library = library_version(),
             .tags = tags(),
             .concurrent = level == MPI_THREAD_MULTIPLE,
             .cancels = false,  // of sends, MPI promises nothing
@@ -269,16 +269,6 @@ class MpiTransport final : public Transport {
     check(MPI_Group_free(&all), "MPI_Group_free", rank_);
     check(MPI_Group_free(&some), "MPI_Group_free", rank_);
     return from;
-  }
-
-  /// The library's name and version.
-  std::string library() const {
-    std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
-    int length = 0;
-    check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version", rank_);
-    text.resize(text.find_first_of(std::string_view(",\n\0", 3)));
-    std::replace(text.begin(), text.end(), '\t', ' ');
-    return text;
   }
 
   // Calls of idle() in a row, and microseconds, by measurement.

@@ -1,7 +1,0 @@
-#include "launch.hpp"
-
-namespace baton::transformer {
-
-std::unique_ptr<Launch> mpi_launch(int&, char**&) { return nullptr; }
-
-}  // namespace baton::transformer
