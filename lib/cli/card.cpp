@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "baton/cuda.hpp"
-#include "memory/cuda/current.hpp"
+#include "baton/cuda_runtime.hpp"
 
 namespace baton::cli {
 
@@ -12,7 +12,7 @@ int cuda_cards() { return cuda_devices(); }
 Card cuda_card(int ordinal) {
   return {cuda_device(ordinal),
           [ordinal] {
-            const cuda::Current current(ordinal);
+            const cuda::CurrentDevice current(ordinal);
             cudaStream_t stream = nullptr;
             cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                         "making a stream");

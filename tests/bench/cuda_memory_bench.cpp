@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "memory/cuda/error.hpp"
+#include "baton/cuda_runtime.hpp"
 #include "memory/cuda/kernels.hpp"
 
 using namespace baton;

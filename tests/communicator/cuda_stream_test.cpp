@@ -8,8 +8,8 @@
 #include <cstdlib>
 
 #include "baton/cuda.hpp"
+#include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
-#include "memory/cuda/error.hpp"
 #include "stream_cases.hpp"
 
 using namespace baton;

@@ -9,10 +9,10 @@
 #include <cstdlib>
 
 #include "baton/cuda.hpp"
+#include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
 #include "baton/mpi.hpp"
 #include "baton/nccl.hpp"
-#include "memory/cuda/error.hpp"
 #include "stream_cases.hpp"
 
 using namespace baton;

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "baton/cuda.hpp"
+#include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
-#include "memory/cuda/error.hpp"
 #include "memory/cuda/kernel_table.hpp"
 #include "memory/cuda/kernels.hpp"
 #include "samples.hpp"

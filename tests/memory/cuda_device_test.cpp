@@ -6,9 +6,9 @@
 
 #include <cstdio>
 
+#include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
 #include "cuda_cases.hpp"
-#include "memory/cuda/error.hpp"
 
 using namespace baton;
 using namespace cuda_cases;

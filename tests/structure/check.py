@@ -4,7 +4,7 @@ builds, a README in every folder.
 Usage: check.py ROOT includes
        check.py ROOT built
        check.py ROOT readmes
-       check.py ROOT headers [--but HEADER] COMPILER...
+       check.py ROOT headers [--but HEADER]... COMPILER...
 Prints one line for each breach; exit code 1 if there is any.
 """
 
@@ -22,9 +22,10 @@ STANDARD = r"<\w+>"
 INCLUDES = [
     (r"algorithms/.*", rf'{STANDARD}|"baton/schedule\.hpp"|"\w+\.hpp"'),
     (r"include/baton/mpi\.hpp", rf'{STANDARD}|"baton/[\w/]+\.hpp"|<mpi\.h>'),
+    (r"include/baton/cuda_runtime\.hpp", rf'{STANDARD}|"baton/[\w/]+\.hpp"|<cuda_runtime_api\.h>'),
     (r"include/.*", rf'{STANDARD}|"baton/[\w/]+\.hpp"'),
     (r"transformer/train/.*", rf'{STANDARD}|<unistd\.h>|<fmt/\w+\.h>|<CLI/CLI\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
-    (r"transformer/cuda/.*", rf'{STANDARD}|<fmt/\w+\.h>|<cuda_runtime_api\.h>|<cublasLt\.h>|"memory/cuda/\w+\.hpp"|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
+    (r"transformer/cuda/.*", rf'{STANDARD}|<fmt/\w+\.h>|<cuda_runtime(_api)?\.h>|<cublasLt\.h>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"|"\w+\.cuh"'),
     (r"transformer/.*", rf'{STANDARD}|<fmt/\w+\.h>|<(cblas|omp|oneapi/dnnl/dnnl|sys/mman)\.h>|<hwy/[\w/-]+\.h>|"hwy/[\w/-]+\.h"|"transformer/[\w/-]+\.(hpp|cpp)"|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/-]+\.(hpp|inc)"'),
     (r"diagrams/convert\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|<[\w/]+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
     (r"diagrams/.*", rf'{STANDARD}|<fmt/\w+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
@@ -56,7 +57,7 @@ def room(path):
 
 
 def includes(root):
-    for file in sources(root, ".hpp", ".cpp"):
+    for file in sources(root, ".hpp", ".cpp", ".cu", ".cuh"):
         allowed = next((names for path, names in INCLUDES if re.fullmatch(path, str(file))), ".*")
         neighbours = ROOMS.get(room(file), set())
         for number, line in enumerate((root / file).read_text().splitlines(), 1):
@@ -70,6 +71,11 @@ def includes(root):
             if room(file) and included and neighbours != "*":
                 if room(included) not in (None, room(file), *neighbours):
                     yield f"{file}:{number}: expected no include of another room, found {found[1]}"
+            if file.parts[0] == "transformer" and included and room(included):
+                yield f"{file}:{number}: expected no private header of lib/, found {found[1]}"
+    for file in sources(root, "meson.build"):
+        if file.parts[0] == "transformer" and "private_include" in (root / file).read_text():
+            yield f"{file}: expected public headers alone, found private_include"
 
 
 def readmes(root):
@@ -111,16 +117,17 @@ def headers(root, compiler, but):
               if file.parts[0] == "include"]
     if not public:
         yield "expected public headers under include/, found none"
-    public = [header for header in public if header.as_posix() != but]
+    public = [header for header in public if header.as_posix() not in but]
     with ThreadPoolExecutor(2) as pool:
         yield from filter(None, pool.map(compile_alone, public))
 
 
 def main():
     root, what, *compiler = Path(sys.argv[1]).resolve(), *sys.argv[2:]
-    but = None
-    if compiler and compiler[0] == "--but":
-        _, but, *compiler = compiler
+    but = []
+    while compiler and compiler[0] == "--but":
+        _, header, *compiler = compiler
+        but.append(header)
     checks = {"includes": includes, "built": built, "readmes": readmes,
               "headers": lambda root: headers(root, compiler, but)}
     breaches = list(checks[what](root))

@@ -6,18 +6,17 @@
 #include <string>
 
 #include "baton/cuda.hpp"
+#include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
-#include "error.hpp"
 #include "kernels.hpp"
 #include "matmul.hpp"
-#include "memory/cuda/current.hpp"
 
 namespace baton::transformer {
 namespace {
 
-using baton::cuda::Current;
-using cuda::check;
-using cuda::check_memory;
+using baton::cuda::check;
+using baton::cuda::check_memory;
+using baton::cuda::CurrentDevice;
 
 /// Bytes that cuBLASLt may use.
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
@@ -85,7 +84,7 @@ class Resources {
   cudaStream_t stream() const { return stream_; }
   cudaStream_t exchange_stream() const { return exchange_stream_; }
   std::shared_ptr<void> allocate(std::size_t bytes) {
-    const Current current(ordinal_);
+    const CurrentDevice current(ordinal_);
     void* memory = nullptr;
     const std::size_t some = bytes > 0 ? bytes : 1;
     check_memory(cudaMallocFromPoolAsync(&memory, some, pool_, stream_), some,
@@ -131,11 +130,11 @@ class CudaAccelerator final : public Accelerator {
     finish();
   }
   void zero(void* data, std::size_t bytes) override {
-    const Current current(resources_.ordinal());
+    const CurrentDevice current(resources_.ordinal());
     if (bytes > 0) check(cudaMemsetAsync(data, 0, bytes, native()), "zeros on a CUDA device");
   }
   void assign(const ConstOperand& from, const Operand& to) override {
-    const Current current(resources_.ordinal());
+    const CurrentDevice current(resources_.ordinal());
     const auto strides = cuda::strides_of(to.shape, to.strides, from.strides);
     if (from.type == to.type && contiguous(strides)) {
       return copy(from.data, to.data, static_cast<std::size_t>(strides.count) * size_of(to.type),
@@ -358,7 +357,7 @@ class CudaAccelerator final : public Accelerator {
   void finish() { check(cudaStreamSynchronize(native()), "what was given to a CUDA device"); }
   template <class Call>
   void on_device(Datatype type, Call call) {
-    const Current current(resources_.ordinal());
+    const CurrentDevice current(resources_.ordinal());
     with_type(type, call);
   }
 
@@ -376,12 +375,12 @@ class CudaAccelerator final : public Accelerator {
   std::shared_ptr<float> floats(std::int64_t count) { return scratch_of<float>(count); }
 
   void copy(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) {
-    const Current current(resources_.ordinal());
+    const CurrentDevice current(resources_.ordinal());
     if (bytes > 0) check(cudaMemcpyAsync(to, from, bytes, kind, native()), "a copy");
   }
   void multiply(const cuda::Product& product, const ConstOperand& a, const ConstOperand& b,
                 const ConstOperand& bias, bool add, const Operand& c, bool relu = false) {
-    const Current current(resources_.ordinal());
+    const CurrentDevice current(resources_.ordinal());
     if (product.k == 0) {
       if (!add) zero(c.data, static_cast<std::size_t>(c.shape.elements()) * size_of(c.type));
       if (bias.data) add_to_rows(bias, c);
@@ -430,7 +429,7 @@ class CudaAccelerator final : public Accelerator {
 
 std::unique_ptr<Accelerator> cuda_accelerator(const CudaAcceleratorOptions& options) {
   auto device = cuda_device(options.ordinal);
-  const Current current(options.ordinal);
+  const CurrentDevice current(options.ordinal);
   return std::make_unique<CudaAccelerator>(options, std::move(device));
 }
 

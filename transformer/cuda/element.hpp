@@ -3,14 +3,14 @@
 
 #include <cstdint>
 
-#include "memory/cuda/element.hpp"
+#include "baton/device_code.hpp"
 
 namespace baton::transformer::cuda {
 
 BATON_DEVICE float load(const float* at) { return *at; }
-BATON_DEVICE float load(const bf16* at) { return baton::cuda::widen(*at); }
+BATON_DEVICE float load(const bf16* at) { return floats::widen(*at); }
 BATON_DEVICE void store(float* at, float value) { *at = value; }
-BATON_DEVICE void store(bf16* at, float value) { *at = baton::cuda::narrow<bf16>(value); }
+BATON_DEVICE void store(bf16* at, float value) { *at = floats::narrow<bf16>(value); }
 
 /// Four elements, loaded and stored at once.
 template <class T>

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 
-#include "error.hpp"
+#include "baton/cuda_runtime.hpp"
 #include "team.hpp"
 
 namespace baton::transformer::cuda {
+
+using baton::cuda::check;
 
 /// The device's HostTeam: this thread, and its state in registers.
 template <class State>

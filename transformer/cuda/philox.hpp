@@ -1,7 +1,7 @@
 #pragma once
 /// The words that ../random.hpp draws, on host and device.
 
-#include "memory/cuda/strided.hpp"
+#include "baton/device_code.hpp"
 
 namespace baton::transformer::cuda {
 

@@ -9,9 +9,8 @@
 #include <optional>
 
 #include "baton/cuda.hpp"
+#include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
-#include "current.hpp"
-#include "error.hpp"
 #include "kernels.hpp"
 #include "locked.hpp"
 
@@ -41,12 +40,12 @@ WaitValue* wait_value() {
 class CudaMarker final : public Marker {
  public:
   explicit CudaMarker(int device) : device_(device) {
-    const Current current(device_);
+    const CurrentDevice current(device_);
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event");
   }
   ~CudaMarker() override { cudaEventDestroy(event_); }
   void set(Stream stream) override {
-    const Current current(device_);
+    const CurrentDevice current(device_);
     check(cudaEventRecord(event_, native(stream)), "an event on a stream");
   }
   bool passed() override {
@@ -56,7 +55,7 @@ class CudaMarker final : public Marker {
     return true;
   }
   void hold(Stream stream) override {
-    const Current current(device_);
+    const CurrentDevice current(device_);
     check(cudaStreamWaitEvent(native(stream), event_, 0), "a stream that waits for an event");
   }
 
@@ -81,7 +80,7 @@ class CudaGate final : public Gate {
     // Not given back: a stream may not have looked at it yet.
   }
   void hold(Stream stream) override {
-    const Current current(device_);
+    const CurrentDevice current(device_);
     const CUresult code =
         wait_(static_cast<CUstream>(stream), address_, ++held_, CU_STREAM_WAIT_VALUE_GEQ);
     if (code == CUDA_SUCCESS) return;
@@ -132,7 +131,7 @@ class CudaDevice final : public Device {
     reach_others();
   }
   ~CudaDevice() override {
-    const Current current(ordinal_);
+    const CurrentDevice current(ordinal_);
     locked_.reset();
     cudaStreamSynchronize(memory_stream_);
     cudaMemPoolDestroy(pool_);
@@ -178,7 +177,7 @@ class CudaDevice final : public Device {
   }
 
   std::byte* allocate(std::size_t bytes) override {
-    const Current current(ordinal_);
+    const CurrentDevice current(ordinal_);
     void* memory = nullptr;
     check_memory(cudaMallocFromPoolAsync(&memory, bytes, pool_, memory_stream_), bytes, name_);
     check(cudaStreamSynchronize(memory_stream_), "memory of a device");  // nothing else is in it
@@ -188,13 +187,13 @@ class CudaDevice final : public Device {
     if (memory) cudaFreeAsync(memory, memory_stream_);
   }
   std::byte* allocate_host(std::size_t bytes) override {
-    const Current current(ordinal_);
+    const CurrentDevice current(ordinal_);
     return locked_->take(bytes);
   }
   void free_host(std::byte* memory) noexcept override { locked_->give(memory); }
 
   Stream make_stream() override {
-    const Current current(ordinal_);
+    const CurrentDevice current(ordinal_);
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest_priority_),
           "a stream");
@@ -206,20 +205,20 @@ class CudaDevice final : public Device {
   }
   std::unique_ptr<Marker> make_marker() override { return std::make_unique<CudaMarker>(ordinal_); }
   std::unique_ptr<Gate> make_gate() override {
-    const Current current(ordinal_);
+    const CurrentDevice current(ordinal_);
     return std::make_unique<CudaGate>(ordinal_, locked_->take(sizeof(std::uint32_t)), wait_);
   }
 
   void copy(std::span<const Rows> rows, std::size_t element_bytes, Stream stream) override {
-    const Current current(ordinal_);
+    const CurrentDevice current(ordinal_);
     cuda::copy(element_bytes, rows, native(stream));
   }
   void fold(OpKind op, Datatype type, std::span<const Rows> rows, Stream stream) override {
-    const Current current(ordinal_);
+    const CurrentDevice current(ordinal_);
     cuda::fold(op, type, rows, native(stream));
   }
   void divide(Datatype type, int ranks, std::span<const Rows> rows, Stream stream) override {
-    const Current current(ordinal_);
+    const CurrentDevice current(ordinal_);
     cuda::divide(type, ranks, rows, native(stream));
   }
 
@@ -285,7 +284,7 @@ std::shared_ptr<Device> cuda_device(int ordinal) {
   std::weak_ptr<Device>& known = devices[static_cast<std::size_t>(ordinal)];
   std::shared_ptr<Device> device = known.lock();
   if (!device) {
-    const Current current(ordinal);
+    const CurrentDevice current(ordinal);
     device = std::make_shared<CudaDevice>(ordinal);
     known = device;
   }

@@ -1,6 +1,6 @@
 #pragma once
 /// The numerics contract for one vector, on host and device: the host's element.hpp, element by
-/// element, with the device's conversions of 16-bit floats, which round alike.
+/// element.
 
 #include <bit>
 #include <type_traits>
@@ -9,56 +9,6 @@
 #include "strided.hpp"
 
 namespace baton::cuda {
-
-template <class T>
-BATON_DEVICE float widen(T value) {
-#ifdef __CUDA_ARCH__
-  if constexpr (std::is_same_v<T, f16>) {
-    float wide;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value.bits));
-    return wide;
-  }
-#endif
-  return host::widen(value);
-}
-
-template <class T>
-BATON_DEVICE T narrow(float value) {
-#ifdef __CUDA_ARCH__
-  std::uint16_t bits;
-  if constexpr (std::is_same_v<T, f16>) {
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-    return {value == value ? bits : std::uint16_t{0x7e00}};  // the device's own NaN is 0x7fff
-  } else if constexpr (std::is_same_v<T, bf16>) {
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
-    return {value == value ? bits : std::uint16_t{0x7fc0}};
-  }
-#endif
-  return host::narrow<T>(value);
-}
-
-template <class T>
-inline constexpr bool folds_in_fp32 = host::NarrowFloat<T>;
-
-/// left (+) right of one element.
-template <OpKind op, class T>
-BATON_DEVICE T combine(T left, T right) {
-  if constexpr (folds_in_fp32<T>) {
-    return narrow<T>(host::combine<op>(widen(left), widen(right)));
-  } else {
-    return host::combine<op>(left, right);
-  }
-}
-
-/// value / ranks of one element.
-template <class T>
-BATON_DEVICE T divide(T value, int ranks) {
-  if constexpr (folds_in_fp32<T>) {
-    return narrow<T>(host::divide(widen(value), ranks));
-  } else {
-    return host::divide(value, ranks);
-  }
-}
 
 // --- vectors -----------------------------------------------------------------------------------
 
@@ -109,7 +59,7 @@ BATON_DEVICE Vector<width> combine(const Vector<width>& left, const Vector<width
   As result;
   BATON_UNROLL
   for (std::uint32_t i = 0; i < sizeof(As) / sizeof(As::lane[0]); ++i)
-    result.lane[i] = combine<op>(l.lane[i], r.lane[i]);
+    result.lane[i] = host::combine<op>(l.lane[i], r.lane[i]);
   return std::bit_cast<Vector<width>>(result);
 }
 
@@ -118,7 +68,7 @@ BATON_DEVICE Vector<width> divide(const Vector<width>& value, int ranks) {
   auto lanes = std::bit_cast<Lanes<T, width>>(value);
   BATON_UNROLL
   for (std::uint32_t i = 0; i < width / sizeof(T); ++i)
-    lanes.lane[i] = divide(lanes.lane[i], ranks);
+    lanes.lane[i] = host::divide(lanes.lane[i], ranks);
   return std::bit_cast<Vector<width>>(lanes);
 }
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
-#include "error.hpp"
 #include "kernel_table.hpp"
 #include "kernels.hpp"
 #include "layout.hpp"

@@ -1,6 +1,6 @@
 /// All kernels there are.
 
-#include "error.hpp"
+#include "baton/cuda_runtime.hpp"
 #include "kernel_table.hpp"
 #include "kernels.hpp"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "error.hpp"
+#include "baton/cuda_runtime.hpp"
 
 namespace baton::cuda {
 namespace {

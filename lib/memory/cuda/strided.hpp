@@ -6,13 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define BATON_DEVICE __host__ __device__ __forceinline__
-#define BATON_UNROLL _Pragma("unroll")
-#else
-#define BATON_DEVICE inline
-#define BATON_UNROLL
-#endif
+#include "baton/device_code.hpp"
 
 namespace baton::cuda {
 

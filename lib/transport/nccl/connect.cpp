@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "baton/cuda.hpp"
+#include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
 #include "bootstrap.hpp"
 #include "check.hpp"
-#include "current.hpp"
 
 namespace baton::nccl {
 namespace {
@@ -20,8 +20,8 @@ Seat seat_of(const Device& device) {
   seat.host = own_host();
   try {
     char bus[32] = {};
-    check_cuda(cudaDeviceGetPCIBusId(bus, sizeof bus, cuda_ordinal(device)),
-               "cudaDeviceGetPCIBusId");
+    cuda::check(cudaDeviceGetPCIBusId(bus, sizeof bus, cuda_ordinal(device)),
+                "cudaDeviceGetPCIBusId");
     seat.gpu = bus;
   } catch (const Error& error) {
     seat.wrong = error.what();
@@ -30,22 +30,6 @@ Seat seat_of(const Device& device) {
 }
 
 }  // namespace
-
-void check_cuda(int code, const char* call) {
-  if (code == cudaSuccess) return;
-  const char* const text = cudaGetErrorString(static_cast<cudaError_t>(code));
-  Error error(ErrorCode::device,
-              fmt::format("{}: expected success, found CUDA's error {}, {}", call, code, text));
-  error.backend_code = code;
-  error.backend_text = text;
-  throw error;
-}
-
-Current::Current(int device) {
-  check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
-  check_cuda(cudaSetDevice(device), "cudaSetDevice");
-}
-Current::~Current() { cudaSetDevice(before_); }
 
 void settle(ncclResult_t code, const char* call, ncclComm_t communicator, int rank,
             std::chrono::milliseconds limit, const std::function<std::string()>& expected) {
@@ -93,7 +77,7 @@ ncclComm_t connect(Transport& host, Device& device, std::chrono::milliseconds li
   const Identifier identifier = agree(host, seat_of(device), make, limit);
   ncclUniqueId id{};
   std::memcpy(&id, identifier.data(), sizeof id);
-  const Current current(cuda_ordinal(device));
+  const cuda::CurrentDevice current(cuda_ordinal(device));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = limit.count() > 0 ? 0 : 1;
   ncclComm_t communicator = nullptr;

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "baton/cuda.hpp"
+#include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
 #include "baton/nccl.hpp"
 #include "check.hpp"
 #include "connect.hpp"
-#include "current.hpp"
 
 namespace baton {
 namespace {
@@ -60,7 +60,7 @@ class NcclTransport final : public FusedTransport {
   }
 
   std::unique_ptr<FusedTransport> split(int color, int key) override {
-    const nccl::Current current(ordinal_);
+    const cuda::CurrentDevice current(ordinal_);
     ncclComm_t part = nullptr;
     const auto all = [this] {
       return fmt::format("expected all {} ranks to split a communicator of NCCL's", size_);
