@@ -31,8 +31,7 @@ Through through_of(const std::string& text) {
 struct Task {
   std::vector<Exercise> exercises;
   Options library;
-  std::optional<Targets> targets;  // rank 0's
-  std::ofstream json;              // likewise
+  std::ofstream json;  // rank 0's
 };
 
 Task task_of(const BenchOptions& options, World& world) {
@@ -46,12 +45,6 @@ Task task_of(const BenchOptions& options, World& world) {
         "symbol baton_pmpi_version");
   }
   if (world.rank() != 0) return task;
-  if (!options.judge.empty()) {
-    task.targets = parse_targets(file_text(options.judge), options.judge);
-    const int hosts = world.hosts().back() + 1;
-    const std::string why = mismatch(*task.targets, world.size(), hosts);
-    if (!why.empty()) refuse(fmt::format("{}: {}", options.judge, why));
-  }
   if (!options.json.empty()) task.json = json_file(options.json);
   return task;
 }
@@ -76,12 +69,8 @@ class Benchmark {
     for (const Exercise& exercise : task_.exercises) run_exercise(exercise);
     stop_recording(communicator_);
     table_.close();
-    bool reached = true;
-    if (task_.targets) {
-      table_.print(judgement_text(*task_.targets, results_of(table_.rows()), reached));
-    }
     if (task_.json.is_open()) write_json();
-    return table_.wrong() > 0 || (options_.strict && world_.min(reached ? 1 : 0) < 1) ? 1 : 0;
+    return table_.wrong() > 0 ? 1 : 0;
   }
 
  private:
@@ -238,12 +227,6 @@ void add_options(CLI::App& sub, BenchOptions& options) {
       ->type_name("N")
       ->needs(device)
       ->check(whole_number(1, 4096));
-  auto* judge = sub.add_option("--judge", options.judge,
-                               "say which of the numbers that FILE requires were reached (format:\n"
-                               "tests/bench/README.md)")
-                    ->type_name("FILE")
-                    ->excludes(device);
-  sub.add_flag("--strict", options.strict, "exit code 1 unless all were")->needs(judge);
   sub.add_flag("--progress", options.progress, "show progress even where stderr is no terminal");
 }
 
@@ -300,7 +283,6 @@ void add_bench(CLI::App& app, Command& command) {
       "Examples:\n"
       "  mpirun -n 2 baton bench\n"
       "  mpirun -n 4 baton bench all_reduce --bytes 1K:16M --factor 4 --json all_reduce.json\n"
-      "  mpirun -n 2 baton bench --judge tests/bench/targets-shared-memory.txt\n"
       "  baton bench --device cuda --ranks 4 --bytes 1M:64M\n"
       "  mpirun -n 4 baton bench --device cuda --bytes 1M:64M\n"
       "  mpirun -n 2 -x LD_PRELOAD=libbaton-pmpi-openmpi.so baton bench --through both\n"

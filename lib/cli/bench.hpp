@@ -18,12 +18,12 @@ namespace baton::cli {
 struct BenchOptions {
   std::vector<std::string> collectives;
   std::string bytes = "8:64M", type = "f32", op = "sum", segment, through = "api";
-  std::string device;              // empty: the host
-  std::string json, judge, trace;  // files
+  std::string device;       // empty: the host
+  std::string json, trace;  // files
   ContestOptions contest;
   int factor = 2, root = 0, sample_ms = 5;
   int ranks = 0;  // on devices; 0: one on each, but two at least
-  bool strict = false, progress = false;
+  bool progress = false;
 };
 
 std::vector<Exercise> exercises_for(const BenchOptions& options, int ranks);

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 
 #include "report.hpp"
 #include "sample.hpp"
@@ -89,17 +88,6 @@ std::string limit_text(const BenchRow& row, const Contestant& side) {
 /// `theirs`: of the built-in; empty: there is none.
 std::string way_text(const std::string& ours, const std::string& theirs) {
   return theirs.empty() || theirs == ours ? ours : fmt::format("{}; built-in: {}", ours, theirs);
-}
-
-std::string what(const Target& target) {
-  switch (target.measure) {
-    case Target::Measure::share:
-      return "share of the limit";
-    case Target::Measure::geometric_mean:
-      return "geometric mean of ratios";
-    default:
-      return target.against.empty() ? "ratio" : "ratio to " + target.against;
-  }
 }
 
 }  // namespace
@@ -197,56 +185,6 @@ std::string bench_lines(const BenchRow& row) {
     for (const Contestant& side : row.contest.sides) add(side, {"-", "-", "-", "-", "-", "-"}, {});
   }
   return text;
-}
-
-std::vector<Result> results_of(const std::vector<BenchRow>& rows) {
-  std::vector<Result> results;
-  for (const BenchRow& row : rows) {
-    const auto& sides = row.contest.sides;
-    const auto built_in =
-        std::find_if(sides.begin(), sides.end(), [](const Contestant& side) { return !side.ours; });
-    for (const Comparison& comparison : row.contest.comparisons) {
-      const Contestant& ours = sides[comparison.ours];
-      const Contestant& theirs = sides[comparison.theirs];
-      results.push_back({row.exercise.collective(), row.exercise.asked, through(ours), theirs.name,
-                         theirs.name == built_in->name, comparison.ratio, row.share(ours)});
-    }
-  }
-  return results;
-}
-
-std::string judgement_text(const Targets& targets, const std::vector<Result>& results,
-                           bool& all_reached) {
-  std::string text = fmt::format(
-      "# required: {}; reached: the lower 95 % bound is at most {:.2f} below\n"
-      "# {:<21} {:<14} {:<28} {:<8} {:>8} {:>6} {:>6} {:>6}  {}\n",
-      targets.where, allowance, "sizes", "collective", "what", "through", "required", "found",
-      "low", "high", "");
-  int judged = 0, reached = 0;
-  for (const Target& target : targets.rows) {
-    for (const Judgement& judgement : judge(target, results)) {
-      ++judged;
-      reached += judgement.reached ? 1 : 0;
-      std::string line =
-          fmt::format("  {:<21} {:<14} {:<28} {:<8} {:>8.2f} ", target.sizes,
-                      target.collective ? name(*target.collective) : "all", what(target),
-                      judgement.sizes == 0 ? "-" : judgement.ours, target.least);
-      if (judgement.sizes == 0) {
-        line += fmt::format("{:>6} {:>6} {:>6}  not measured", "-", "-", "-");
-      } else {
-        line += fmt::format("{:>6.2f} {:>6.2f} {:>6.2f}  {}", judgement.found.median,
-                            judgement.found.low, judgement.found.high,
-                            judgement.reached ? "reached" : "not reached");
-        if (judgement.worst > 0 && judgement.sizes > 1) {
-          line += fmt::format("; least, of {} sizes, at {}", judgement.sizes,
-                              human_bytes(judgement.worst));
-        }
-      }
-      text += line + "\n";
-    }
-  }
-  all_reached = reached == judged;
-  return text + fmt::format("# {} of {} reached\n", reached, judged);
 }
 
 std::string text_of(const Path& path) {

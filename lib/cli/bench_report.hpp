@@ -6,7 +6,6 @@
 
 #include "contest.hpp"
 #include "network.hpp"
-#include "targets.hpp"
 
 namespace baton::cli {
 
@@ -30,13 +29,6 @@ enum class LastColumn : std::uint8_t { limit, way };
 /// have a way, that is the last column.
 std::string bench_head(LastColumn last);
 std::string bench_lines(const BenchRow& row);
-
-/// As targets see them.
-std::vector<Result> results_of(const std::vector<BenchRow>& rows);
-
-/// The targets with what was found, as a table; whether all were reached.
-std::string judgement_text(const Targets& targets, const std::vector<Result>& results,
-                           bool& all_reached);
 
 /// "latency 0.21 us, 9.1 GB/s each way at 64.0 MiB"
 std::string text_of(const Path& path);

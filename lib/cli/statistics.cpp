@@ -35,10 +35,4 @@ Interval median_interval(std::vector<double> values) {
   return {median(values), values[j - 1], values[n - j], 1 - 2 * tail};
 }
 
-double geometric_mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += std::log(value);
-  return std::exp(sum / static_cast<double>(values.size()));
-}
-
 }  // namespace baton::cli

@@ -23,7 +23,4 @@ struct Interval {
 /// the coverage that they have. Not of nothing.
 Interval median_interval(std::vector<double> values);
 
-/// Of positive values; not of nothing.
-double geometric_mean(const std::vector<double>& values);
-
 }  // namespace baton::cli

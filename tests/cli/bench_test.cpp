@@ -1,8 +1,7 @@
-// What `baton bench` computes from given samples: intervals, order, limits, judgements.
+// What `baton bench` computes from given samples: intervals, order, limits.
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,6 @@
 #include "cli/network.hpp"
 #include "cli/sample.hpp"
 #include "cli/statistics.hpp"
-#include "cli/targets.hpp"
 
 using namespace baton;
 using namespace baton::cli;
@@ -37,11 +35,6 @@ Path path_of(double latency, std::vector<std::pair<std::int64_t, double>> bandwi
   return path;
 }
 
-Result result_of(Collective collective, std::int64_t bytes, Interval ratio,
-                 const std::string& against = "MPI_X", bool first = true) {
-  return {collective, bytes, "api", against, first, ratio, {}};
-}
-
 }  // namespace
 
 TEST_CASE("medians and quartiles") {
@@ -50,7 +43,6 @@ TEST_CASE("medians and quartiles") {
   CHECK(quantile({10, 20, 30, 40, 50}, 0.25) == 20);
   CHECK(spread({10, 20, 30, 40, 50}) == 10);
   CHECK(median({7}) == 7);
-  CHECK(geometric_mean({2, 8}) == doctest::Approx(4));
 }
 
 TEST_CASE("the interval of a median has the order statistics and the coverage of the tables") {
@@ -159,89 +151,4 @@ TEST_CASE("the limit is latency and bytes at the bandwidth of messages as large 
   CHECK(lower_bound(within, network, 1) == doctest::Approx(3e-6 + 5e-4));
   network.within.reset();
   CHECK(lower_bound(hosts, network, 1) == doctest::Approx(3 * 50e-6 + 1e-2));
-}
-
-TEST_CASE("targets are read, and what is wrong with them is said with its line") {
-  const Targets targets = parse_targets(
-      "# a comment\n"
-      "where 2 ranks, here\nranks 2 3\nhosts 1\n\n"
-      "8:4K broadcast ratio 0.8  # small\n"
-      "1M reduce_scatter ratio MPI_Reduce_scatter 1.15\n"
-      "16M all share 92%\n"
-      "8:16K,1M,4M:16M all geometric_mean 1.3\n",
-      "file");
-  CHECK(targets.where == "2 ranks, here");
-  REQUIRE(targets.rows.size() == 4);
-  using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
-  CHECK(targets.rows[0].ranges == Ranges{{8, 4096}});
-  CHECK(targets.rows[1].ranges == Ranges{{1 << 20, 1 << 20}});
-  CHECK(targets.rows[3].ranges == Ranges{{8, 16 << 10}, {1 << 20, 1 << 20}, {4 << 20, 16 << 20}});
-  CHECK(targets.rows[3].sizes == "8:16K,1M,4M:16M");
-  CHECK(targets.rows[0].collective == Collective::broadcast);
-  CHECK(targets.rows[1].against == "MPI_Reduce_scatter");
-  CHECK(!targets.rows[2].collective);
-  CHECK(targets.rows[2].least == doctest::Approx(0.92));
-  CHECK(mismatch(targets, 3, 1).empty());
-  CHECK(mismatch(targets, 4, 1) == "expected 2 or 3 ranks, found 4");
-  CHECK(mismatch(targets, 2, 8) == "expected 1 hosts, found 8");
-  for (const auto& [text, sentence] :
-       {std::pair("\n8 broadcast rat 1", "f:2: expected ratio, share or geometric_mean, found"),
-        std::pair("8 broadcast ratio fast", "f:1: expected the number required, found \"fast\""),
-        std::pair("8 broadcast ratio 1 2", "f:1: expected the end of the line, found \"2\""),
-        std::pair("4K:8 broadcast ratio 1", "f:1: expected sizes FIRST:LAST"),
-        std::pair("ranks 2.5\n8 all ratio 1", "f:1: expected a whole number, found \"2.5\""),
-        std::pair("8 bcast ratio 1", "expected a collective"),
-        std::pair("ranks 2", "f: expected lines that require something, found none")}) {
-    CAPTURE(text);
-    try {
-      static_cast<void>(parse_targets(text, "f"));
-      FAIL("expected an error");
-    } catch (const Error& error) {
-      CHECK(std::string(error.what()).find(sentence) != std::string::npos);
-    }
-  }
-}
-
-TEST_CASE("a target is reached where the lower bound at every size is at most 0.03 below it") {
-  const std::vector<Result> results = {
-      result_of(Collective::broadcast, 8, {1.2, 0.775, 1.3, 0.96}),
-      result_of(Collective::broadcast, 64, {0.79, 0.772, 0.8, 0.96}),
-      result_of(Collective::broadcast, 1 << 20, {0.5, 0.4, 0.6, 0.96}),
-      result_of(Collective::reduce_scatter, 8, {4, 3.9, 4.1, 0.96}, "MPI_Reduce_scatter_block"),
-      result_of(Collective::reduce_scatter, 8, {0.9, 0.8, 1, 0.96}, "MPI_Reduce_scatter", false)};
-  const auto judged = [&](const std::string& line) {
-    const auto all = judge(parse_targets(line, "f").rows[0], results);
-    REQUIRE(all.size() == 1);
-    return all[0];
-  };
-  const Judgement small = judged("8:4K broadcast ratio 0.8");
-  CHECK(small.reached);
-  CHECK(small.sizes == 2);
-  CHECK(small.worst == 64);
-  CHECK(small.found.low == 0.772);
-  CHECK(!judged("8:4K broadcast ratio 0.81").reached);
-  CHECK(!judged("8:1M broadcast ratio 0.8").reached);
-  CHECK(judged("8,64:4K broadcast ratio 0.8").sizes == 2);
-  CHECK(judged("8,128:4K broadcast ratio 0.8").sizes == 1);
-  CHECK(judged("8 reduce_scatter ratio 3.9").reached);
-  CHECK(!judged("8 reduce_scatter ratio MPI_Reduce_scatter 1").reached);
-  CHECK(judged("16 broadcast ratio 0.1").sizes == 0);
-  CHECK(!judged("16 broadcast ratio 0.1").reached);
-  const Judgement mean = judged("8:64 broadcast geometric_mean 0.8");
-  CHECK(mean.found.median == doctest::Approx(std::sqrt(1.2 * 0.79)));
-  CHECK(mean.found.low == doctest::Approx(std::sqrt(0.775 * 0.772)));
-  CHECK(mean.reached);
-}
-
-TEST_CASE("shares are judged likewise, and each way to our collectives for itself") {
-  std::vector<Result> results(2, result_of(Collective::all_reduce, 8, {1, 1, 1, 0.96}));
-  results[0].share = {0.95, 0.9, 0.97, 0.96};
-  results[1].share = {0.91, 0.88, 0.92, 0.96};
-  results[1].ours = "drop-in";
-  const auto found = judge(parse_targets("8 all_reduce share 92%", "f").rows[0], results);
-  REQUIRE(found.size() == 2);
-  CHECK(found[0].reached);
-  CHECK(found[0].ours == "api");
-  CHECK(!found[1].reached);
-  CHECK(found[1].ours == "drop-in");
 }

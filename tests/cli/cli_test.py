@@ -319,7 +319,7 @@ class Cli(CommandTest):
                 ("bench: expected processes of MPI", "bench"),
                 ('--device: expected cuda, found "rocm"', "bench", "--device", "rocm"),
                 ("--ranks requires --device", "bench", "--ranks", "2"),
-                ("--device excludes --judge", "bench", "--device", "cuda", "--judge", "/no"),
+                ("--through excludes --device", "bench", "--device", "cuda", "--through", "api"),
                 ("--lost", "run", "--lost"),
                 ("expected a collective (broadcast, reduce, all_reduce, gather,", "run", "bcast"),
                 ("expected a collective (broadcast,", "list", "bcast"),
