@@ -24,7 +24,7 @@ INCLUDES = [
     (r"include/baton/mpi\.hpp", rf'{STANDARD}|"baton/[\w/]+\.hpp"|<mpi\.h>'),
     (r"include/baton/cuda_runtime\.hpp", rf'{STANDARD}|"baton/[\w/]+\.hpp"|<cuda_runtime_api\.h>'),
     (r"include/.*", rf'{STANDARD}|"baton/[\w/]+\.hpp"'),
-    (r"transformer/train/.*", rf'{STANDARD}|<unistd\.h>|<fmt/\w+\.h>|<CLI/CLI\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
+    (r"transformer/program/.*", rf'{STANDARD}|<unistd\.h>|<fmt/\w+\.h>|<CLI/CLI\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
     (r"transformer/cuda/.*", rf'{STANDARD}|<fmt/\w+\.h>|<cuda_runtime(_api)?\.h>|<cublasLt\.h>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"|"\w+\.cuh"'),
     (r"transformer/.*", rf'{STANDARD}|<fmt/\w+\.h>|<(cblas|omp|oneapi/dnnl/dnnl|sys/mman)\.h>|<hwy/[\w/-]+\.h>|"hwy/[\w/-]+\.h"|"transformer/[\w/-]+\.(hpp|cpp)"|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/-]+\.(hpp|inc)"'),
     (r"diagrams/convert\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|<[\w/]+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),

@@ -5,7 +5,7 @@
 #include "../training/step.hpp"
 #include "model.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::program {
 namespace {
 
 constexpr const char* row = "{:<26} {:<9} {:<15} {:<20} {:>6} {:>9} {:>12} {:>7}  {}\n";
@@ -78,4 +78,4 @@ void print_budget(Communicator& world, const TrainOptions& options) {
 template void print_budget<float>(Communicator&, const TrainOptions&);
 template void print_budget<double>(Communicator&, const TrainOptions&);
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::program

@@ -4,7 +4,7 @@
 
 #include "run.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::program {
 
 /// Prints a line for each epoch, or JSON at the end; and, where standard error is a terminal, how
 /// far training is. Nothing before the first step is done: some refusals come with its calls.
@@ -29,4 +29,4 @@ class Report final : public Listener {
   bool terminal_, shown_ = false, headed_ = false;
 };
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::program

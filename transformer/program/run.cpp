@@ -13,7 +13,7 @@
 #include "../training/step.hpp"
 #include "model.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::program {
 
 void Difference::add(double other, const std::string& at) {
   // A NaN is larger than any number, and stays.
@@ -168,4 +168,4 @@ Outcome train(Communicator& world, const TrainOptions& options, Listener* listen
 template Outcome train<float>(Communicator&, const TrainOptions&, Listener*);
 template Outcome train<double>(Communicator&, const TrainOptions&, Listener*);
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::program

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace baton::transformer {
+namespace baton::transformer::program {
 namespace {
 
 std::string in_json(double number) {
@@ -145,4 +145,4 @@ void Report::clear() {
   shown_ = false;
 }
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::program

@@ -15,7 +15,7 @@
 #include "budget.hpp"
 #include "report.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::program {
 namespace {
 
 constexpr const char* description =
@@ -103,10 +103,10 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace baton::transformer
+}  // namespace baton::transformer::program
 
 int main(int argc, char** argv) {
-  const int code = baton::transformer::run(argc, argv);
+  const int code = baton::transformer::program::run(argc, argv);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   std::fputs(
       "baton-train: expected to write the results, found that standard output takes no more\n",

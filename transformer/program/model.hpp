@@ -8,7 +8,7 @@
 #include "../training/sequential.hpp"
 #include "options.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::program {
 
 /// All samples of the run.
 template <class T>
@@ -26,4 +26,4 @@ std::unique_ptr<Sequential<T>> make_model(const TrainOptions& options);
 template <class T>
 std::unique_ptr<Sequential<T>> make_model(const TrainOptions& options, const Mesh& mesh);
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::program

@@ -9,7 +9,7 @@
 #include "../shape_guard.hpp"
 #include "baton/error.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::program {
 namespace {
 
 template <class E>
@@ -235,4 +235,4 @@ void settle(TrainOptions& options, int launched) {
   expect_divisible(options);
 }
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::program

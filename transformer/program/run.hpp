@@ -5,7 +5,7 @@
 
 #include "options.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::program {
 
 /// The largest difference between corresponding tensors, relative to the largest element; of
 /// gradients, to the largest element of any.
@@ -43,4 +43,4 @@ class Listener {
 template <class T>
 Outcome train(Communicator& world, const TrainOptions& options, Listener* listener);
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::program

@@ -4,7 +4,7 @@
 
 #include "../training/replace_to_tp.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::program {
 
 template <class T>
 Batch<T> make_data(const TrainOptions& options) {
@@ -66,4 +66,4 @@ BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::program

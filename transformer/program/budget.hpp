@@ -3,7 +3,7 @@
 #include "baton/communicator.hpp"
 #include "options.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::program {
 
 /// Prints, on rank 0, what it sends in a step of training: a line for each exchange of each layer
 /// and direction, one for the gradients, and one for the loss. Other ranks may send more or less.
@@ -11,4 +11,4 @@ namespace baton::transformer {
 template <class T>
 void print_budget(Communicator& world, const TrainOptions& options);
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::program

@@ -10,7 +10,7 @@
 #include "../block.hpp"
 #include "../mesh.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::program {
 
 enum class Model : std::uint8_t { mlp, block };
 enum class Parallel : std::uint8_t { none, dp, tp, sp, tp_sp };
@@ -68,4 +68,4 @@ void expect_effect(const CLI::App& app, const TrainOptions& options);
 /// Error(invalid_argument) where options do not fit each other.
 void settle(TrainOptions& options, int launched);
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::program
