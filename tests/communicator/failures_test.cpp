@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <latch>
 #include <mutex>
 #include <thread>
 
@@ -12,9 +13,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-Options patient_for(std::chrono::milliseconds timeout) {
+/// Gives up after a time that no rank needs for a step, also on a loaded machine.
+Options patient() {
   Options options;
-  options.timeout = timeout;
+  options.timeout = 2s;
   return options;
 }
 
@@ -31,14 +33,12 @@ void refuses_further_calls(Communicator& c) {
 }  // namespace
 
 TEST_CASE("timeout: who waits for whom, in which operation and step") {
+  std::latch others(3);
   on_ranks(
       4,
-      [](Communicator& c) {
+      [&](Communicator& c) {
         std::vector<float> x(10);
-        if (c.rank() == 2) {
-          std::this_thread::sleep_for(600ms);  // never calls, but stays
-          return;
-        }
+        if (c.rank() == 2) return others.wait();  // never calls, but stays
         const Error error = error_of([&] { c.all_reduce(x, sum, {"gather_broadcast", 0}); });
         CHECK(error.code == ErrorCode::timeout);
         CHECK(error.rank == c.rank());
@@ -47,14 +47,15 @@ TEST_CASE("timeout: who waits for whom, in which operation and step") {
         CHECK(holds(error.operation, {"all_reduce #"}));
         CHECK(holds(error.what(),
                     {"all_reduce #", "rank " + std::to_string(c.rank()), "waits for",
-                     "rank " + std::to_string(error.peer), "step", "recv 40 B", "0.1 s"}));
+                     "rank " + std::to_string(error.peer), "step", "recv 40 B", "2 s"}));
         refuses_further_calls(c);
+        others.count_down();
       },
-      patient_for(100ms));
+      patient());
 }
 
 TEST_CASE("timeout: nonblocking, and with checking on") {
-  Options options = patient_for(100ms);
+  Options options = patient();
   on_ranks(
       3,
       [](Communicator& c) {
@@ -89,10 +90,10 @@ TEST_CASE("timeout: send and recv, and making a communicator") {
         CHECK(
             holds(error_of([&] { c.recv(x, 1, 5); }).what(), {"recv", "rank 0 waits for rank 1"}));
       },
-      patient_for(50ms));
+      patient());
   auto transports = thread_transports(2);
   const Error error =
-      error_of([&] { const Communicator alone(std::move(transports[1]), patient_for(50ms)); });
+      error_of([&] { const Communicator alone(std::move(transports[1]), patient()); });
   CHECK(error.code == ErrorCode::timeout);
   CHECK(holds(error.what(), {"agreement on options", "rank 1 waits for rank 0"}));
 }
@@ -104,14 +105,14 @@ TEST_CASE("timeout: only silence counts, not how long the whole takes") {
         std::vector<float> x(20, 1);
         const Op slow = Op::user(
             [](void* into, const void* left, const void* right, std::size_t count, void*) {
-              std::this_thread::sleep_for(20ms);
+              std::this_thread::sleep_for(130ms);  // 20 times: longer than the timeout
               host::fold(OpKind::sum, Datatype::f32)(into, left, right, count);
             },
             nullptr, true, "slow");
         c.all_reduce(x, slow, {"recursive_doubling", 4});
         CHECK(x == std::vector<float>(20, 2));
       },
-      patient_for(250ms));
+      patient());
 }
 
 TEST_CASE("without checking, the receiver finds lengths that do not fit") {
@@ -133,7 +134,7 @@ TEST_CASE("without checking, the receiver finds lengths that do not fit") {
         const std::lock_guard lock(mutex);
         truncated += found ? 1 : 0;
       },
-      patient_for(300ms));
+      patient());
   CHECK(truncated >= 1);
 }
 
@@ -149,11 +150,11 @@ TEST_CASE("an operation that throws breaks the communicator, not the program") {
                              std::runtime_error);
         refuses_further_calls(c);
       },
-      patient_for(200ms));
+      patient());
 }
 
 TEST_CASE("a request that is dropped while an exception passes does not wait") {
-  const auto begin = std::chrono::steady_clock::now();
+  // Without a timeout, whoever waits does so until the watchdog ends the test.
   on_ranks(
       2,
       [](Communicator& c) {
@@ -166,6 +167,5 @@ TEST_CASE("a request that is dropped while an exception passes does not wait") {
                         std::runtime_error);
         refuses_further_calls(c);
       },
-      patient_for(20s));
-  CHECK(std::chrono::steady_clock::now() - begin < 10s);
+      Options());
 }

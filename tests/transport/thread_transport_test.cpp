@@ -255,9 +255,7 @@ TEST_CASE("thread transport: idle leaves the core to others, and ends when a mes
     std::this_thread::sleep_for(20ms);
     contract::send(*ranks[1], 0, 0, pattern(8, 1));
   });
-  const auto start = std::chrono::steady_clock::now();
-  while (!ranks[0]->test(m, bytes)) ranks[0]->idle(30s);
-  CHECK(std::chrono::steady_clock::now() - start < 10s);
+  while (!ranks[0]->test(m, bytes)) ranks[0]->idle(1h);  // which the message ends
   sender.join();
 
   // What came between the last test and idle() ends it at once; also in another group of the rank.
@@ -270,9 +268,7 @@ TEST_CASE("thread transport: idle leaves the core to others, and ends when a mes
   parts[0]->irecv(1, 0, &got, sizeof got, of_part);
   ranks[0]->idle(1us);
   contract::send(*parts[1], 0, 0, pattern(8, 1));
-  const auto again = std::chrono::steady_clock::now();
-  ranks[0]->idle(30s);
-  CHECK(std::chrono::steady_clock::now() - again < 10s);
+  ranks[0]->idle(1h);
   CHECK_FALSE(ranks[0]->test(m, bytes));
   CHECK(parts[0]->test(of_part, bytes));
   ranks[0]->cancel(m);
