@@ -93,8 +93,8 @@ std::string what_text(const Timeline& timeline) {
   if (!operation.type.empty() || !operation.op.empty()) {
     text += " · " + operation.type + (operation.op.empty() ? "" : " " + operation.op);
   }
-  if (operation.choice.segment > 0) {
-    text += " · pieces of " + bytes_text(operation.choice.segment);
+  if (const std::int64_t segment = operation.choice.segment.value_or(0); segment > 0) {
+    text += " · pieces of " + bytes_text(segment);
   }
   return text;
 }

@@ -3,41 +3,26 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "baton/data.hpp"
+#include "baton/calls.hpp"
 #include "baton/export.hpp"
 #include "baton/options.hpp"
-#include "baton/timeline.hpp"
 #include "baton/transport.hpp"
+
+namespace baton::communicator {
+class Operation;
+struct State;
+}  // namespace baton::communicator
 
 namespace BATON_API baton {
 
-class Operation;
-
-/// Everything that describes one collective call. Made by the functions in namespace `calls` or by
-/// the members of Communicator; lists that it refers to must outlive its use.
-struct Call {
-  Collective collective = Collective::barrier;
-  Op op;
-  int root = 0;
-  std::span<const ConstData> inputs{};  ///< tensors laid end to end, instead of `input`
-  std::span<const Data> outputs{};      ///< likewise; without `inputs`, the call is in place
-  ConstData input{};
-  Data output{};
-  bool tensor = false;  ///< shapes and dimensions apply
-  Shape input_shape, output_shape;
-  int scatter_dim = 0, gather_dim = 0;
-  std::span<const std::int64_t> send_counts{}, send_offsets{}, recv_counts{}, recv_offsets{};
-  /// Of gather and scatter: uneven counts that only the root knows; elsewhere they are not looked
-  /// at. The algorithm is then the registry's first, whatever is chosen.
-  bool counts_at_root = false;
-  Choice choice{};
-};
-
-/// What a rank sends.
+class Hosts;
+class Registry;
+class Schedule;
+struct Timeline;
+/// Messages that a rank sends.
 struct Traffic {
   std::int64_t messages = 0, bytes = 0;
 
@@ -65,17 +50,16 @@ class Request {
   void wait();
 
  private:
-  friend class Communicator;
-  friend class PersistentCall;
-  friend class StreamCommunicator;
-  struct Release {
-    void operator()(Operation* operation) const;
+  friend struct communicator::State;
+  struct BATON_HIDDEN Release {
+    void operator()(communicator::Operation* operation) const;
   };
-  explicit Request(std::unique_ptr<Operation, Release> operation);
-  std::unique_ptr<Operation, Release> operation_;
+  explicit Request(std::unique_ptr<communicator::Operation, Release> operation);
+  std::unique_ptr<communicator::Operation, Release> operation_;
 };
 
-/// A call with its plan and its buffers, to be started any number of times, one at a time.
+/// A call with its plan, its buffers and copies of its lists, to be started any number of times,
+/// one at a time.
 class PersistentCall {
  public:
   PersistentCall();
@@ -87,7 +71,7 @@ class PersistentCall {
 
  private:
   friend class Communicator;
-  struct State;
+  struct BATON_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 
@@ -130,86 +114,19 @@ class Communicator {
   Communicator split(int color, int key = 0);
   bool valid() const { return state_ != nullptr; }
 
-  // --- collectives: shapes in elements; n is input.count unless said otherwise
-  // ---------------------
+  /// Every function of namespace `calls`, in three forms. name(…, choice) returns when this rank's
+  /// part is complete. start_name(…, choice) returns at once; any number may be under way, started
+  /// in the same order on all ranks. plan_name(…, choice) makes a PersistentCall.
+#define BATON_FORMS(name, parameters, arguments)                         \
+  void name(BATON_LIST parameters const Choice& choice = {});            \
+  Request start_##name(BATON_LIST parameters const Choice& choice = {}); \
+  PersistentCall plan_##name(BATON_LIST parameters const Choice& choice = {});
+  BATON_COLLECTIVES(BATON_FORMS)
+#undef BATON_FORMS
 
-  /// Every rank's `data` (n) equals root's.
-  void broadcast(Data data, int root, const Choice& choice = {});
-  /// output (n) of root = op over all ranks' inputs (n); elsewhere `output` is ignored.
-  void reduce(ConstData input, Data output, Op op, int root, const Choice& choice = {});
-  /// output (n) = op over all ranks' inputs (n).
-  void all_reduce(ConstData input, Data output, Op op, const Choice& choice = {});
-  void all_reduce(Data data, Op op, const Choice& choice = {}) {
-    all_reduce(data, data, op, choice);
-  }
-  /// output (P·n) of root = all inputs (n) in rank order.
-  void gather(ConstData input, Data output, int root, const Choice& choice = {});
-  void gather_v(ConstData input, Data output, std::span<const std::int64_t> counts, int root,
-                const Choice& choice = {});
-  /// output (n) = block `rank` of root's input (P·n).
-  void scatter(ConstData input, Data output, int root, const Choice& choice = {});
-  void scatter_v(ConstData input, Data output, std::span<const std::int64_t> counts, int root,
-                 const Choice& choice = {});
-  /// output (P·n) = all inputs (n) in rank order.
-  void all_gather(ConstData input, Data output, const Choice& choice = {});
-  /// output = all inputs joined along `dim` (negative: from the end): [.., n, ..] -> [.., P·n, ..].
-  void all_gather(const ConstTensor& input, const Tensor& output, int dim,
-                  const Choice& choice = {});
-  /// output (sum of counts, or placed at `offsets`) = all inputs (counts[rank]).
-  void all_gather_v(ConstData input, Data output, std::span<const std::int64_t> counts,
-                    std::span<const std::int64_t> offsets = {}, const Choice& choice = {});
-  /// output (n) = op over all ranks of block `rank` of the inputs (P·n).
-  void reduce_scatter(ConstData input, Data output, Op op, const Choice& choice = {});
-  void reduce_scatter_v(ConstData input, Data output, std::span<const std::int64_t> counts, Op op,
-                        const Choice& choice = {});
-  /// Block j of output (P·n) = block `rank` of rank j's input (P·n).
-  void all_to_all(ConstData input, Data output, const Choice& choice = {});
-  /// input is cut into P parts along scatter_dim, part i goes to rank i, and the parts received are
-  /// joined along gather_dim in rank order: [b, s/P, h, d], 2, 1 -> [b, s, h/P, d].
-  void all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim, int gather_dim,
-                  const Choice& choice = {});
-  /// send_counts[i] elements at send_offsets[i] go to rank i; recv_counts[i] from rank i arrive at
-  /// recv_offsets[i]. Without offsets, blocks lie end to end.
-  void all_to_all_v(ConstData input, std::span<const std::int64_t> send_counts, Data output,
-                    std::span<const std::int64_t> recv_counts,
-                    std::span<const std::int64_t> send_offsets = {},
-                    std::span<const std::int64_t> recv_offsets = {}, const Choice& choice = {});
-  /// output (n) = op over the inputs (n) of ranks 0 … rank.
-  void scan(ConstData input, Data output, Op op, const Choice& choice = {});
-  /// output (n) = op over the inputs (n) of ranks 0 … rank - 1; untouched on rank 0.
-  void exscan(ConstData input, Data output, Op op, const Choice& choice = {});
-  /// Returns when every rank has called it.
-  void barrier(const Choice& choice = {});
-
-  /// Several tensors, in place, as one message stream.
-  void broadcast(std::span<const Data> tensors, int root, const Choice& choice = {});
-  void all_reduce(std::span<const Data> tensors, Op op, const Choice& choice = {});
-
-  // --- the same, nonblocking: any number may be under way, started in the same order everywhere
-  // -----
-
-  Request start_broadcast(Data data, int root, const Choice& choice = {});
-  Request start_reduce(ConstData input, Data output, Op op, int root, const Choice& choice = {});
-  Request start_all_reduce(ConstData input, Data output, Op op, const Choice& choice = {});
-  Request start_all_reduce(Data data, Op op, const Choice& choice = {});
-  Request start_all_reduce(std::span<const Data> tensors, Op op, const Choice& choice = {});
-  Request start_gather(ConstData input, Data output, int root, const Choice& choice = {});
-  Request start_scatter(ConstData input, Data output, int root, const Choice& choice = {});
-  Request start_all_gather(ConstData input, Data output, const Choice& choice = {});
-  Request start_reduce_scatter(ConstData input, Data output, Op op, const Choice& choice = {});
-  Request start_all_to_all(ConstData input, Data output, const Choice& choice = {});
-  Request start_all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim,
-                           int gather_dim, const Choice& choice = {});
-  Request start_scan(ConstData input, Data output, Op op, const Choice& choice = {});
-  Request start_exscan(ConstData input, Data output, Op op, const Choice& choice = {});
-  Request start_barrier(const Choice& choice = {});
-
-  // --- any call, by description
-  // ---------------------------------------------------------------------
-
+  /// The same for a description.
   void run(const Call& call);
   Request start(const Call& call);
-  /// Plans once, for many starts on the same buffers.
   PersistentCall plan(const Call& call);
   /// Runs a schedule that no registry knows: every rank gives its own part of it. Input and output
   /// must have the sizes that the schedule's header states. It is run as it is; verify() it first.
@@ -220,10 +137,8 @@ class Communicator {
   /// What this rank sends in `call`, cut into segments and all; Options::check sends more.
   Traffic traffic(const Call& call);
 
-  // --- point to point
-  // -------------------------------------------------------------------------------
-
-  /// Messages of equal tag (0 to 1023) between two ranks arrive in order.
+  /// Messages between two ranks, or from a rank to itself. Those of equal tag (0 to 1023) arrive in
+  /// order.
   void send(ConstData data, int peer, int tag = 0);
   void recv(Data data, int peer, int tag = 0);
   Request start_send(ConstData data, int peer, int tag = 0);
@@ -231,9 +146,6 @@ class Communicator {
 
   /// Advances all operations under way; for callers that compute meanwhile.
   void progress();
-
-  // --- recording
-  // ------------------------------------------------------------------------------------
 
   /// From now on the times of every step of every collective are recorded, also on communicators
   /// that are split from this one while it records; messages of send() and recv() are not. Each
@@ -255,31 +167,8 @@ class Communicator {
   bool recording() const;
 
  private:
-  friend class Request;
-  friend class PersistentCall;
-  friend class StreamCommunicator;
-  friend class Operation;
-  struct State;
-  explicit Communicator(std::shared_ptr<State> state);
-  Request start_message(StepKind kind, Data data, int peer, int tag);
-  std::shared_ptr<State> state_;
+  explicit Communicator(std::shared_ptr<communicator::State> state);
+  std::shared_ptr<communicator::State> state_;
 };
-
-/// Descriptions of calls, for Communicator::run, start and plan.
-namespace calls {
-Call broadcast(Data data, int root);
-Call reduce(ConstData input, Data output, Op op, int root);
-Call all_reduce(ConstData input, Data output, Op op);
-Call gather(ConstData input, Data output, int root);
-Call scatter(ConstData input, Data output, int root);
-Call all_gather(ConstData input, Data output);
-Call all_gather(const ConstTensor& input, const Tensor& output, int dim);
-Call reduce_scatter(ConstData input, Data output, Op op);
-Call all_to_all(ConstData input, Data output);
-Call all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim, int gather_dim);
-Call scan(ConstData input, Data output, Op op);
-Call exscan(ConstData input, Data output, Op op);
-Call barrier();
-}  // namespace calls
 
 }  // namespace baton

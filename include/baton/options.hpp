@@ -5,20 +5,22 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "baton/collective.hpp"
 #include "baton/export.hpp"
-#include "baton/schedule/algorithm.hpp"
 
 namespace BATON_API baton {
 
+class Registry;
+
 /// Which algorithm a collective uses.
 struct Choice {
-  std::string algorithm;  ///< empty: chosen by table or cost
-  std::int64_t segment =
-      -1;  ///< bytes per message piece; 0: do not cut; -1: chosen with the algorithm
+  std::string algorithm;                ///< empty: chosen by table or cost
+  std::optional<std::int64_t> segment = std::nullopt;  ///< bytes; 0: messages are not cut; empty: chosen, too
 
   bool operator==(const Choice&) const = default;
 };

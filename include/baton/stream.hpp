@@ -62,34 +62,19 @@ class StreamCommunicator {
   /// Gives a call to a stream. Lists that it refers to may go when this returns.
   void enqueue(const Call& call, Stream stream);
 
-  void broadcast(Data data, int root, Stream stream, const Choice& choice = {});
-  void reduce(ConstData input, Data output, Op op, int root, Stream stream,
-              const Choice& choice = {});
-  void all_reduce(ConstData input, Data output, Op op, Stream stream, const Choice& choice = {});
-  void gather(ConstData input, Data output, int root, Stream stream, const Choice& choice = {});
-  void scatter(ConstData input, Data output, int root, Stream stream, const Choice& choice = {});
-  void all_gather(ConstData input, Data output, Stream stream, const Choice& choice = {});
-  void all_gather(const ConstTensor& input, const Tensor& output, int dim, Stream stream,
-                  const Choice& choice = {});
-  void reduce_scatter(ConstData input, Data output, Op op, Stream stream,
-                      const Choice& choice = {});
-  void all_to_all(ConstData input, Data output, Stream stream, const Choice& choice = {});
-  void all_to_all(const ConstTensor& input, const Tensor& output, int scatter_dim, int gather_dim,
-                  Stream stream, const Choice& choice = {});
-  void scan(ConstData input, Data output, Op op, Stream stream, const Choice& choice = {});
-  void exscan(ConstData input, Data output, Op op, Stream stream, const Choice& choice = {});
-  void barrier(Stream stream, const Choice& choice = {});
+  /// Every function of namespace `calls`, given to a stream: name(…, stream, choice).
+#define BATON_FORMS(name, parameters, arguments) \
+  void name(BATON_LIST parameters Stream stream, const Choice& choice = {});
+  BATON_COLLECTIVES(BATON_FORMS)
+#undef BATON_FORMS
 
   /// Returns when all calls so far are complete. Throws what went wrong.
   void synchronize();
 
  private:
-  explicit StreamCommunicator(std::shared_ptr<Communicator::State> state);
-  /// Forgets the calls that are complete.
-  void reap();
+  explicit StreamCommunicator(std::shared_ptr<communicator::State> state);
 
-  std::shared_ptr<Communicator::State> state_;
-  std::vector<Request> under_way_;  // the oldest first
+  std::shared_ptr<communicator::State> state_;
 };
 
 }  // namespace baton

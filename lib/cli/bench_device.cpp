@@ -135,7 +135,7 @@ class DeviceBenchmark {
   }
 
   static Contestant ours(const char* name, const Choice& chosen, const std::string& way) {
-    return {name, "", true, chosen.algorithm, std::max<std::int64_t>(chosen.segment, 0),
+    return {name, "", true, chosen.algorithm, chosen.segment.value_or(0),
             {},   {}, way};
   }
 

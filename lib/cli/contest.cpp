@@ -83,7 +83,7 @@ Contest contest(World& world, Communicator& communicator, const Exercise& exerci
     world.together([&] {
       const Choice chosen = trial->chosen(options.choice);
       side.algorithm = chosen.algorithm;
-      side.segment = std::max<std::int64_t>(chosen.segment, 0);
+      side.segment = chosen.segment.value_or(0);
     });
     add(side, [&] { trial->run(options.choice); });
   }

@@ -47,7 +47,7 @@ Setting::Setting(const SimulateCommand& command)
     : network(network_named(command.network)),
       command(command),
       type(datatype_named(command.type)),
-      segment(command.segment == "best" ? best_segment : segment_of(command.segment)) {}
+      segment(command.segment == "best" ? best_segment : segment_of(command.segment).value_or(-1)) {}
 
 std::shared_ptr<const Hosts> Setting::hosts(int ranks) const {
   if (!command.hosts.empty()) {
@@ -98,7 +98,8 @@ std::vector<const Algorithm*> Setting::algorithms(const Problem& problem) const 
 Forecast forecast(const Setting& setting, const Exercise& exercise, const Algorithm& algorithm,
                   bool timeline) {
   if (setting.segment != best_segment) {
-    const Choice choice{algorithm.name, setting.segment};
+    Choice choice{algorithm.name};
+    if (setting.segment >= 0) choice.segment = setting.segment;
     Selection selection =
         select(setting.registry, exercise.problem, setting.type_bytes(), choice, {});
     return simulated(setting, exercise, selection, timeline);

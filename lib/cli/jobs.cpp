@@ -85,8 +85,9 @@ std::vector<Exercise> sized_exercises(Collective collective, int ranks,
   return exercises;
 }
 
-std::int64_t segment_of(const std::string& text) {
-  return text.empty() ? -1 : bytes_of("--segment", text);
+std::optional<std::int64_t> segment_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return bytes_of("--segment", text);
 }
 
 Options library_options(bool check) {

@@ -33,8 +33,8 @@ std::vector<Collective> collectives_named(const std::string& text);
 std::vector<Exercise> sized_exercises(Collective collective, int ranks,
                                       const std::vector<std::int64_t>& sizes, Datatype type,
                                       OpKind op, int root);
-/// Of option --segment, in bytes; -1 if it is empty. Throws Error(invalid_argument).
-std::int64_t segment_of(const std::string& text);
+/// Of option --segment, in bytes; empty if the text is. Throws Error(invalid_argument).
+std::optional<std::int64_t> segment_of(const std::string& text);
 /// The library's options: those of the environment, and of the command line. Without a word of the
 /// user, a hang ends after a minute, with a sentence.
 Options library_options(bool check);

@@ -28,7 +28,7 @@ class Measurement {
       world_.together([&] {
         const Choice chosen = trial_->chosen(wanted);
         one.algorithm = chosen.algorithm;
-        one.segment = std::max<std::int64_t>(chosen.segment, 0);
+        one.segment = chosen.segment.value_or(0);
       });
       all.algorithms.push_back(one);
     }

@@ -14,7 +14,7 @@ namespace baton::cli {
 /// How exercises are run.
 struct MeasureOptions {
   std::string algorithm;      ///< empty: the library chooses; "all": each that serves the problem
-  std::int64_t segment = -1;  ///< bytes; -1: chosen
+  std::optional<std::int64_t> segment;  ///< bytes; empty: chosen
   int iterations = 0;         ///< 0: as many as fit into a tenth of a second, 2 to 1000
   int warmup = 1;
   bool in_place = false;  ///< of flat data; tensors stay apart

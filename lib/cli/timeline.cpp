@@ -138,7 +138,7 @@ TimedCollective collective_of(const TimelineOptions& options) {
   its.element_bytes = size_of(type);
   its.type = options.type;
   const auto elements = static_cast<std::int64_t>(its.element_bytes);
-  if (const std::int64_t segment = segment_of(options.segment); segment > 0) {
+  if (const std::int64_t segment = segment_of(options.segment).value_or(0); segment > 0) {
     wanted.segment = std::max<std::int64_t>(1, segment / elements);
     its.segment = wanted.segment * elements;
   }
@@ -195,7 +195,7 @@ TimedCollective collective_of(const Timeline& timeline) {
   its.type = operation.type;
   its.op = operation.op;
   its.element_bytes = operation.element_bytes;
-  its.segment = operation.choice.segment;
+  its.segment = operation.choice.segment.value_or(0);
   its.bytes = operation.bytes;
   if (!timeline.hosts.empty()) {
     std::vector<int> hosts;

@@ -146,8 +146,8 @@ std::string contents(const Timeline& timeline) {
     text +=
         fmt::format("  {:>9} {:>9}  {:<14} {:<24} {:>12} {:>6} {:>12}\n", members.front(),
                     members.size(), operation.name,
-                    operation.choice.segment > 0
-                        ? fmt::format("{}:{}", operation.choice.algorithm, operation.choice.segment)
+                    operation.choice.segment.value_or(0) > 0
+                        ? fmt::format("{}:{}", operation.choice.algorithm, *operation.choice.segment)
                         : operation.choice.algorithm,
                     operation.bytes, operation.schedules->size(),
                     microseconds(static_cast<double>(durations[durations.size() / 2]) * 1e-9));

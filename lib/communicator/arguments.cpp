@@ -7,9 +7,10 @@
 #include <numeric>
 #include <string_view>
 
+#include "../memory/residence.hpp"
 #include "baton/error.hpp"
 
-namespace baton {
+namespace baton::communicator {
 namespace {
 
 [[noreturn]] void refuse(Collective collective, const std::string& what) {
@@ -346,7 +347,7 @@ void Arguments::bind(const Call& call, int rank, int size) {
   if (reducing(collective)) check.op();
   bind_counts(check, *this);
   if (call.inputs.empty() && call.outputs.empty()) {
-    in_place = baton::in_place(check, *this);
+    in_place = communicator::in_place(check, *this);
   } else {
     in_place = check.in_place_list();
   }
@@ -377,7 +378,16 @@ Problem Arguments::problem(int rank, int size) const {
   return p;
 }
 
-void Arguments::append_to(PlanKey& key) const {
+void Arguments::check_reach() const {
+  for (const std::byte* const data : bases) {
+    if (data && in_device_memory(data))
+      refuse(collective,
+             "expected buffers that the host can reach, found one in a CUDA device's memory (those "
+             "are for StreamCommunicator)");
+  }
+}
+
+void Arguments::append_to(execute::PlanKey& key) const {
   const bool reduces = reducing(collective);
   key.add(static_cast<std::int64_t>(collective) | static_cast<std::int64_t>(type) << 8 |
           (in_place ? 1 << 16 : 0) | (reduces && op.kind == OpKind::avg ? 1 << 17 : 0) |
@@ -404,4 +414,4 @@ void Arguments::append_to(PlanKey& key) const {
   if (output_sizes.size() > 1) add_list(-7, output_sizes);
 }
 
-}  // namespace baton
+}  // namespace baton::communicator

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "../execute/plan_cache.hpp"
-#include "baton/communicator.hpp"
+#include "baton/calls.hpp"
+#include "baton/schedule/problem.hpp"
 
-namespace baton {
+namespace baton::communicator {
 
 /// A call that has been checked, in the terms of schedules. Kept by the communicator and filled
 /// anew for each call, so that a repeated call allocates nothing.
@@ -30,8 +31,11 @@ struct Arguments {
   void bind(const Call& call, int rank, int size);
   /// The problem for this rank.
   Problem problem(int rank, int size) const;
+  /// Throws Error(invalid_argument) where the host cannot reach the data. Costs a microsecond, so
+  /// it is for calls that are planned anew.
+  void check_reach() const;
   /// Appends all that the problem depends on.
-  void append_to(PlanKey& key) const;
+  void append_to(execute::PlanKey& key) const;
 };
 
-}  // namespace baton
+}  // namespace baton::communicator

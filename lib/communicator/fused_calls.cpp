@@ -3,23 +3,29 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <thread>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "../base/backoff.hpp"
 #include "state.hpp"
 
-namespace baton {
+namespace baton::communicator {
 namespace {
 
 // As far apart as a device's memory blocks are aligned.
 constexpr std::size_t alignment = 256;
 std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-// Rounds without progress after which the thread leaves its core to others, and then sleeps.
-constexpr int spins = 256, yields = 4096;
-constexpr std::chrono::microseconds nap(20);
-
 }  // namespace
+
+FusedCalls::FusedCalls(State& state, std::shared_ptr<Device> device,
+                       std::unique_ptr<FusedTransport> transport)
+    : DeviceCalls(state, std::move(device)),
+      transport_(std::move(transport)),
+      fused_queue_(*device_, *transport_) {
+  state_.planner.plan_for(Planner::Memory::device_fused, nullptr);
+}
 
 FusedCalls::~FusedCalls() {
   try {
@@ -27,39 +33,91 @@ FusedCalls::~FusedCalls() {
   } catch (const Error&) {
     // Nobody is left to be told.
   }
-  if (!calls_.empty()) give_up();
+  if (!calls_.empty()) transport_->abort();
+}
+
+std::unique_ptr<DeviceCalls> FusedCalls::split(State* part, int color, int key) {
+  auto transport = transport_->split(color, key);
+  return part ? std::make_unique<FusedCalls>(*part, device_, std::move(transport)) : nullptr;
+}
+
+void FusedCalls::enqueue(const Call& call, Stream stream) {
+  Launcher& launcher = state_.launcher;
+  const InUse in_use(launcher.busy());
+  launcher.require_usable();
+  try {
+    reap();
+  } catch (const Error& error) {
+    give_up(error);
+  }
+  const int tag = launcher.next_tag();
+  Work work{.name = name(call.collective).data()};
+  const auto bind = [&] {
+    device_->check_stream(stream);
+    state_.bind(call, call.choice, work);
+  };
+  if (!state_.context.options.check) {
+    bind();
+  } else {
+    synchronize_in_use();  // the host's messages and fused groups are never under way together
+    std::optional<Error> wrong;
+    try {
+      bind();
+    } catch (const Error& error) {
+      wrong = error;
+    }
+    compare(call.choice, wrong ? &*wrong : nullptr, tag);
+  }
+  if (call.collective == Collective::barrier) work.bases = {};  // its token is the host's
+  try {
+    give(work, stream);
+  } catch (const Error& error) {
+    give_up(communicator::named(error, work.name, launcher.sequence(), state_.context.rank));
+  }
+}
+
+void FusedCalls::compare(const Choice& choice, const Error* wrong, int tag) {
+  Launcher& launcher = state_.launcher;
+  Operation& operation = launcher.blocking();
+  // The operation is its comparison; its plan has no step.
+  launcher.load(operation, {&state_.planner.message(StepKind::send, 0, 0, 1)});
+  operation.compare_first(std::make_unique<Comparison>(
+      state_.context, state_.planner, launcher.runs(), state_.arguments, choice, wrong));
+  operation.enter("comparison of calls", launcher.sequence(), tag);
+  launcher.run_blocking();
 }
 
 std::byte* FusedCalls::take_block(Stream stream, std::size_t bytes) {
   const auto same = std::find_if(calls_.rbegin(), calls_.rend(), [&](const Given& call) {
     return call.block && call.stream == stream && call.bytes == bytes;
   });
-  return same != calls_.rend() ? std::exchange(same->block, nullptr) : pool_.take(bytes);
+  return same != calls_.rend() ? std::exchange(same->block, nullptr) : scratch_.take(bytes);
 }
 
-void FusedCalls::give(const CachedPlan& cached, const Kernels& kernels,
-                      std::span<std::byte* const> tensors, Stream stream, const char* what,
-                      std::uint64_t number, bool watched) {
-  const Plan& plan = *cached.plan;
+void FusedCalls::give(const Work& work, Stream stream) {
+  const execute::CachedPlan& cached = *work.plan;
+  const execute::Plan& plan = *cached.plan;
   const std::size_t slots = aligned(plan.scratch_bytes()),
                     token = aligned(slots + plan.slot_bytes());
-  const std::size_t bytes = tensors.empty() ? token + 1 : slots + plan.slot_bytes();
-  Given call{cached.plan, what, number, stream, take_block(stream, bytes), bytes, {}};
+  const std::size_t bytes = work.bases.empty() ? token + 1 : slots + plan.slot_bytes();
+  Given call{cached.plan, work.name, state_.launcher.sequence(), stream, take_block(stream, bytes),
+             bytes,       {}};
   std::vector<std::byte*> bases(plan.bases());
-  bases[scratch_base] = call.block;
-  bases[slot_base] = call.block + slots;
-  if (tensors.empty()) {
-    bases[first_tensor_base] = call.block + token;
+  bases[execute::scratch_base] = call.block;
+  bases[execute::slot_base] = call.block + slots;
+  if (work.bases.empty()) {
+    bases[execute::first_tensor_base] = call.block + token;
   } else {
-    std::copy(tensors.begin(), tensors.end(), bases.begin() + first_tensor_base);
+    std::copy(work.bases.begin(), work.bases.end(), bases.begin() + execute::first_tensor_base);
   }
   // From here on it counts as under way, whatever fails.
   calls_.push_back(std::move(call));
   Given& given = calls_.back();
+  const bool watched = state_.context.options.timeout.count() > 0;
   const std::size_t markers = watched ? cached.groups.size() + 2 : 1;
-  while (given.markers.size() < markers) given.markers.push_back(markers_.take(device_));
-  queue_.give(plan, cached.groups, bases, kernels, stream,
-              std::span(given.markers).first(given.markers.size() - 1));
+  while (given.markers.size() < markers) given.markers.push_back(markers_.take(*device_));
+  fused_queue_.give(plan, cached.groups, bases, work.kernels, stream,
+                    std::span(given.markers).first(given.markers.size() - 1));
   given.markers.back()->set(stream);
 }
 
@@ -72,19 +130,20 @@ void FusedCalls::reap() {
       while (call.passed < call.markers.size() && call.markers[call.passed]->passed())
         ++call.passed;
       if (call.passed < call.markers.size()) return;
-      pool_.give(call.block, call.bytes);
+      scratch_.give(call.block, call.bytes);
       for (std::unique_ptr<Marker>& marker : call.markers) markers_.give(std::move(marker));
       calls_.pop_front();
     }
   } catch (const Error& error) {
-    fail(error);
+    throw named(error);
   }
 }
 
-void FusedCalls::wait(std::chrono::milliseconds timeout) {
+void FusedCalls::wait() {
+  const auto timeout = state_.context.options.timeout;
   std::pair<std::uint64_t, std::size_t> reached;
   auto since = std::chrono::steady_clock::now();
-  for (int quiet = 0;; ++quiet) {
+  for (base::Backoff backoff;; backoff.wait()) {
     reap();
     if (calls_.empty()) return;
     const Given& oldest = calls_.front();
@@ -93,41 +152,51 @@ void FusedCalls::wait(std::chrono::milliseconds timeout) {
     if (std::exchange(reached, now_at) != now_at || !begun) {
       since = std::chrono::steady_clock::now();
     } else if (timeout.count() > 0 && std::chrono::steady_clock::now() - since > timeout) {
-      fail_timeout(timeout);
-    }
-    if (quiet > yields) {
-      std::this_thread::sleep_for(nap);
-    } else if (quiet > spins) {
-      std::this_thread::yield();
+      throw named(timeout_error());
     }
   }
 }
 
-void FusedCalls::give_up() noexcept {
+void FusedCalls::synchronize() {
+  const InUse in_use(state_.launcher.busy());
+  if (state_.launcher.broken().empty()) synchronize_in_use();
+}
+
+void FusedCalls::synchronize_in_use() {
+  try {
+    wait();
+  } catch (const Error& error) {
+    give_up(error);
+  }
+}
+
+void FusedCalls::give_up(const Error& error) {
+  state_.launcher.break_off(error.what());
   transport_->abort();
   calls_.clear();
+  throw error;
 }
 
-void FusedCalls::fail(const Error& error) const {
-  throw named(error, calls_.front().what, calls_.front().number, transport_->rank());
+Error FusedCalls::named(const Error& error) const {
+  return communicator::named(error, calls_.front().name, calls_.front().number, transport_->rank());
 }
 
-void FusedCalls::fail_timeout(std::chrono::milliseconds timeout) const {
+Error FusedCalls::timeout_error() const {
   const Given& call = calls_.front();
-  const auto groups = fused_groups_of(*call.plan);
-  std::string what = "the end of its device's work";
+  const auto groups = execute::fused_groups_of(*call.plan);
+  std::string awaited = "the end of its device's work";
   int peer = -1;
   if (call.passed <= groups.size()) {
-    const FusedGroup& group = groups[call.passed - 1];
-    what =
+    const execute::FusedGroup& group = groups[call.passed - 1];
+    awaited =
         fmt::format("group {} of {} ({})", call.passed, groups.size(), in_words(*call.plan, group));
     peer = call.plan->items()[group.first].peer;
   }
-  Error error(ErrorCode::timeout,
-              fmt::format("rank {} waits for {}, without progress for {} s", transport_->rank(),
-                          what, static_cast<double>(timeout.count()) / 1000));
+  const auto seconds = static_cast<double>(state_.context.options.timeout.count()) / 1000;
+  Error error(ErrorCode::timeout, fmt::format("rank {} waits for {}, without progress for {} s",
+                                              transport_->rank(), awaited, seconds));
   error.peer = peer;
-  fail(error);
+  return error;
 }
 
-}  // namespace baton
+}  // namespace baton::communicator

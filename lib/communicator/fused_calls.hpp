@@ -1,75 +1,70 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "../execute/marker_pool.hpp"
-#include "../execute/plan_cache.hpp"
 #include "../execute/run_fused.hpp"
-#include "../execute/scratch_pool.hpp"
 #include "baton/error.hpp"
 #include "baton/fused_transport.hpp"
+#include "device_calls.hpp"
+#include "launcher.hpp"
 
-namespace baton {
+namespace baton::communicator {
 
-/// Calls that were given to a device's streams as a whole, the oldest first. What they need of
-/// scratch they have until a marker behind them has been passed; a later call in the same stream
-/// may have it before.
-class FusedCalls {
+/// Calls given to the device's streams as a whole. A call has its scratch until a marker behind it
+/// has been passed; a later call in the same stream may have it before.
+class FusedCalls final : public DeviceCalls {
  public:
-  /// Device and pool outlive this.
-  FusedCalls(Device& device, ScratchPool& pool, std::unique_ptr<FusedTransport> transport)
-      : device_(device),
-        pool_(pool),
-        transport_(std::move(transport)),
-        queue_(device, *transport_) {}
-  ~FusedCalls();
+  FusedCalls(State& state, std::shared_ptr<Device> device,
+             std::unique_ptr<FusedTransport> transport);
+  ~FusedCalls() override;
 
-  FusedTransport& transport() { return *transport_; }
-
-  /// Gives a plan to a stream. `tensors` are the base addresses of input and output; of a barrier,
-  /// whose token is the host's, none. `watched`: wait() shall find out how far it is.
-  void give(const CachedPlan& plan, const Kernels& kernels, std::span<std::byte* const> tensors,
-            Stream stream, const char* what, std::uint64_t number, bool watched);
-  /// Forgets calls that are complete. Throws what went wrong in any.
-  void reap();
-  /// Returns when all are complete. Throws what went wrong; Error(timeout) where the oldest call
-  /// has begun, is watched, and came no further for so long (0: for ever).
-  void wait(std::chrono::milliseconds timeout);
-  /// Lets all streams go on. Scratch of what is under way is kept for good.
-  void give_up() noexcept;
+  void enqueue(const Call& call, Stream stream) override;
+  void synchronize() override;
+  std::unique_ptr<DeviceCalls> split(State* part, int color, int key) override;
 
  private:
   struct Given {
-    std::shared_ptr<const Plan> plan;
-    const char* what;
+    std::shared_ptr<const execute::Plan> plan;
+    const char* name;
     std::uint64_t number;
     Stream stream;
-    std::byte* block;
+    std::byte* block;  // of scratch
     std::size_t bytes;
-    /// One behind all; where the call is watched, also one before all and one behind each group.
+    /// One behind all; with a timeout, also one before all and one behind each fused group.
     std::vector<std::unique_ptr<Marker>> markers;
     std::size_t passed = 0;  // of these
 
     bool watched() const { return markers.size() > 1; }
   };
 
+  /// Compares the call among all ranks; `wrong`: this rank's own error. Throws the verdict.
+  void compare(const Choice& choice, const Error* wrong, int tag);
+  void give(const Work& work, Stream stream);
   std::byte* take_block(Stream stream, std::size_t bytes);
-  /// Throws `error` in the name of the oldest call.
-  [[noreturn]] void fail(const Error& error) const;
-  [[noreturn]] void fail_timeout(std::chrono::milliseconds timeout) const;
+  /// Forgets calls that are complete. Throws what went wrong in any.
+  void reap();
+  /// Returns when all are complete. Throws what went wrong; Error(timeout) where the oldest call
+  /// has begun and came no further for as long as Options::timeout says.
+  void wait();
+  /// The same, in a call.
+  void synchronize_in_use();
+  /// Lets all streams go on, refuses further calls, and throws. Scratch of calls under way is kept
+  /// for good.
+  [[noreturn]] void give_up(const Error& error);
+  Error timeout_error() const;
+  Error named(const Error& error) const;
 
-  Device& device_;
-  ScratchPool& pool_;
-  std::unique_ptr<FusedTransport> transport_;
-  FusedQueue queue_;
-  std::deque<Given> calls_;
-  MarkerPool markers_;
+  const std::unique_ptr<FusedTransport> transport_;
+  execute::FusedQueue fused_queue_;
+  std::deque<Given> calls_;  // under way, the oldest first
+  execute::MarkerPool markers_;
 };
 
-}  // namespace baton
+}  // namespace baton::communicator

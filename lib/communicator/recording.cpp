@@ -6,18 +6,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <utility>
 
 #include "../trace/file.hpp"
-#include "../trace/merge.hpp"
+#include "baton/error.hpp"
 #include "state.hpp"
 
-namespace baton {
+namespace baton::communicator {
 namespace {
 
 constexpr int clock_rounds = 64;
@@ -30,12 +32,186 @@ std::string host_name() {
 }
 
 /// Bytes of the whole vector as one rank sees it; a rank without the larger buffer sees less.
-std::int64_t whole_bytes(const Plan& plan) {
+std::int64_t whole_bytes(const execute::Plan& plan) {
   return std::max(plan.header().input, plan.header().output) *
          static_cast<std::int64_t>(plan.element_bytes());
 }
 
+/// How to wait for others to take part in the beginning or the end of a recording.
+tracing::Patience patience(State& state) {
+  const auto timeout = state.context.options.timeout;
+  return {timeout.count() > 0 ? timeout : usual_patience,
+          [&state] { state.launcher.family().operations.advance(&state.launcher.busy()); }};
+}
+
+/// This rank's clock against rank 0's, if it is the first that has it.
+std::optional<tracing::ClockSample> compare_clocks(State& state, const RecordingSession& session) {
+  const Context& context = state.context;
+  std::optional<tracing::ClockSample> sample;
+  const int tag = state.launcher.next_tag();
+  for (int r = 1; r < context.size; ++r) {
+    if (session.clocks[static_cast<std::size_t>(r)] != r) continue;
+    if (context.rank == 0)
+      tracing::answer_clock(*context.transport, r, tag, clock_rounds, tracing::now,
+                            patience(state));
+    if (context.rank == r)
+      sample = tracing::compare_clock(*context.transport, 0, tag, clock_rounds, tracing::now,
+                                      patience(state));
+  }
+  return sample;
+}
+
+/// All ranks' parts as a trace file, on rank 0.
+std::string gathered_parts(State& state, const std::string& own) {
+  Transport& transport = *state.context.transport;
+  const int tag = state.launcher.next_tag();
+  const tracing::Patience how = patience(state);
+  std::uint64_t length = own.size();
+  if (state.context.rank > 0) {
+    tracing::send_all(transport, 0, tag, &length, sizeof length, how);
+    tracing::send_all(transport, 0, tag, own.data(), own.size(), how);
+    tracing::recv_all(transport, 0, tag, nullptr, 0, how);  // all have arrived
+    return {};
+  }
+  std::string all = tracing::file_head() + own;
+  for (int r = 1; r < state.context.size; ++r) {
+    tracing::recv_all(transport, r, tag, &length, sizeof length, how);
+    const std::size_t begin = all.size();
+    all.resize(begin + length);
+    tracing::recv_all(transport, r, tag, all.data() + begin, length, how);
+  }
+  for (int r = 1; r < state.context.size; ++r)
+    tracing::send_all(transport, r, tag, nullptr, 0, how);
+  return all;
+}
+
 }  // namespace
+
+void Recording::join(std::shared_ptr<RecordingSession> session, std::vector<int> members,
+                     const Context& context) {
+  const bool mine = static_cast<int>(members.size()) == context.size &&
+                    members[static_cast<std::size_t>(context.rank)] == session->rank;
+  if (!mine) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected the members of a communicator of {} ranks with rank {} of "
+                            "the recording in place {}, found another list of {}",
+                            context.size, session->rank, context.rank, members.size()));
+  }
+  group_ = session->recorder->add_group(std::move(members));
+  session_ = std::move(session);
+}
+
+void Recording::record_into_session(execute::Run& run, execute::CachedPlan& plan,
+                                    const RecordedCall& call, std::uint64_t sequence) {
+  if (!session_->active) return;
+  run.record(session_->recorder, number_of(plan, call), static_cast<std::uint32_t>(sequence));
+}
+
+std::uint32_t Recording::number_of(execute::CachedPlan& cached, const RecordedCall& call) {
+  const auto& recorder = session_->recorder;
+  for (const execute::CachedPlan::Recorded& known : cached.recorded) {
+    if (known.of(recorder) && known.type == call.type && known.op == call.op) return known.number;
+  }
+  TimedOperation operation;
+  operation.name = name(call.collective);
+  operation.choice = {cached.algorithm, cached.segment};
+  if (call.type != Datatype::user) operation.type = name(call.type);
+  if (reducing(call.collective)) operation.op = name(call.op);
+  operation.bytes = whole_bytes(*cached.plan);
+  operation.element_bytes = cached.plan->element_bytes();
+  const std::uint32_t number = recorder->add_plan(
+      group_, std::move(operation), cached.plan,
+      [](const void* plan) { return static_cast<const execute::Plan*>(plan)->schedule(); });
+  cached.recorded.push_back({recorder, call.type, call.op, number});
+  return number;
+}
+
+void Recording::start(State& state, std::int64_t events) {
+  if (active_session()) {
+    throw Error(ErrorCode::invalid_argument,
+                "start_recording: expected a communicator that is not being recorded, found one "
+                "that is");
+  }
+  if (events < 1 || events > most_events) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("start_recording: expected room for 1 to {} events, found {}",
+                            most_events, events));
+  }
+  state.launcher.require_usable();
+  const Context& context = state.context;
+  auto session = std::make_shared<RecordingSession>(static_cast<std::size_t>(events));
+  session->rank = context.rank;
+  session->ranks = context.size;
+  const auto& host_of = context.can.hosts;
+  session->host = host_of.empty() ? 0 : host_of[static_cast<std::size_t>(context.rank)];
+  const auto identities = state.gathered(tracing::clock_identity(session->host));
+  for (const std::uint64_t identity : identities) {
+    const auto first = std::find(identities.begin(), identities.end(), identity);
+    session->clocks.push_back(static_cast<int>(first - identities.begin()));
+  }
+  session->before = compare_clocks(state, *session);
+  std::vector<int> all(static_cast<std::size_t>(context.size));
+  std::iota(all.begin(), all.end(), 0);
+  join(std::move(session), std::move(all), context);
+  began_ = true;
+}
+
+std::string Recording::own_part(const std::optional<tracing::ClockSample>& after) {
+  session_->active = began_ = false;
+  tracing::Part part = session_->recorder->take(session_->rank, session_->ranks);
+  part.host = session_->host;
+  part.host_name = host_name();
+  part.clock = session_->clock();
+  part.before = session_->before;
+  part.after = after;
+  return tracing::written(part);
+}
+
+std::string Recording::stop(State& state) {
+  state.launcher.require_usable();
+  if (!began_) {
+    throw Error(ErrorCode::invalid_argument,
+                "stop_recording: expected a communicator that start_recording() was called on, "
+                "found one that was not, or was stopped");
+  }
+  try {
+    const auto after = compare_clocks(state, *session_);
+    return gathered_parts(state, own_part(after));
+  } catch (const Error& error) {
+    session_->active = began_ = false;
+    state.launcher.break_off(error.what());
+    throw;
+  }
+}
+
+void Recording::finish_trace(State& state) noexcept {
+  const Context& context = state.context;
+  if (!began_ || context.options.trace.empty()) return;
+  try {
+    std::string why = state.launcher.broken(), own;
+    if (why.empty() && !context.transport->alive()) why = "its messages have come to their end";
+    if (why.empty()) {
+      try {
+        const auto after = compare_clocks(state, *session_);
+        own = own_part(after);
+        const std::string all = gathered_parts(state, own);
+        if (context.rank == 0) write_trace(context.options.trace, all);
+        return;
+      } catch (const Error& error) {
+        why = error.what();
+      }
+    }
+    if (own.empty()) own = own_part({});
+    const std::string file = fmt::format("{}.rank{}", context.options.trace, context.rank);
+    write_trace(file, tracing::file_head() + own);
+    std::fputs(fmt::format("baton: rank {} writes its part of the recording to {}, since {}\n",
+                           context.rank, file, why)
+                   .c_str(),
+               stderr);
+  } catch (const std::exception& error) {
+    std::fputs(fmt::format("baton: rank {}: {}\n", context.rank, error.what()).c_str(), stderr);
+  }
+}
 
 void write_trace(const std::string& file, std::string_view bytes) {
   std::ofstream stream(file, std::ios::binary);
@@ -48,209 +224,11 @@ void write_trace(const std::string& file, std::string_view bytes) {
 }
 
 std::string next_trace_name(const std::string& file) {
-  static std::mutex mutex;  // what files there are is the process's, not a communicator's
+  static std::mutex mutex;  // files belong to the process, not to a communicator
   static std::map<std::string, int> made;
   const std::lock_guard lock(mutex);
   const int number = ++made[file];
   return number == 1 ? file : fmt::format("{}-{}", file, number);
 }
 
-tracing::Patience Communicator::State::waiting() {
-  return {options.timeout.count() > 0 ? options.timeout : usual_patience,
-          [this] { family->operations.advance(busy); }};
-}
-
-/// all[r] is rank r's `own`.
-std::vector<std::uint64_t> Communicator::State::gathered(std::uint64_t own) {
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(size));
-  std::byte* const bases[] = {reinterpret_cast<std::byte*>(&own),
-                              reinterpret_cast<std::byte*>(all.data())};
-  blocking.execution() = internal(Collective::all_gather, "bruck", sizeof own, bases);
-  const int tag = next_tag();
-  blocking.begin("gathering of ranks for a recording", sequence, tag);
-  run_blocking();
-  return all;
-}
-
-void Communicator::State::start_recording(std::int64_t events) {
-  if (recording && recording->active) {
-    throw Error(ErrorCode::invalid_argument,
-                "start_recording: expected a communicator that is not being recorded, found one "
-                "that is");
-  }
-  if (events < 1 || events > most_events) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("start_recording: expected room for 1 to {} events, found {}",
-                            most_events, events));
-  }
-  require_usable();
-  auto made = std::make_shared<Recording>(static_cast<std::size_t>(events));
-  made->rank = rank;
-  made->ranks = size;
-  made->host = can.hosts.empty() ? 0 : can.hosts[static_cast<std::size_t>(rank)];
-  const auto identities = gathered(tracing::clock_identity(made->host));
-  for (const std::uint64_t identity : identities) {
-    const auto first = std::find(identities.begin(), identities.end(), identity);
-    made->clocks.push_back(static_cast<int>(first - identities.begin()));
-  }
-  made->before = compare_clocks(*made);
-  std::vector<int> all(static_cast<std::size_t>(size));
-  std::iota(all.begin(), all.end(), 0);
-  join(std::move(made), std::move(all));
-  records = true;
-}
-
-void Communicator::State::join(std::shared_ptr<Recording> joined, std::vector<int> members) {
-  const bool mine = static_cast<int>(members.size()) == size &&
-                    members[static_cast<std::size_t>(rank)] == joined->rank;
-  if (!mine) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("expected the members of a communicator of {} ranks with rank {} of "
-                            "the recording in place {}, found another list of {}",
-                            size, joined->rank, rank, members.size()));
-  }
-  group = joined->recorder->add_group(std::move(members));
-  recording = std::move(joined);
-}
-
-std::optional<tracing::ClockSample> Communicator::State::compare_clocks(const Recording& of) {
-  std::optional<tracing::ClockSample> sample;
-  const int tag = next_tag();
-  for (int r = 1; r < size; ++r) {
-    if (of.clocks[static_cast<std::size_t>(r)] != r) continue;
-    if (rank == 0) tracing::answer_clock(*transport, r, tag, clock_rounds, tracing::now, waiting());
-    if (rank == r)
-      sample = tracing::compare_clock(*transport, 0, tag, clock_rounds, tracing::now, waiting());
-  }
-  return sample;
-}
-
-std::string Communicator::State::own_part(const std::optional<tracing::ClockSample>& after) {
-  recording->active = false;
-  records = false;
-  tracing::Part part = recording->recorder->take(recording->rank, recording->ranks);
-  part.host = recording->host;
-  part.host_name = host_name();
-  part.clock = recording->clock();
-  part.before = recording->before;
-  part.after = after;
-  return tracing::written(part);
-}
-
-std::string Communicator::State::gathered_parts(const std::string& own) {
-  const int tag = next_tag();
-  const tracing::Patience how = waiting();
-  std::uint64_t length = own.size();
-  if (rank > 0) {
-    tracing::send_all(*transport, 0, tag, &length, sizeof length, how);
-    tracing::send_all(*transport, 0, tag, own.data(), own.size(), how);
-    tracing::recv_all(*transport, 0, tag, nullptr, 0, how);  // all have arrived
-    return {};
-  }
-  std::string all = tracing::file_head() + own;
-  for (int r = 1; r < size; ++r) {
-    tracing::recv_all(*transport, r, tag, &length, sizeof length, how);
-    const std::size_t begin = all.size();
-    all.resize(begin + length);
-    tracing::recv_all(*transport, r, tag, all.data() + begin, length, how);
-  }
-  for (int r = 1; r < size; ++r) tracing::send_all(*transport, r, tag, nullptr, 0, how);
-  return all;
-}
-
-std::string Communicator::State::stop_recording() {
-  require_usable();
-  if (!records) {
-    throw Error(ErrorCode::invalid_argument,
-                "stop_recording: expected a communicator that start_recording() was called on, "
-                "found one that was not, or was stopped");
-  }
-  try {
-    const auto after = compare_clocks(*recording);
-    return gathered_parts(own_part(after));
-  } catch (const Error& error) {
-    recording->active = records = false;
-    break_off(error.what());
-    throw;
-  }
-}
-
-void Communicator::State::finish_trace() noexcept {
-  if (!records || options.trace.empty()) return;
-  try {
-    std::string why = broken, own;
-    if (why.empty() && !transport->alive()) why = "its messages have come to their end";
-    if (why.empty()) {
-      try {
-        const auto after = compare_clocks(*recording);
-        own = own_part(after);
-        const std::string all = gathered_parts(own);
-        if (rank == 0) write_trace(options.trace, all);
-        return;
-      } catch (const Error& error) {
-        why = error.what();
-      }
-    }
-    if (own.empty()) own = own_part({});
-    const std::string file = fmt::format("{}.rank{}", options.trace, rank);
-    write_trace(file, tracing::file_head() + own);
-    std::fputs(fmt::format("baton: rank {} writes its part of the recording to {}, since {}\n",
-                           rank, file, why)
-                   .c_str(),
-               stderr);
-  } catch (const std::exception& error) {
-    std::fputs(fmt::format("baton: rank {}: {}\n", rank, error.what()).c_str(), stderr);
-  }
-}
-
-void Communicator::State::record_into(Run& run, CachedPlan& plan, Collective collective,
-                                      Datatype type, OpKind op) {
-  if (!recording->active) return;
-  run.record(recording->recorder, recorded_plan(plan, collective, type, op),
-             static_cast<std::uint32_t>(sequence));
-}
-
-std::uint32_t Communicator::State::recorded_plan(CachedPlan& cached, Collective collective,
-                                                 Datatype type, OpKind op) {
-  const auto& recorder = recording->recorder;
-  for (const CachedPlan::Recorded& known : cached.recorded) {
-    if (known.of(recorder) && known.type == type && known.op == op) return known.number;
-  }
-  TimedOperation what;
-  what.name = name(collective);
-  what.choice = {cached.algorithm, cached.segment};
-  if (type != Datatype::user) what.type = name(type);
-  if (reducing(collective)) what.op = name(op);
-  what.bytes = whole_bytes(*cached.plan);
-  what.element_bytes = cached.plan->element_bytes();
-  const std::uint32_t plan = recorder->add_plan(
-      group, std::move(what), cached.plan,
-      [](const void* plan) { return static_cast<const Plan*>(plan)->schedule(); });
-  cached.recorded.push_back({recorder, type, op, plan});
-  return plan;
-}
-
-void Communicator::start_recording(std::int64_t events) {
-  const InUse in_use(*state_->busy);
-  state_->start_recording(events);
-}
-
-Timeline Communicator::stop_recording() {
-  const InUse in_use(*state_->busy);
-  const std::string bytes = state_->stop_recording();
-  if (rank() > 0) return {};
-  return tracing::merged(tracing::read_parts(bytes, "recording").parts, false);
-}
-
-void Communicator::stop_recording(const std::string& file) {
-  const InUse in_use(*state_->busy);
-  const std::string bytes = state_->stop_recording();
-  state_->agreed([&] {
-    write_trace(file, bytes);
-    return std::string();
-  });
-}
-
-bool Communicator::recording() const { return state_->records; }
-
-}  // namespace baton
+}  // namespace baton::communicator

@@ -1,6 +1,14 @@
+#include <exception>
+#include <utility>
+
+#include "baton/communicator.hpp"
 #include "state.hpp"
 
 namespace baton {
+
+using communicator::InUse;
+using communicator::Launcher;
+using communicator::Operation;
 
 Request::Request() = default;
 Request::Request(std::unique_ptr<Operation, Release> operation)
@@ -13,15 +21,15 @@ bool Request::done() const { return !operation_ || operation_->finished() || ope
 
 bool Request::test() {
   if (!operation_) return true;
-  Communicator::State& state = *operation_->keep_alive;
+  Launcher& launcher = operation_->keep_alive->launcher;
   {
-    const InUse in_use(*state.busy);
-    if (!done()) state.family->operations.advance(state.busy);
+    const InUse in_use(launcher.busy());
+    if (!done()) launcher.family().operations.advance(&launcher.busy());
     if (!operation_->finished()) {
       try {
         operation_->rethrow();
       } catch (...) {
-        state.fail(*operation_);
+        launcher.fail(*operation_);
       }
       return false;
     }
@@ -33,32 +41,32 @@ bool Request::test() {
 void Request::wait() {
   if (!operation_) return;
   {
-    Communicator::State& state = *operation_->keep_alive;
-    const InUse in_use(*state.busy);
-    state.wait(*operation_);
+    Launcher& launcher = operation_->keep_alive->launcher;
+    const InUse in_use(launcher.busy());
+    launcher.wait(*operation_);
   }
   operation_.reset();
 }
 
 void Request::Release::operator()(Operation* operation) const {
   // Keeps the communicator until the operation is back in its pool.
-  const std::shared_ptr<Communicator::State> state = std::move(operation->keep_alive);
-  state->family->operations.remove(operation);
-  std::erase(state->under_way, operation);
+  const std::shared_ptr<communicator::State> state = std::move(operation->keep_alive);
+  Launcher& launcher = state->launcher;
+  launcher.forget(*operation);
   if (!operation->finished()) {
     try {
-      if (std::uncaught_exceptions() > 0 || !state->broken.empty()) {
-        state->break_off("a request was destroyed before it was complete");
+      if (std::uncaught_exceptions() > 0 || !launcher.broken().empty()) {
+        launcher.break_off("a request was destroyed before it was complete");
         operation->abandon();
       } else {
-        const InUse in_use(*state->busy);
-        state->wait(*operation);
+        const InUse in_use(launcher.busy());
+        launcher.wait(*operation);
       }
     } catch (...) {
       operation->abandon();  // nobody is left to be told
     }
   }
-  state->idle_operations.emplace_back(operation);
+  launcher.give_operation(std::unique_ptr<Operation>(operation));
 }
 
 }  // namespace baton

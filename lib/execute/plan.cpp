@@ -10,7 +10,7 @@
 #include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
 
-namespace baton {
+namespace baton::execute {
 namespace {
 
 [[noreturn]] void refuse(const std::string& sentence) {
@@ -268,4 +268,4 @@ void Plan::append_pieces(const Schedule& schedule, const Step& step,
   }
 }
 
-}  // namespace baton
+}  // namespace baton::execute

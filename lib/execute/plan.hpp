@@ -9,7 +9,7 @@
 #include "baton/schedule/step.hpp"
 #include "script.hpp"
 
-namespace baton {
+namespace baton::execute {
 
 /// Where an operand begins: bytes from one of a run's base addresses.
 struct Place {
@@ -124,4 +124,4 @@ class Plan {
   std::vector<std::int32_t> rounds_;  // of each step
 };
 
-}  // namespace baton
+}  // namespace baton::execute

@@ -10,7 +10,7 @@
 #include "run.hpp"
 #include "run_fused.hpp"
 
-namespace baton {
+namespace baton::execute {
 
 /// All that a plan depends on, as words; two calls with equal keys have equal plans.
 class PlanKey {
@@ -143,4 +143,4 @@ class PlanCache {
   std::unordered_map<PlanKey, Entry, Hash> plans_;
 };
 
-}  // namespace baton
+}  // namespace baton::execute

@@ -9,7 +9,7 @@
 
 #include "baton/transport.hpp"
 
-namespace baton {
+namespace baton::execute {
 
 /// Who is at a communicator: nobody, a call, or another communicator's call that advances its
 /// operations meanwhile. A call finds an advance out quickly and waits for its end; two calls at
@@ -131,4 +131,4 @@ class Waiting {
   std::uint32_t attempts_ = 0;
 };
 
-}  // namespace baton
+}  // namespace baton::execute

@@ -8,7 +8,7 @@
 
 #include "baton/error.hpp"
 
-namespace baton {
+namespace baton::execute {
 namespace {
 
 constexpr std::uint32_t largest_window = 32;
@@ -322,11 +322,11 @@ void Run::fail_length(std::uint32_t step, std::size_t bytes) const {
   const Plan::Item& item = plan_->items()[step];
   Error error(ErrorCode::truncated,
               fmt::format("rank {}, step {}: expected a message of {} bytes from rank {}, found {}",
-                          plan_->header().rank, step, item.bytes, item.peer, bytes));
-  error.rank = plan_->header().rank;
+                          transport_->rank(), step, item.bytes, item.peer, bytes));
+  error.rank = transport_->rank();
   error.peer = item.peer;
   error.step = static_cast<int>(step);
   throw error;
 }
 
-}  // namespace baton
+}  // namespace baton::execute

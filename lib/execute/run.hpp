@@ -17,7 +17,7 @@
 #include "marker_pool.hpp"
 #include "plan.hpp"
 
-namespace baton {
+namespace baton::execute {
 
 /// What a run applies to data.
 struct Kernels {
@@ -133,7 +133,7 @@ class Run {
   bool reads(const Line& line) const {
     return line.bytes >= least_read_ && single_copy_->reads(line.peer);
   }
-  void use(Transport& transport);
+    [[gnu::cold]] void use(Transport& transport);
   void begin(Transport& transport, const Kernels& kernels, int tag);
   void post_ready(std::uint32_t channel);
   Line message_line(std::uint32_t step, std::uint32_t flight) const;
@@ -253,4 +253,4 @@ inline void Run::send_off(const Line& line) {
   hand_to_transport(line);
 }
 
-}  // namespace baton
+}  // namespace baton::execute

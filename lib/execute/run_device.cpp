@@ -3,7 +3,7 @@
 #include "baton/error.hpp"
 #include "run.hpp"
 
-namespace baton {
+namespace baton::execute {
 
 void append_rows(const Plan& plan, const Plan::Item& item, std::span<std::byte* const> bases,
                  std::vector<Rows>& rows) {
@@ -97,4 +97,4 @@ void Run::wait_for_device() noexcept {
   }
 }
 
-}  // namespace baton
+}  // namespace baton::execute

@@ -8,7 +8,7 @@
 
 #include "baton/error.hpp"
 
-namespace baton {
+namespace baton::execute {
 namespace {
 
 std::string ranks_in_words(const std::set<int>& ranks) {
@@ -88,4 +88,4 @@ void FusedQueue::exchange(const Plan& plan, const FusedGroup& group,
   transport_.end();
 }
 
-}  // namespace baton
+}  // namespace baton::execute

@@ -10,7 +10,7 @@
 #include "plan.hpp"
 #include "run.hpp"
 
-namespace baton {
+namespace baton::execute {
 
 /// A fused group of a plan whose schedule fused() made: [first, last) are its messages.
 struct FusedGroup {
@@ -46,4 +46,4 @@ class FusedQueue {
   std::vector<Rows> rows_;  // of the step being given
 };
 
-}  // namespace baton
+}  // namespace baton::execute

@@ -4,7 +4,7 @@
 
 #include "run.hpp"
 
-namespace baton {
+namespace baton::execute {
 namespace {
 
 constexpr std::size_t most_together = 4096;  // bytes; with more under way, the rank had better copy
@@ -174,4 +174,4 @@ Run::Progress Run::progress_at(std::span<const Line> before) const {
   return progress;
 }
 
-}  // namespace baton
+}  // namespace baton::execute

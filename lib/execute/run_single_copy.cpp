@@ -2,7 +2,7 @@
 
 #include "run.hpp"
 
-namespace baton {
+namespace baton::execute {
 
 void Run::offer_or_fetch(const Line& line) {
   Flight& flight = flights_[line.flight];
@@ -46,4 +46,4 @@ void Run::land(Flight& flight) {
   moments_[flight.fold] = {end, end, end};
 }
 
-}  // namespace baton
+}  // namespace baton::execute

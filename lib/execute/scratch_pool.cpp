@@ -3,7 +3,7 @@
 #include <bit>
 #include <new>
 
-namespace baton {
+namespace baton::execute {
 
 std::size_t ScratchPool::size_class(std::size_t bytes) {
   return static_cast<std::size_t>(std::bit_width((bytes < alignment ? alignment : bytes) - 1));
@@ -38,4 +38,4 @@ ScratchPool::~ScratchPool() {
   }
 }
 
-}  // namespace baton
+}  // namespace baton::execute

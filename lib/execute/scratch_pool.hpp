@@ -6,7 +6,7 @@
 
 #include "baton/device.hpp"
 
-namespace baton {
+namespace baton::execute {
 
 /// Scratch memory that is used again and again: blocks of powers of two bytes, aligned to 64; the
 /// host's or a device's. Not for several threads at once.
@@ -31,4 +31,4 @@ class ScratchPool {
   std::vector<std::vector<std::byte*>> free_{64};
 };
 
-}  // namespace baton
+}  // namespace baton::execute

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-namespace baton {
+namespace baton::execute {
 namespace {
 
 constexpr std::size_t most_steps = 48;
@@ -129,4 +129,4 @@ std::vector<ScriptLine> script_of(const Schedule& schedule) {
   return Writer(schedule).write();
 }
 
-}  // namespace baton
+}  // namespace baton::execute

@@ -5,7 +5,7 @@
 
 #include "baton/schedule.hpp"
 
-namespace baton {
+namespace baton::execute {
 
 /// One thing to do, on the way of a small schedule from its start to its end.
 struct ScriptLine {
@@ -26,4 +26,4 @@ struct ScriptLine {
 /// has more than a few steps, whose order had better be that in which messages arrive.
 std::vector<ScriptLine> script_of(const Schedule& schedule);
 
-}  // namespace baton
+}  // namespace baton::execute

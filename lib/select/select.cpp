@@ -18,14 +18,13 @@ std::int64_t elements_of(std::int64_t bytes, std::size_t element_bytes) {
                     : std::max<std::int64_t>(1, bytes / static_cast<std::int64_t>(element_bytes));
 }
 
-Selection named(const Registry& registry, const Problem& problem, const Choice& choice,
-                const char* who) {
+const Algorithm& named(const Registry& registry, const Problem& problem, const Choice& choice) {
   const Algorithm& algorithm = registry.find(problem.collective, choice.algorithm);
   if (const std::string why = refusal(algorithm, problem); !why.empty()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: algorithm {} {}", name(problem.collective), algorithm.name, why));
   }
-  return {&algorithm, choice.segment, fmt::format("named by {}", who)};
+  return algorithm;
 }
 
 }  // namespace
@@ -35,35 +34,44 @@ std::span<const std::int64_t> segment_candidates() { return segments; }
 Selection select(const Registry& registry, const Problem& problem, std::size_t element_bytes,
                  const Choice& call, const Choice& option, const TableSection* table,
                  const NetworkParameters& network) {
-  Selection chosen;
-  const Choice& choice = !call.algorithm.empty() ? call : option;
-  if (!choice.algorithm.empty()) {
-    chosen = named(registry, problem, choice, &choice == &call ? "the caller" : "the options");
-    if (call.segment >= 0) chosen.segment = call.segment;
-    if (chosen.segment >= 0) return chosen;
+  for (const auto& segment : {call.segment, option.segment}) {
+    if (segment && *segment < 0)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: expected a segment of at least 0 bytes, found {}",
+                              name(problem.collective), *segment));
   }
-  const std::int64_t forced = call.segment >= 0 ? call.segment : option.segment;
+  const Algorithm* chosen = nullptr;
+  const Choice& choice = !call.algorithm.empty() ? call : option;
+  const auto named_by = [&] {
+    return fmt::format("named by {}", &choice == &call ? "the caller" : "the options");
+  };
+  if (!choice.algorithm.empty()) {
+    chosen = &named(registry, problem, choice);
+    if (const auto segment = call.segment ? call.segment : choice.segment)
+      return {chosen, *segment, named_by()};
+  }
+  const std::optional<std::int64_t> forced = call.segment ? call.segment : option.segment;
   // Each rank of an uneven all_to_all sees other counts, so counts must not decide.
   const bool by_cost = !(problem.collective == Collective::all_to_all && problem.uneven());
-  if (table && by_cost && !chosen.algorithm) {
+  if (table && by_cost && !chosen) {
     const TuningRow* row = table->find(problem.collective, table_bytes(problem, element_bytes));
     const Algorithm* algorithm =
         row ? &registry.find(problem.collective, row->choice.algorithm) : nullptr;
     if (algorithm && refusal(*algorithm, problem).empty()) {
-      return {algorithm, forced >= 0 ? forced : row->choice.segment,
+      return {algorithm, forced.value_or(row->choice.segment.value_or(0)),
               fmt::format("by the table, from {} B", row->from)};
     }
   }
   double least = std::numeric_limits<double>::infinity();
   Selection best;
   for (const Algorithm* algorithm : registry.of(problem.collective)) {
-    if (chosen.algorithm && algorithm != chosen.algorithm) continue;
+    if (chosen && algorithm != chosen) continue;
     if (!refusal(*algorithm, problem).empty()) continue;
     for (const std::int64_t segment : segments) {
-      if (forced >= 0 && segment != 0) continue;
+      if (forced && segment != 0) continue;
       if (!by_cost && (best.algorithm || segment != 0)) continue;
-      const std::int64_t piece = forced >= 0 ? forced : segment;
-      if (piece == 0 && algorithm->pipelined && forced < 0) continue;
+      const std::int64_t piece = forced.value_or(segment);
+      if (piece == 0 && algorithm->pipelined && !forced) continue;
       const double time = estimate(*algorithm, problem, element_bytes, piece, network);
       if (time < least) {
         least = time;
@@ -80,7 +88,7 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
                     problem.commutative ? "" : ", an operation that does not commute",
                     registry.of(problem.collective).size()));
   }
-  if (chosen.algorithm) best.reason = chosen.reason;
+  if (chosen) best.reason = named_by();
   return best;
 }
 

@@ -192,7 +192,7 @@ std::string print(const TableSection& section) {
   line("hosts", section.scope.hosts);
   for (const TuningRow& row : section.rows) {
     text += fmt::format("{:<14} {:>5}  {:<22} {:>5}\n", name(row.collective), bytes_text(row.from),
-                        row.choice.algorithm, bytes_text(row.choice.segment));
+                        row.choice.algorithm, bytes_text(row.choice.segment.value_or(0)));
   }
   return text;
 }

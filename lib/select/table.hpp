@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "baton/options.hpp"
+#include "baton/schedule/algorithm.hpp"
 #include "baton/transport.hpp"
 
 namespace baton {

@@ -43,7 +43,7 @@ void write(ByteWriter& to, const Schedule& schedule) {
 void write(ByteWriter& to, const TimedOperation& what) {
   to.text(what.name);
   to.text(what.choice.algorithm);
-  to.signed_number(what.choice.segment);
+  to.signed_number(what.choice.segment.value_or(0));
   to.text(what.type);
   to.text(what.op);
   to.signed_number(what.bytes);

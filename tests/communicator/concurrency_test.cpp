@@ -3,10 +3,12 @@
 #include <atomic>
 #include <thread>
 
+#include "baton/schedule.hpp"
 #include "execute/progress.hpp"
 #include "support/ranks.hpp"
 
 using namespace baton;
+using namespace baton::execute;
 using namespace support;
 
 namespace {

@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "baton/schedule.hpp"
 #include "support/ranks.hpp"
 
 using namespace baton;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "baton/schedule.hpp"
 #include "baton/stream.hpp"
 #include "stream_cases.hpp"
 #include "support/ranks.hpp"

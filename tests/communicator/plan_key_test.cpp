@@ -6,6 +6,7 @@
 #include "support/values.hpp"
 
 using namespace baton;
+using namespace baton::execute;
 using namespace support;
 
 namespace {
@@ -16,7 +17,7 @@ Data in(std::int64_t count, Datatype type = Datatype::f32) { return {a.data(), c
 Data out(std::int64_t count, Datatype type = Datatype::f32) { return {b.data(), count, type}; }
 
 PlanKey key_of(const Call& call, int rank = 1, int size = 3) {
-  Arguments arguments;
+  communicator::Arguments arguments;
   arguments.bind(call, rank, size);
   PlanKey key;
   arguments.append_to(key);
@@ -106,7 +107,7 @@ TEST_CASE("the problem of an uneven call is one that algorithms and verifier und
       (sends ? call.send_counts : call.recv_counts) = counts;
       call.input = in(sends ? 7 : own);
       call.output = out(sends ? own : 7);
-      Arguments arguments;
+      communicator::Arguments arguments;
       arguments.bind(call, rank, size);
       problems.push_back(arguments.problem(rank, size));
       CHECK(problems.back().input_blocks == problems.back().output_blocks);

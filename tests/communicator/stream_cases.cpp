@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "baton/communicator.hpp"
+#include "baton/schedule.hpp"
 #include "baton/staged.hpp"
 #include "baton/thread.hpp"
 

@@ -10,6 +10,7 @@
 #include "support/ranks.hpp"
 
 using namespace baton;
+using namespace baton::execute;
 using support::error_of;
 using support::holds;
 

@@ -11,6 +11,7 @@
 #include "support/ranks.hpp"
 
 using namespace baton;
+using namespace baton::execute;
 using namespace support;
 
 namespace {

@@ -6,6 +6,7 @@
 #include <set>
 
 using namespace baton;
+using namespace baton::execute;
 
 TEST_CASE("blocks are aligned, apart and large enough") {
   ScratchPool pool;

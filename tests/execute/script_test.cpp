@@ -7,6 +7,7 @@
 #include "support/schedules.hpp"
 
 using namespace baton;
+using namespace baton::execute;
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include "stage.hpp"
 
 using namespace baton;
+using namespace baton::execute;
 using namespace support;
 
 namespace {

@@ -16,6 +16,7 @@
 namespace support {
 
 using namespace baton;
+using namespace baton::execute;
 
 /// A transport in the hands of the test: it notes what is posted and completes what it is told to.
 class Puppet final : public Transport, public BlockingCalls, public SingleCopy {

@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "baton/schedule.hpp"
 #include "communicators.hpp"
 #include "support/ops.hpp"
 #include "support/values.hpp"

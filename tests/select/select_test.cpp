@@ -29,7 +29,9 @@ TEST_CASE("the caller's choice comes first, then the option's") {
   CHECK(chosen(p, {}, {"tree", 32}).segment == 32);
   CHECK(chosen(p, {"", 128}, {"tree", 32}).segment == 128);
   CHECK(chosen(p, {}, {"", 4096}).segment == 4096);
-  CHECK(chosen(p, {"ring", -1}).segment >= 0);
+  CHECK(chosen(p, {"ring"}).segment >= 0);
+  CHECK_THROWS_WITH_AS(chosen(p, {"ring", -1}),
+                       "all_reduce: expected a segment of at least 0 bytes, found -1", Error);
   CHECK(chosen(p, {"ring", 64}).reason.find("caller") != std::string::npos);
   CHECK(chosen(p, {}, {"tree", 32}).reason.find("options") != std::string::npos);
 }

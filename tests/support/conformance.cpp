@@ -52,7 +52,7 @@ baton::Problem problem_of(const baton::Communicator& c, baton::Collective collec
 std::string where(const baton::Communicator& c, baton::Collective collective,
                   const baton::Choice& choice, std::int64_t count, std::string_view more) {
   return fmt::format("{} {}, segment {} B, {} elements{}{}, rank {} of {}", name(collective),
-                     choice.algorithm.empty() ? "by choice" : choice.algorithm, choice.segment,
+                     choice.algorithm.empty() ? "by choice" : choice.algorithm, choice.segment.value_or(-1),
                      count, more.empty() ? "" : ", ", more, c.rank(), c.size());
 }
 

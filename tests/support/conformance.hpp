@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "baton/communicator.hpp"
+#include "baton/schedule.hpp"
 #include "values.hpp"
 
 namespace support {

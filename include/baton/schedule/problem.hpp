@@ -4,36 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
+#include "baton/collective.hpp"
 #include "baton/export.hpp"
 #include "baton/schedule/hosts.hpp"
 
 namespace BATON_API baton {
-
-enum class Collective : std::uint8_t {
-  broadcast,
-  reduce,
-  all_reduce,
-  gather,
-  scatter,
-  all_gather,
-  reduce_scatter,
-  all_to_all,
-  scan,
-  exscan,
-  barrier
-};
-inline constexpr int collective_count = 11;
-
-/// "all_reduce" and so on.
-std::string_view name(Collective collective);
-/// The collective of that name; throws Error(invalid_argument) that lists those that exist.
-Collective collective_named(std::string_view name);
-/// Whether the collective has a root / applies an operation.
-bool rooted(Collective collective);
-bool reducing(Collective collective);
 
 /// Uneven block sizes and where the blocks lie, in elements; block i belongs to rank i.
 struct Blocks {

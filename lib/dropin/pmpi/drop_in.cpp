@@ -1,12 +1,9 @@
 #include "drop_in.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include "baton/mpi.hpp"
@@ -346,17 +343,6 @@ int DropIn::free_type(MPI_Datatype* type) {
     }
   }
   return PMPI_Type_free(type);
-}
-
-void Patience::wait() {
-  constexpr int spins = 1000, crowded_spins = 8, yields = 64;
-  constexpr std::chrono::microseconds nap{30};
-  ++polls_;
-  if (polls_ <= (crowded_ ? crowded_spins : spins)) return;
-  if (crowded_ && polls_ > yields)
-    std::this_thread::sleep_for(nap);
-  else
-    sched_yield();
 }
 
 int code_of(const Error& error) {

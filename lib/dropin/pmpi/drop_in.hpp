@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../../base/backoff.hpp"
 #include "baton/error.hpp"
 #include "datatype.hpp"
 #include "function.hpp"
@@ -132,26 +133,14 @@ class DropIn {
   Groups<MPI_File> files_;
 };
 
-/// How to wait: poll briefly, then leave the core to others, and sleep where ranks share it.
-class Patience {
- public:
-  explicit Patience(bool crowded) : crowded_(crowded) {}
-  void reset() { polls_ = 0; }
-  void wait();
-
- private:
-  bool crowded_;
-  int polls_ = 0;
-};
-
 template <class Done>
 void DropIn::until(const Done& done) {
-  Patience patience(crowded_);
+  auto backoff = base::Backoff::of_rank(crowded_);
   while (!done()) {
     if (advance())
-      patience.reset();
+      backoff.reset();
     else
-      patience.wait();
+      backoff.wait();
   }
 }
 

@@ -1,5 +1,3 @@
-#include <sched.h>
-
 #include <algorithm>
 #include <cassert>
 #include <chrono>
@@ -12,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../base/backoff.hpp"
 #include "baton/error.hpp"
 #include "baton/mpi.hpp"
 #include "baton/schedule/hosts.hpp"
@@ -95,11 +94,14 @@ class MpiTransport final : public Transport {
     const auto places = gathered(communicator_, own_place());
     hosts_ = hosts_in(places);
     crowded_ = crowded(places, rank_);
+    backoff_ = base::Backoff::of_rank(crowded_);
     copy_once_from(readable_processes(communicator_, places));
   }
   /// Takes over `part`, whose ranks are some of `whole`'s, where all that is known.
   MpiTransport(const MpiTransport& whole, MPI_Comm part)
-      : communicator_(part), crowded_(whole.crowded_) {
+      : communicator_(part),
+        crowded_(whole.crowded_),
+        backoff_(base::Backoff::of_rank(whole.crowded_)) {
     prepare();
     std::vector<int> hosts;
     std::vector<pid_t> processes;
@@ -177,7 +179,7 @@ class MpiTransport final : public Transport {
         single_copy_->advance();
       return false;
     }
-    idle_calls_ = 0;
+    backoff_.reset();
     bytes = pending.receive ? length(status) : pending.bytes;
     return true;
   }
@@ -197,14 +199,7 @@ class MpiTransport final : public Transport {
   }
 
   void idle(std::chrono::microseconds at_most) override {
-    // MPI has nothing to block on. What is awaited is often nearer than a system call; and ranks
-    // that must share a core come to their turn sooner if those who wait sleep.
-    ++idle_calls_;
-    if (idle_calls_ <= (crowded_ ? crowded_spins : spins)) return;
-    if (crowded_ && idle_calls_ > yields)
-      std::this_thread::sleep_for(std::min(at_most, nap));
-    else
-      sched_yield();
+    backoff_.wait(at_most);  // MPI has nothing to block on
   }
 
   BlockingCalls* blocking() override { return !crowded_ || library_yields ? &blocking_ : nullptr; }
@@ -238,7 +233,7 @@ class MpiTransport final : public Transport {
       single_copy_->cancel(*std::exchange(pending.single_copy, nullptr));
       throw;
     }
-    idle_calls_ = 0;
+    backoff_.reset();
     return true;
   }
 
@@ -271,9 +266,6 @@ class MpiTransport final : public Transport {
     return from;
   }
 
-  // Calls of idle() in a row, and microseconds, by measurement.
-  static constexpr int spins = 1000, crowded_spins = 8, yields = 64;
-  static constexpr std::chrono::microseconds nap{30};
   static constexpr int promised_tags = 32768;
 
   MPI_Comm communicator_;
@@ -284,7 +276,7 @@ class MpiTransport final : public Transport {
   std::optional<MemoryReads> single_copy_;
   int rank_ = 0;
   int size_ = 0;
-  int idle_calls_ = 0;  // since a message was last found complete
+  base::Backoff backoff_;  // since a message was last found complete
 };
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 
 #include <cstring>
-#include <thread>
 
+#include "../../base/backoff.hpp"
 #include "baton/cuda.hpp"
 #include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
@@ -33,9 +33,9 @@ Seat seat_of(const Device& device) {
 
 void settle(ncclResult_t code, const char* call, ncclComm_t communicator, int rank,
             std::chrono::milliseconds limit, const std::function<std::string()>& expected) {
-  constexpr int spins = 4096;
   const auto until = std::chrono::steady_clock::now() + limit;
-  for (int i = 0; code == ncclInProgress; ++i) {
+  for (base::Backoff backoff({.spins = 0, .nap = std::chrono::microseconds(100)});
+       code == ncclInProgress; backoff.wait()) {
     check(ncclCommGetAsyncError(communicator, &code), "ncclCommGetAsyncError", communicator, rank);
     if (code != ncclInProgress) break;
     if (limit.count() > 0 && std::chrono::steady_clock::now() > until) {
@@ -45,11 +45,6 @@ void settle(ncclResult_t code, const char* call, ncclComm_t communicator, int ra
       error.rank = rank;
       error.backend_code = code;
       throw error;
-    }
-    if (i < spins) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
   }
   check(code, call, communicator, rank);

@@ -1,3 +1,4 @@
+#include "baton/timeline.hpp"
 #include "transformer/training/step.hpp"
 
 #include <doctest/doctest.h>

@@ -1,15 +1,16 @@
+#include "comparison.hpp"
+
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "state.hpp"
-
-namespace baton {
+namespace baton::communicator {
 namespace {
 
-// A record is one byte for what it is, and text, ended by a zero byte.
+constexpr std::size_t record_bytes = 512;
+// A record is one byte for its kind, then text, then a zero byte.
 constexpr char call_is_good = 'g', call_is_wrong = 'w', ranks_differ = 'd';
 
 std::string text_of(const std::byte* record) {
@@ -18,7 +19,7 @@ std::string text_of(const std::byte* record) {
 char kind_of(const std::byte* record) { return static_cast<char>(record[0]); }
 
 void put(std::byte* record, char kind, const std::string& text) {
-  constexpr std::size_t room = CheckExchange::record_bytes - 2;
+  constexpr std::size_t room = record_bytes - 2;
   record[0] = static_cast<std::byte>(kind);
   const std::size_t length = std::min(text.size(), room);
   std::memcpy(record + 1, text.data(), length);
@@ -56,23 +57,65 @@ std::string describe(const Arguments& a, const Choice& choice) {
   }
   if (rooted(a.collective)) text += fmt::format(", root {}", a.root);
   if (!choice.algorithm.empty()) text += fmt::format(", algorithm {}", choice.algorithm);
-  if (choice.segment >= 0) text += fmt::format(", segment {} B", choice.segment);
+  if (choice.segment) text += fmt::format(", segment {} B", *choice.segment);
   return text;
 }
 
 }  // namespace
 
-void CheckExchange::write(const std::string& text) {
-  put(records.data(), failed ? call_is_wrong : call_is_good, text);
+Comparison::Comparison(const Context& context, Planner& planner, Runs& runs,
+                       const Arguments& arguments, const Choice& choice, const Error* wrong)
+    : context_(context),
+      runs_(runs),
+      records_(record_bytes * (context.rank == 0 ? static_cast<std::size_t>(context.size) + 1 : 1)),
+      verdict_(record_bytes) {
+  put(records_.data(), wrong ? call_is_wrong : call_is_good,
+      wrong ? wrong->what() : describe(arguments, choice));
+  std::byte* const all = context.rank == 0 ? records_.data() + record_bytes : nullptr;
+  std::byte* const gathered[] = {records_.data(), all};
+  std::byte* const told[] = {nullptr, verdict_.data()};
+  gather_ = runs.take(planner.internal(Collective::gather, "binomial", record_bytes), {}, gathered);
+  broadcast_ =
+      runs.take(planner.internal(Collective::broadcast, "binomial", record_bytes), {}, told);
 }
 
-void CheckExchange::judge(int size) {
+Comparison::~Comparison() {
+  runs_.give_back(gather_);
+  runs_.give_back(broadcast_);
+}
+
+void Comparison::start(int tag) {
+  tag_ = tag;
+  gather_.run->start(*context_.transport, {}, tag);
+}
+
+bool Comparison::step() {
+  if (!telling_) {
+    if (!gather_.run->drive()) return false;
+    if (context_.rank == 0) judge();
+    telling_ = true;
+    broadcast_.run->start(*context_.transport, {}, tag_);
+  }
+  if (!broadcast_.run->drive()) return false;
+  conclude();
+  return true;
+}
+
+void Comparison::abandon() noexcept {
+  for (Execution* const execution : {&gather_, &broadcast_}) {
+    if (!execution->run) continue;
+    execution->run->abandon();
+    runs_.give_up(*execution);
+  }
+}
+
+void Comparison::judge() {
   const auto record = [&](int rank) {
-    return records.data() + (static_cast<std::size_t>(rank) + 1) * record_bytes;
+    return records_.data() + (static_cast<std::size_t>(rank) + 1) * record_bytes;
   };
   bool all_wrong = true, same = true;
   int wrong = -1, other = -1;
-  for (int rank = 0; rank < size; ++rank) {
+  for (int rank = 0; rank < context_.size; ++rank) {
     if (kind_of(record(rank)) == call_is_wrong) {
       if (wrong < 0) wrong = rank;
     } else {
@@ -82,43 +125,26 @@ void CheckExchange::judge(int size) {
   }
   same = other < 0;
   if (all_wrong && same) {
-    put(verdict.data(), call_is_wrong, text_of(record(0)));
+    put(verdict_.data(), call_is_wrong, text_of(record(0)));
   } else if (wrong >= 0) {
-    put(verdict.data(), ranks_differ, fmt::format("on rank {}: {}", wrong, text_of(record(wrong))));
+    put(verdict_.data(), ranks_differ,
+        fmt::format("on rank {}: {}", wrong, text_of(record(wrong))));
   } else if (!same) {
-    put(verdict.data(), ranks_differ,
+    put(verdict_.data(), ranks_differ,
         fmt::format("expected the same call on all ranks, found {} on rank 0 and {} on rank {}",
                     text_of(record(0)), text_of(record(other)), other));
   } else {
-    put(verdict.data(), call_is_good, "");
+    put(verdict_.data(), call_is_good, "");
   }
 }
 
-void CheckExchange::conclude(int rank) const {
-  const char kind = kind_of(verdict.data());
+void Comparison::conclude() const {
+  const char kind = kind_of(verdict_.data());
   if (kind == call_is_good) return;
   Error error(kind == call_is_wrong ? ErrorCode::invalid_argument : ErrorCode::mismatch,
-              text_of(verdict.data()));
-  error.rank = rank;
+              text_of(verdict_.data()));
+  error.rank = context_.rank;
   throw error;
 }
 
-void Communicator::State::prepare_check(Operation& operation, const Choice& choice,
-                                        const Error* local) {
-  auto check = std::make_unique<CheckExchange>();
-  const std::size_t bytes = CheckExchange::record_bytes;
-  check->failed = local != nullptr;
-  check->records.resize(bytes * (rank == 0 ? static_cast<std::size_t>(size) + 1 : 1));
-  check->verdict.resize(bytes);
-  check->write(local ? local->what() : describe(arguments, choice));
-  std::byte* gathered = rank == 0 ? check->records.data() + bytes : nullptr;
-  std::byte* const gather_bases[] = {check->records.data(), gathered};
-  std::byte* const broadcast_bases[] = {nullptr, check->verdict.data()};
-  check->gather =
-      internal(Collective::gather, "binomial", static_cast<std::int64_t>(bytes), gather_bases);
-  check->broadcast = internal(Collective::broadcast, "binomial", static_cast<std::int64_t>(bytes),
-                              broadcast_bases);
-  operation.check() = std::move(check);
-}
-
-}  // namespace baton
+}  // namespace baton::communicator

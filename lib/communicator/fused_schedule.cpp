@@ -1,12 +1,17 @@
+#include "fused_schedule.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "../execute/plan.hpp"
+#include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
-#include "state.hpp"
 
-namespace baton {
+namespace baton::communicator {
 namespace {
 
 /// What rank `rank` has to do with the rank of `own`, as far as `own` tells: its ends of the
@@ -47,10 +52,10 @@ Schedule fused_alone(const Schedule& own, const std::string& algorithm) {
 
 }  // namespace
 
-Schedule Communicator::State::fused_schedule(const Selection& selected,
-                                             const Problem& problem) const {
-  const Schedule own = bound(scheduled(selected, problem, arguments.element_bytes),
-                             arguments.input_sizes, arguments.output_sizes);
+Schedule fused_schedule(const Arguments& arguments, const Selection& selected,
+                        const Problem& problem) {
+  const Schedule own = execute::bound(scheduled(selected, problem, arguments.element_bytes),
+                                      arguments.input_sizes, arguments.output_sizes);
   if (arguments.counts_at_root ||
       (problem.collective == Collective::all_to_all && problem.uneven()))
     return fused_alone(own, selected.algorithm->name);
@@ -65,73 +70,4 @@ Schedule Communicator::State::fused_schedule(const Selection& selected,
   return fused(schedule_of, own, selected.segment > 0 ? 1 : 0);
 }
 
-void Communicator::State::compare(const Choice& choice, const Error* wrong, int tag) {
-  prepare_check(blocking, choice, wrong);
-  const std::unique_ptr<CheckExchange> check = std::move(blocking.check());
-  const auto exchange = [&](Execution& execution) {
-    blocking.execution() = std::move(execution);
-    blocking.begin("comparison of calls", sequence, tag);
-    run_blocking();
-  };
-  exchange(check->gather);
-  if (rank == 0) check->judge(size);
-  exchange(check->broadcast);
-  check->conclude(rank);
-}
-
-void Communicator::State::enqueue_fused(const Call& call, const Choice& choice, Stream stream) {
-  const InUse in_use(*busy);
-  require_usable();
-  FusedCalls& calls = *on_device->fused;
-  try {
-    calls.reap();
-  } catch (const Error& error) {
-    give_up_fused(error);
-  }
-  const int tag = next_tag();
-  CachedPlan* plan = nullptr;
-  const auto bind = [&] {
-    on_device->device->check_stream(stream);
-    arguments.bind(call, rank, size);
-    check_residence();
-    plan = &cached_plan(choice);
-  };
-  if (!options.check) {
-    bind();
-  } else {
-    complete_fused();  // the host's messages and fused groups are never under way together
-    std::optional<Error> wrong;
-    try {
-      bind();
-    } catch (const Error& error) {
-      wrong = error;
-    }
-    compare(choice, wrong ? &*wrong : nullptr, tag);
-  }
-  const char* const what = name(call.collective).data();
-  std::span<std::byte* const> tensors = arguments.bases;
-  if (call.collective == Collective::barrier) tensors = {};
-  try {
-    calls.give(*plan, kernels(call.collective, call.op, arguments.type), tensors, stream, what,
-               sequence, options.timeout.count() > 0);
-  } catch (const Error& error) {
-    give_up_fused(named(error, what, sequence, rank));
-  }
-}
-
-void Communicator::State::complete_fused() {
-  require_usable();
-  try {
-    on_device->fused->wait(options.timeout);
-  } catch (const Error& error) {
-    give_up_fused(error);
-  }
-}
-
-void Communicator::State::give_up_fused(const Error& error) {
-  break_off(error.what());
-  on_device->fused->give_up();
-  throw error;
-}
-
-}  // namespace baton
+}  // namespace baton::communicator

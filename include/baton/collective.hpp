@@ -1,0 +1,34 @@
+#pragma once
+/// The collectives by name.
+
+#include <cstdint>
+#include <string_view>
+
+#include "baton/export.hpp"
+
+namespace BATON_API baton {
+
+enum class Collective : std::uint8_t {
+  broadcast,
+  reduce,
+  all_reduce,
+  gather,
+  scatter,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  scan,
+  exscan,
+  barrier
+};
+inline constexpr int collective_count = 11;
+
+/// "all_reduce" and so on.
+std::string_view name(Collective collective);
+/// The collective of that name; throws Error(invalid_argument) that lists those that exist.
+Collective collective_named(std::string_view name);
+/// Whether the collective has a root / applies an op.
+bool rooted(Collective collective);
+bool reducing(Collective collective);
+
+}  // namespace baton

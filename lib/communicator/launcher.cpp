@@ -1,0 +1,179 @@
+#include "launcher.hpp"
+
+#include <fmt/core.h>
+
+#include <thread>
+
+namespace baton::communicator {
+
+using execute::Waiting;
+
+void InUse::refuse() {
+  throw Error(ErrorCode::invalid_argument,
+              "expected one thread at a time to use a communicator, found two (a transport without "
+              "Capabilities::concurrent serves one thread over all communicators)");
+}
+
+Launcher::Launcher(const Context& context, Planner& planner, Recording& recording,
+                   std::shared_ptr<Family> family)
+    : context_(context),
+      planner_(planner),
+      recording_(recording),
+      family_(std::move(family)),
+      busy_(context.can.concurrent ? &own_busy_ : &family_->busy),
+      waits_(context.transport->blocking() && !context.can.concurrent),
+      operation_tags_((context.can.tags - user_tags) / lanes),
+      runs_(context),
+      blocking_(context, runs_, *busy_) {}
+
+void Launcher::require_usable() const {
+  if (broken_.empty()) [[likely]]
+    return;
+  Error error(
+      ErrorCode::transport,
+      fmt::format("expected a usable communicator, found one that failed earlier: {}", broken_));
+  error.rank = context_.rank;
+  throw error;
+}
+
+void Launcher::break_off(std::string why) {
+  broken_ = std::move(why);
+  planner_.repeated().forget();
+}
+
+void Launcher::load(Operation& operation, const Work& work) {
+  operation.execution() = runs_.take(*work.plan, work.kernels, work.bases);
+}
+
+void Launcher::enter(Operation& operation, const Work& work) {
+  const int tag = next_tag();
+  operation.enter(work.name, sequence_, tag);
+  if (work.recorded && operation.execution().run)
+    recording_.record(*operation.execution().run, *work.plan, *work.recorded, sequence_);
+}
+
+void Launcher::run(const Work& work) {
+  load(blocking_, work);
+  enter(blocking_, work);
+  run_blocking();
+}
+
+void Launcher::run_blocking() {
+  try {
+    blocking_.start(context_.can.spins, may_wait());
+  } catch (...) {
+    fail(blocking_);
+  }
+  if (!blocking_.finished()) wait(blocking_);
+}
+
+void Launcher::run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byte* output) {
+  const int tag = next_tag();
+  const auto adopt = [&] {
+    blocking_.adopt({entry.plan, std::move(entry.run), entry.kernels},
+                    name(entry.call.collective()).data(), sequence_, tag);
+  };
+  try {
+    execute::Run& run = *entry.run;
+    const auto bases = run.bases();
+    bases[execute::first_tensor_base] = input;
+    bases[execute::first_tensor_base + 1] = output;
+    if (recording_.under_way()) [[unlikely]]
+      recording_.record(run, *entry.plan,
+                        {entry.call.collective(), entry.call.type(), entry.call.op()}, sequence_);
+    if (run.scripted()) {
+      if (run.start_scripted(*context_.transport, entry.kernels, tag, context_.can.spins,
+                             may_wait()))
+        return;
+    } else {
+      run.start(*context_.transport, entry.kernels, tag);
+    }
+    for (int i = 0; i < context_.can.spins; ++i) {
+      if (run.drive()) return;
+    }
+  } catch (...) {
+    adopt();
+    fail(blocking_);
+  }
+  // This takes longer: wait for it as for any other.
+  adopt();
+  wait(blocking_);
+}
+
+std::unique_ptr<Operation> Launcher::take_idle() {
+  if (idle_.empty()) return nullptr;
+  std::unique_ptr<Operation> operation = std::move(idle_.back());
+  idle_.pop_back();
+  return operation;
+}
+
+std::unique_ptr<Operation> Launcher::take_operation() {
+  if (auto idle = take_idle()) return idle;
+  idle_.reserve(16);
+  return std::make_unique<Operation>(context_, runs_, *busy_);
+}
+
+void Launcher::finish_oldest() {
+  for (Operation* const operation : under_way_) {
+    if (operation->number() + static_cast<std::uint64_t>(operation_tags_) > sequence_ + 1) return;
+    Waiting waiting(*context_.transport, context_.options.timeout);
+    std::size_t completed = operation->completed();
+    while (!operation->finished() && !operation->failed()) {
+      family_->operations.advance(busy_);
+      if (const std::size_t now = operation->completed(); now != completed || operation->ahead()) {
+        completed = now;
+        waiting.progressed();
+        if (operation->ahead()) std::this_thread::yield();
+      } else if (!waiting.again()) {
+        try {
+          operation->fail_timeout();
+        } catch (const Error& error) {
+          const Error named = operation->named(error);
+          break_off(named.what());
+          throw named;
+        }
+      }
+    }
+  }
+}
+
+void Launcher::wait(Operation& operation) {
+  Waiting waiting(*context_.transport, context_.options.timeout);
+  try {
+    operation.rethrow();
+    std::size_t completed = operation.completed();
+    while (!operation.step()) {
+      if (const std::size_t now = operation.completed(); now != completed || operation.ahead()) {
+        completed = now;
+        waiting.progressed();
+        if (!operation.ahead()) continue;
+        std::this_thread::yield();
+        family_->operations.advance(busy_);
+      }
+      if (!waiting.spinning()) family_->operations.advance(busy_);
+      if (operation.finished()) return;  // an operation in a stream keeps its error
+      operation.rethrow();
+      if (!waiting.again()) operation.fail_timeout();
+    }
+  } catch (...) {
+    fail(operation);
+  }
+}
+
+void Launcher::fail(Operation& operation) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    const Error named = operation.named(error);
+    if (error.code != ErrorCode::mismatch && error.code != ErrorCode::invalid_argument)
+      break_off(named.what());
+    operation.abandon();
+    throw named;
+  } catch (...) {
+    break_off("an operation was interrupted by an exception");
+    operation.abandon();
+    throw;
+  }
+}
+
+}  // namespace baton::communicator

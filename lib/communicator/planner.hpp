@@ -1,0 +1,121 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "../execute/plan_cache.hpp"
+#include "../select/select.hpp"
+#include "arguments.hpp"
+#include "context.hpp"
+
+namespace baton::communicator {
+
+/// All that tells one simple call (plain buffers, built-in op) from another, apart from addresses
+/// and the caller's choice.
+struct SimpleCall {
+  SimpleCall() = default;
+  SimpleCall(Collective collective, const ConstData& input, const Data& output,
+             OpKind op = OpKind::sum, int root = 0)
+      : kind(static_cast<std::uint64_t>(collective) | static_cast<std::uint64_t>(input.type) << 8 |
+             static_cast<std::uint64_t>(output.type) << 16 | static_cast<std::uint64_t>(op) << 24 |
+             static_cast<std::uint64_t>(static_cast<std::uint32_t>(root)) << 32),
+        input_count(input.count),
+        output_count(output.count) {}
+
+  Collective collective() const { return static_cast<Collective>(kind & 0xff); }
+  OpKind op() const { return static_cast<OpKind>(kind >> 24 & 0xff); }
+  Datatype type() const { return static_cast<Datatype>(kind >> 16 & 0xff); }  ///< of the output
+  bool of_user() const { return op() == OpKind::user; }
+  bool operator==(const SimpleCall&) const = default;
+
+  std::uint64_t kind = 0;  // collective, types, op, root: so that one comparison serves
+  std::int64_t input_count = 0, output_count = 0;
+};
+
+/// Simple calls that were made before, with their plans: a repeated call only needs a check of its
+/// addresses. Direct-mapped; forgotten when a plan is dropped or the communicator breaks. Calls
+/// that are compared among the ranks, or whose op is the user's, are not kept.
+class RepeatedCalls {
+ public:
+  struct Entry {
+    SimpleCall call;
+    Choice choice;
+    execute::CachedPlan* plan = nullptr;
+    std::unique_ptr<execute::Run> run;  ///< at hand, if it needs no scratch of the communicator's
+    execute::Kernels kernels;
+    std::size_t input_bytes, output_bytes;
+    std::ptrdiff_t in_place_distance;  ///< input - output, bytes
+    bool in_place;
+
+    bool is(const SimpleCall& other, const Choice& its_choice) const {
+      return plan && call == other && choice.segment == its_choice.segment &&
+             choice.algorithm.size() == its_choice.algorithm.size() &&
+             (choice.algorithm.empty() || choice.algorithm == its_choice.algorithm);
+    }
+    /// Whether this entry holds for these addresses, too.
+    bool fits(const std::byte* input, const std::byte* output) const {
+      if ((input_bytes > 0 && !input) || (output_bytes > 0 && !output)) return false;
+      if (in_place) return input - output == in_place_distance;
+      return input + input_bytes <= output || output + output_bytes <= input;
+    }
+  };
+  Entry& at(const SimpleCall& call) {
+    const auto mix = (call.kind + 31 * static_cast<std::uint64_t>(call.input_count) +
+                      static_cast<std::uint64_t>(call.output_count)) *
+                     0x9e3779b97f4a7c15ull;
+    return entries_[mix >> 59];
+  }
+  void forget();
+
+ private:
+  std::array<Entry, 32> entries_{};
+};
+
+/// Finds the plan of a call among those made before, or selects an algorithm and makes it.
+class Planner {
+ public:
+  /// Memory that plans are made for.
+  enum class Memory : std::uint8_t {
+    host,
+    device,        ///< messages by the transport, folds and copies in `queue`
+    device_fused,  ///< the whole plan in a stream, messages in fused groups
+  };
+  explicit Planner(const Context& context)
+      : context_(context), plans_(static_cast<std::size_t>(context.options.plans)) {}
+  /// Plans to come are for a device's memory. `queue` outlives them.
+  void plan_for(Memory memory, const execute::DeviceQueue* queue) {
+    memory_ = memory;
+    queue_ = queue;
+  }
+
+  execute::CachedPlan& plan(const Arguments& arguments, const Choice& choice);
+  /// The schedule of the same call, before it is cut into segments.
+  Schedule schedule(const Arguments& arguments, const Choice& choice) const;
+  /// A built-in algorithm on bytes of the host's memory, for the library's own use.
+  execute::CachedPlan& internal(Collective collective, const char* algorithm, std::int64_t count);
+  /// One message, of so many elements of so many bytes.
+  execute::CachedPlan& message(StepKind kind, int peer, std::int64_t count, std::size_t bytes);
+  /// A schedule of the caller's own. Kept until the next one comes.
+  execute::CachedPlan& unregistered(const Schedule& schedule, std::size_t element_bytes,
+                                    std::int64_t input, std::int64_t output);
+
+  RepeatedCalls& repeated() { return repeated_; }
+
+ private:
+  Problem problem(const Arguments& arguments) const;
+  Selection selection(const Arguments& arguments, const Problem& problem,
+                      const Choice& choice) const;
+  execute::CachedPlan& keep(std::unique_ptr<execute::CachedPlan> plan);
+
+  const Context& context_;
+  Memory memory_ = Memory::host;
+  const execute::DeviceQueue* queue_ = nullptr;
+  execute::PlanKey key_;
+  execute::PlanCache plans_;
+  std::unique_ptr<execute::CachedPlan> unregistered_;
+  RepeatedCalls repeated_;
+};
+
+}  // namespace baton::communicator

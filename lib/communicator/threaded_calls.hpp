@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "baton/communicator.hpp"
+#include "device_calls.hpp"
+#include "operation.hpp"
+#include "progress_thread.hpp"
+
+namespace baton::communicator {
+
+class ThreadedCalls;
+
+/// An operation at a point of a device's stream: it starts when the stream has come to that point,
+/// and the stream is held until it is complete.
+class StreamOperation final : public Operation {
+ public:
+  StreamOperation(const Context& context, Runs& runs, execute::UseFlag& busy, ThreadedCalls& calls)
+      : Operation(context, runs, busy), calls_(calls) {}
+
+  /// In two steps, puts it at this point of the stream.
+  void mark(Device& device, Stream stream);
+  void start_when_reached(Stream stream);
+  bool ahead() const override { return ahead_; }
+
+ private:
+  bool reach() override;
+  void stepped() override;
+  void failed_meanwhile() noexcept override;
+  void ended() noexcept override;
+
+  ThreadedCalls& calls_;
+  std::unique_ptr<Marker> reached_;
+  std::unique_ptr<Gate> gate_;
+  bool held_ = false;  // the stream is
+  bool ahead_ = false;
+  std::size_t completed_ = 0;
+  std::chrono::steady_clock::time_point since_;  // it has had so many steps completed
+};
+
+/// Calls whose messages go by the transport: a thread of the family moves them while the stream
+/// waits.
+class ThreadedCalls final : public DeviceCalls {
+ public:
+  ThreadedCalls(State& state, std::shared_ptr<Device> device);
+
+  void enqueue(const Call& call, Stream stream) override;
+  void synchronize() override;
+  void close() noexcept override { under_way_.clear(); }
+  std::unique_ptr<DeviceCalls> split(State* part, int color, int key) override;
+
+  /// Ends an operation that failed with the exception being handled.
+  void fail(StreamOperation& operation) noexcept;
+  ProgressThread& thread() const;
+
+ private:
+  struct UnderWay {
+    StreamOperation* operation;
+    Request request;
+  };
+  std::unique_ptr<StreamOperation> take_operation();
+  /// Throws the first error that nobody has been told, once.
+  void tell_error();
+  /// Returns when all ranks have come here.
+  void meet();
+
+  std::exception_ptr error_;
+  std::vector<UnderWay> under_way_;  // the oldest first
+};
+
+}  // namespace baton::communicator
