@@ -1,21 +1,23 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Bruck's all-gather: having the d blocks from its own on, each rank gets the next d from rank r +
 /// d.
 ///
 /// Blocks go straight to their places in the output, which wraps, so nothing is rotated in the end.
 ///
-/// Rounds   ceil(log2 P).  Sent by rank r: (P - 1) n elements; for uneven counts, the min(d, P - d)
-///          blocks from its own on in each round d = 1, 2, 4, …
+/// Rounds   ceil(log2 P).
+/// Sent     (P-1)n elements; for uneven counts, the min(d, P - d) blocks from its own on in each
+///          round d = 1, 2, 4, …
 /// Domain   any P >= 1, any counts, even or not, along any dimension; blocks may be empty.
 /// Scratch  none.
 /// Source   Bruck, Ho, Kipnis, Upfal & Weathersby, "Efficient Algorithms for All-to-All
 ///          Communications in Multiport Message-Passing Systems", IEEE TPDS 8(11), 1997.
-Schedule all_gather_bruck(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder bruck(p);
   const Chunks block = bruck.output_blocks();
   for (int d = 1; d < p.size; d *= 2) {
@@ -29,7 +31,7 @@ Schedule all_gather_bruck(const Problem& p) {
   return bruck.build("bruck");
 }
 
-Cost all_gather_bruck_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   cost.rounds = ceil_log2(p.size);
   cost.received = p.total_count() - p.block_count(p.rank);
@@ -43,4 +45,16 @@ Cost all_gather_bruck_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_gather_bruck{.collective = Collective::all_gather,
+                                  .name = "bruck",
+                                  .place = 4,
+                                  .generate = generate,
+                                  .cost = cost,
+                                  .uneven = true,
+                                  .rounds = "ceil(log2 P)",
+                                  .sent = "(P-1)n",
+                                  .source = "Bruck et al., IEEE TPDS 8(11), 1997"};
+
+}  // namespace baton::algorithms

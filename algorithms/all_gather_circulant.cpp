@@ -1,12 +1,10 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// ceil(P / 2^i): how many blocks each rank has when i rounds are left.
 int gathered(const Problem& p, int i) { return static_cast<int>((p.size + (1ll << i) - 1) >> i); }
-
-}  // namespace
 
 /// Circulant all-gather: what each rank has doubles, or one less, until it is P blocks exactly.
 ///
@@ -14,13 +12,14 @@ int gathered(const Problem& p, int i) { return static_cast<int>((p.size + (1ll <
 /// no round moves more than half of the blocks, and the rounds are those of the circulant
 /// reduce-scatter in reverse.
 ///
-/// Rounds   ceil(log2 P).  Sent by rank r: (P - 1) n elements; for uneven counts, the s' - s blocks
-///          from its own on in each round from s to s' blocks.
+/// Rounds   ceil(log2 P).
+/// Sent     (P-1)n elements; for uneven counts, the s' - s blocks from its own on in each round
+///          from s to s' blocks.
 /// Domain   any P >= 1, any counts, even or not, along any dimension; blocks may be empty.
 /// Scratch  none.
 /// Source   Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms",
 ///          arXiv:2410.14234, 2024.
-Schedule all_gather_circulant(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder circulant(p);
   const Chunks block = circulant.output_blocks();
   const int rounds = ceil_log2(p.size);
@@ -37,7 +36,7 @@ Schedule all_gather_circulant(const Problem& p) {
   return circulant.build("circulant");
 }
 
-Cost all_gather_circulant_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   cost.rounds = ceil_log2(p.size);
   cost.received = p.total_count() - p.block_count(p.rank);
@@ -52,4 +51,16 @@ Cost all_gather_circulant_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_gather_circulant{.collective = Collective::all_gather,
+                                      .name = "circulant",
+                                      .place = 6,
+                                      .generate = generate,
+                                      .cost = cost,
+                                      .uneven = true,
+                                      .rounds = "ceil(log2 P)",
+                                      .sent = "(P-1)n",
+                                      .source = "Träff, arXiv:2410.14234, 2024"};
+
+}  // namespace baton::algorithms

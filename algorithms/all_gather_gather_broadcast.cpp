@@ -1,16 +1,17 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Gather-broadcast all-gather: every rank sends its block to rank 0, which sends all of them to
 /// each. The fewest messages of all, for where each costs processor time that ranks share.
 ///
 /// Rounds   2(P-1); depth 2.
-/// Sent     by rank 0: P-1 times all blocks; by every other rank: its block.
+/// Sent     nP(P-1) by rank 0: P-1 times all blocks. By every other rank: its block.
 /// Domain   any P >= 1; any counts, even or not; blocks may be empty.
 /// Scratch  none.
 /// Source   textbook.
-Schedule all_gather_gather_broadcast(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder star(p);
   const Chunks block = star.output_blocks();
   const Regions all = block.range(0, p.size);
@@ -28,7 +29,7 @@ Schedule all_gather_gather_broadcast(const Problem& p) {
   return star.build("gather_broadcast");
 }
 
-Cost all_gather_gather_broadcast_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const std::int64_t all = p.total_count(), gathered = all - p.block_count(0);
   Cost cost;
   cost.rounds = 2 * (p.size - 1);
@@ -39,4 +40,17 @@ Cost all_gather_gather_broadcast_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_gather_gather_broadcast{.collective = Collective::all_gather,
+                                             .name = "gather_broadcast",
+                                             .place = 7,
+                                             .generate = generate,
+                                             .cost = cost,
+                                             .uneven = true,
+                                             .rounds = "2(P-1)",
+                                             .depth = "2",
+                                             .sent = "nP(P-1) by rank 0",
+                                             .source = "folklore"};
+
+}  // namespace baton::algorithms

@@ -1,6 +1,10 @@
 #include "composition.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+
+extern const Row broadcast_binomial, gather_binomial, all_gather_circulant;  // its parts
+
 namespace {
 
 struct Parts {
@@ -19,20 +23,19 @@ struct Parts {
   bool leads;
 };
 
-}  // namespace
-
 /// All-gather by leaders: the lowest rank of each host gathers its ranks' blocks by a binomial
 /// tree, the leaders all hosts' on a circulant graph, and broadcast them by a binomial tree.
 ///
-/// Rounds   2 ceil(log2 L) within hosts, L being the ranks of the largest; ceil(log2 H) across the
-///          H hosts.
-/// Sent     by a leader: all blocks but its host's, about, and all to each of its children; by the
-///          others: their subtree's blocks and all to each of their children.
+/// Rounds   2 ceil(log2 L) within, ceil(log2 H) across, L being the ranks of the largest of H
+///          hosts.
+/// Sent     n(P-L) + nP ceil(log2 L) by leaders: all blocks but its host's, about, and all to each
+///          of its children. By the others: their subtree's blocks and all to each of their
+///          children.
 /// Domain   any hosts; any counts, even or not, along any dimension; blocks may be empty.
 /// Scratch  that of the gather.
 /// Source   Träff, "Efficient Allgather for Regular SMP-Clusters", EuroPVM/MPI 2006; the part
 ///          across: Träff, arXiv:2410.14234, 2024.
-Schedule all_gather_leaders(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder all(p);
   const Parts parts(p);
   const Chunks block = all.output_blocks();
@@ -42,26 +45,40 @@ Schedule all_gather_leaders(const Problem& p) {
     whole.insert(whole.end(), gathered.begin(), gathered.end());
   }
   const int rounds = ceil_log2(p.hosts->largest());
-  all.embed(gather_binomial(parts.gather), parts.mates, {all.input()},
+  all.embed(gather_binomial.generate(parts.gather), parts.mates, {all.input()},
             blocks_of(block, parts.mates));
   while (all.round() < rounds) all.end_round();
-  if (parts.leads) all.embed(all_gather_circulant(parts.across), parts.leaders, {}, whole);
-  all.embed(broadcast_binomial(parts.back), parts.mates, {}, whole);
+  if (parts.leads) all.embed(all_gather_circulant.generate(parts.across), parts.leaders, {}, whole);
+  all.embed(broadcast_binomial.generate(parts.back), parts.mates, {}, whole);
   return all.build("leaders");
 }
 
-Cost all_gather_leaders_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const Parts parts(p);
   const int rounds = ceil_log2(p.hosts->largest());
   Cost cost;
-  add_local(cost, gather_binomial_cost(parts.gather), rounds);
+  add_local(cost, gather_binomial.cost(parts.gather), rounds);
   if (parts.leads) {
-    add_across(cost, all_gather_circulant_cost(parts.across), 1);
+    add_across(cost, all_gather_circulant.cost(parts.across), 1);
   } else {
-    add_rounds_across(cost, all_gather_circulant_cost(parts.across));
+    add_rounds_across(cost, all_gather_circulant.cost(parts.across));
   }
-  add_local(cost, broadcast_binomial_cost(parts.back), rounds);
+  add_local(cost, broadcast_binomial.cost(parts.back), rounds);
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_gather_leaders{
+    .collective = Collective::all_gather,
+    .name = "leaders",
+    .place = 9,
+    .generate = generate,
+    .cost = cost,
+    .uneven = true,
+    .hierarchical = true,
+    .rounds = "2 ceil(log2 L) within, ceil(log2 H) across",
+    .sent = "n(P-L) + nP ceil(log2 L) by leaders",
+    .source = "Träff, EuroPVM/MPI 2006; Träff, arXiv:2410.14234, 2024"};
+
+}  // namespace baton::algorithms

@@ -1,15 +1,17 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Linear all-gather: each rank sends its block to every other. The reference.
 ///
-/// Rounds   P - 1; depth 1.  Sent by rank r: (P - 1) |b[r]| elements.
+/// Rounds   P-1; depth 1.
+/// Sent     (P-1)n elements: its block to each other rank.
 /// Domain   any P >= 1, any counts, even or not, along any dimension; blocks may be empty.
 /// Scratch  none.
 /// Source   folklore; the order r + 1, r + 2, … keeps any rank from being everybody's target at
-/// once.
-Schedule all_gather_linear(const Problem& p) {
+///          once.
+Schedule generate(const Problem& p) {
   ScheduleBuilder linear(p);
   const Chunks block = linear.output_blocks();
   for (int k = 1; k < p.size; ++k) {
@@ -21,7 +23,7 @@ Schedule all_gather_linear(const Problem& p) {
   return linear.build("linear");
 }
 
-Cost all_gather_linear_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const std::int64_t own = p.block_count(p.rank);
   Cost cost;
   cost.rounds = p.size - 1;
@@ -31,4 +33,17 @@ Cost all_gather_linear_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_gather_linear{.collective = Collective::all_gather,
+                                   .name = "linear",
+                                   .place = 1,
+                                   .generate = generate,
+                                   .cost = cost,
+                                   .uneven = true,
+                                   .rounds = "P-1",
+                                   .depth = "1",
+                                   .sent = "(P-1)n",
+                                   .source = "folklore"};
+
+}  // namespace baton::algorithms

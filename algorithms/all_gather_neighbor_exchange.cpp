@@ -1,8 +1,8 @@
 #include <string>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// The pair, blocks 2 q and 2 q + 1, that a rank gets in round t >= 1 and passes on in round t + 1.
@@ -12,18 +12,17 @@ int pair_of_round(const Problem& p, int t) {
   return p.rank / 2 + (p.rank % 2 == 0 ? distance : -distance);
 }
 
-}  // namespace
-
 /// Neighbour exchange all-gather: ranks exchange with one neighbour and the other by turns, their
 /// own block first and then the pair of blocks that came last.
 ///
-/// Rounds   P / 2.  Sent by rank r: (P - 1) n elements; for uneven counts, its own block, its own
-///          pair, and each pair received but the last.
+/// Rounds   P/2.
+/// Sent     (P-1)n elements; for uneven counts, its own block, its own pair, and each pair received
+///          but the last.
 /// Domain   P = 1 or even, any counts, even or not, along any dimension; blocks may be empty.
 /// Scratch  none.
 /// Source   Chen, Zhang, Zhang & Yuan, "Performance Evaluation of Allgather Algorithms on Terascale
 ///          Linux Cluster with Fast Ethernet", HPC Asia 2005.
-Schedule all_gather_neighbor_exchange(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder exchange(p);
   const Chunks block = exchange.output_blocks();
   const int mate = p.rank ^ 1;
@@ -43,7 +42,7 @@ Schedule all_gather_neighbor_exchange(const Problem& p) {
   return exchange.build("neighbor_exchange");
 }
 
-Cost all_gather_neighbor_exchange_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const std::int64_t total = p.total_count(), own = p.block_count(p.rank);
   Cost cost;
   cost.rounds = p.size / 2;
@@ -55,9 +54,22 @@ Cost all_gather_neighbor_exchange_cost(const Problem& p) {
   return cost;
 }
 
-std::string all_gather_neighbor_exchange_refuses(const Problem& p) {
+std::string refuses(const Problem& p) {
   if (p.size == 1 || p.size % 2 == 0) return {};
   return "needs an even number of ranks, found " + std::to_string(p.size);
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_gather_neighbor_exchange{.collective = Collective::all_gather,
+                                              .name = "neighbor_exchange",
+                                              .place = 5,
+                                              .generate = generate,
+                                              .cost = cost,
+                                              .refuses = refuses,
+                                              .uneven = true,
+                                              .rounds = "P/2",
+                                              .sent = "(P-1)n",
+                                              .source = "Chen, Zhang, Zhang & Yuan, HPC Asia 2005"};
+
+}  // namespace baton::algorithms

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// A power of two of teams, of two ranks each at first and of one from then on. The first rank of a
@@ -23,22 +23,20 @@ struct Teams {
   bool paired, second;
 };
 
-}  // namespace
-
 /// Recursive doubling all-gather: partners at distance 1, 2, 4, … exchange all that they have.
 ///
 /// Of P ranks, P - Q are beyond the largest power of two, Q. As many teams have a second rank,
 /// which hands its block to the first before, and gets the others from it after.
 ///
-/// Rounds   log2 Q, and 2 more where Q < P.
-/// Sent     (P - 1) n elements where Q = P. Otherwise a team's first rank sends what its team and
-///          those beside it have, in each round, and in the end all but its mate's block, at most
-///          2.4 P n; its mate sends its own block.
+/// Rounds   log2 Q, +2 if Q < P.
+/// Sent     (P-1)n if Q = P, else at most 2.4nP. Where Q < P, a team's first rank sends in each
+///          round the blocks of its team and of those beside it, and in the end all but its mate's
+///          block; its mate sends its own block.
 /// Domain   any P >= 1, any counts, even or not, along any dimension; blocks may be empty.
 /// Scratch  none.
 /// Source   Thakur, Rabenseifner & Gropp, "Optimization of Collective Communication Operations in
 ///          MPICH", IJHPCA 19(1), 2005.
-Schedule all_gather_recursive_doubling(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder doubling(p);
   const Chunks block = doubling.output_blocks();
   const Teams team(p);
@@ -70,7 +68,7 @@ Schedule all_gather_recursive_doubling(const Problem& p) {
   return doubling.build("recursive_doubling");
 }
 
-Cost all_gather_recursive_doubling_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const Teams team(p);
   const std::int64_t total = p.total_count(), own = p.block_count(p.rank);
   Cost cost;
@@ -92,4 +90,17 @@ Cost all_gather_recursive_doubling_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_gather_recursive_doubling{
+    .collective = Collective::all_gather,
+    .name = "recursive_doubling",
+    .place = 3,
+    .generate = generate,
+    .cost = cost,
+    .uneven = true,
+    .rounds = "log2 Q, +2 if Q < P",
+    .sent = "(P-1)n if Q = P, else at most 2.4nP",
+    .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"};
+
+}  // namespace baton::algorithms

@@ -1,12 +1,10 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// The k-th skip: P halved k times, rounded up.
 int skip(int ranks, int k) { return (ranks + (1 << k) - 1) >> k; }
-
-}  // namespace
 
 /// Circulant all-reduce: reduce-scatter on a circulant graph, then all-gather on it backwards.
 ///
@@ -15,16 +13,15 @@ int skip(int ranks, int k) { return (ranks + (1 << k) - 1) >> k; }
 /// nearer. In the end each rank has finished its own chunk.
 ///
 /// Rounds   2 ceil(log2 P).
-/// Sent     by rank r: n - |c[r]| elements, then |c[r], …, c[r + s[k-1] - s[k] - 1]| in round k of
-///          the all-gather; about 2n(P-1)/P in all, which is optimal.
+/// Sent     2n(P-1)/P elements, about, which is optimal. Exactly, by rank r: n - |c[r]|, then
+///          |c[r], …, c[r + s[k-1] - s[k] - 1]| in round k of the all-gather.
 /// Domain   any P >= 1, any count; chunks may be empty.
 /// Order    each chunk is folded along one tree, so ranks agree bit for bit, but that tree starts
-/// at
-///          the chunk's rank; op must be commutative.
+///          at the chunk's rank; op must be commutative.
 /// Scratch  none but slots of n/2 elements.
 /// Source   Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms,
 ///          arXiv:2410.14234, 2024.
-Schedule all_reduce_circulant(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder graph(p);
   const Chunks chunk = graph.chunks(p.size);
   const int rounds = ceil_log2(p.size);
@@ -44,7 +41,7 @@ Schedule all_reduce_circulant(const Problem& p) {
   return graph.build("circulant");
 }
 
-Cost all_reduce_circulant_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const auto before = [&](int i) {  // elements before chunk i, counted round the circle
     return i / p.size * p.count + chunk_offset(p.count, p.size, i % p.size);
   };
@@ -60,4 +57,15 @@ Cost all_reduce_circulant_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_reduce_circulant{.collective = Collective::all_reduce,
+                                      .name = "circulant",
+                                      .place = 7,
+                                      .generate = generate,
+                                      .cost = cost,
+                                      .rounds = "2 ceil(log2 P)",
+                                      .sent = "2n(P-1)/P",
+                                      .source = "Träff, arXiv:2410.14234, 2024"};
+
+}  // namespace baton::algorithms

@@ -2,9 +2,9 @@
 #include <bit>
 #include <utility>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// A rank's place in one of the two trees.
@@ -52,8 +52,6 @@ Place leaf_place(const Problem& p) { return Place(p, p.rank % 2 == 1 ? 1 : 0); }
 /// E, the even one of P and P + 1.
 unsigned even_size(const Problem& p) { return static_cast<unsigned>(p.size + p.size % 2); }
 
-}  // namespace
-
 /// Double-tree all-reduce: each half of the vector is reduced up a binary tree and broadcast down
 /// it; the leaves of one tree are the inner nodes of the other, so all ranks send and receive
 /// alike.
@@ -62,15 +60,14 @@ unsigned even_size(const Problem& p) { return static_cast<unsigned>(p.size + p.s
 /// wait for leaves only, and inner nodes for what is below them. The broadcast is the same
 /// backwards.
 ///
-/// Rounds   2g, where g goes through the bits 2^k of E = P or P + 1, the even one, from the lowest:
-///          g = 2k - 1, then g = 1 + max(g + 1, 2k - 2); at most 4 floor(log2 E).
-/// Sent     half the vector for each neighbour in each tree: at most 2n elements, rounded.
+/// Rounds   4 floor(log2 E) - 2, E = P + P mod 2: E is the even one of P and P + 1.
+/// Sent     at most 2n elements, rounded: half the vector for each neighbour in each tree.
 /// Domain   any P >= 1, any count.
 /// Order    subtrees are contiguous: in rank order, at the roots only.
 /// Scratch  none but slots of half the vector.
 /// Source   Sanders, Speck & Träff, Two-tree algorithms for full bandwidth broadcast, reduction and
 ///          scan, Parallel Computing 35(12), 2009. Program order replaces its edge colouring.
-Schedule all_reduce_double_tree(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder trees(p);
   if (p.size == 1) {
     trees.reduced(trees.work());
@@ -110,7 +107,7 @@ Schedule all_reduce_double_tree(const Problem& p) {
   return trees.build("double_tree");
 }
 
-Cost all_reduce_double_tree_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   if (p.size == 1) return cost;
   const unsigned even = even_size(p);
@@ -128,4 +125,17 @@ Cost all_reduce_double_tree_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_reduce_double_tree{
+    .collective = Collective::all_reduce,
+    .name = "double_tree",
+    .place = 5,
+    .generate = generate,
+    .cost = cost,
+    .ordered = true,
+    .rounds = "4 floor(log2 E) - 2, E = P + P mod 2",
+    .sent = "at most 2n",
+    .source = "Sanders, Speck & Träff, Parallel Computing 35(12), 2009"};
+
+}  // namespace baton::algorithms

@@ -1,17 +1,18 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Gather-broadcast all-reduce, the reference: every rank sends its vector to rank 0, which folds
 /// them as they arrive and sends the result to each.
 ///
 /// Rounds   2(P-1).
-/// Sent     by rank 0: (P-1)n elements, by every other rank: n.
+/// Sent     (P-1)n by rank 0, n elements by every other rank.
 /// Domain   any P >= 1, any count.
 /// Order    ((0 + 1) + 2) + …, in rank order, at rank 0 only.
 /// Scratch  none.
 /// Source   textbook.
-Schedule all_reduce_gather_broadcast(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder star(p);
   const Region all = star.work();
   for (int r = 1; r < p.size; ++r) {  // gather
@@ -28,7 +29,7 @@ Schedule all_reduce_gather_broadcast(const Problem& p) {
   return star.build("gather_broadcast");
 }
 
-Cost all_reduce_gather_broadcast_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   cost.rounds = 2 * (p.size - 1);
   cost.path = cost.rounds * p.count;
@@ -38,4 +39,16 @@ Cost all_reduce_gather_broadcast_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_reduce_gather_broadcast{.collective = Collective::all_reduce,
+                                             .name = "gather_broadcast",
+                                             .place = 1,
+                                             .generate = generate,
+                                             .cost = cost,
+                                             .ordered = true,
+                                             .rounds = "2(P-1)",
+                                             .sent = "(P-1)n by rank 0",
+                                             .source = "folklore"};
+
+}  // namespace baton::algorithms

@@ -1,6 +1,10 @@
 #include "composition.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+
+extern const Row all_reduce_circulant, reduce_scatter_circulant, all_gather_circulant;  // its parts
+
 namespace {
 
 /// What a rank has to do with: its host's ranks, those with its place on other hosts, and the share
@@ -26,36 +30,48 @@ struct Shares {
   Problem within, across, back;
 };
 
-}  // namespace
-
 /// Hierarchical all-reduce: a reduce-scatter within each host leaves each of its L ranks a share of
 /// the vector, ranks with equal places on the H hosts all-reduce their share, and an all-gather
 /// within each host ends it. All three on circulant graphs.
 ///
-/// Rounds   2 ceil(log2 L) within hosts, 2 ceil(log2 H) across.
-/// Sent     2n(L-1)/L within hosts and 2n(H-1)/(HL) across, about: those of the parts.
+/// Rounds   2 ceil(log2 L) within, 2 ceil(log2 H) across.
+/// Sent     2n(L-1)/L within, 2n(H-1)/(HL) across, about: those of the parts.
 /// Domain   hosts with equal numbers of ranks, in any order; any count; shares may be empty.
 /// Order    one tree for each chunk of a share, so ranks agree bit for bit; op must be commutative.
 /// Scratch  that of the reduce-scatter, about n/2.
 /// Source   the composition: Cho, Finkler, Kung & Hunter, "BlueConnect", SysML 2019; the parts:
 ///          Träff, arXiv:2410.14234, 2024.
-Schedule all_reduce_hierarchical(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder all(p);
   const Shares shares(p);
   const Chunks share = all.chunks(shares.size);
-  all.embed(reduce_scatter_circulant(shares.within), shares.mates, {all.work()}, {});
-  all.embed(all_reduce_circulant(shares.across), shares.peers, {}, {share[shares.local]});
-  all.embed(all_gather_circulant(shares.back), shares.mates, {}, {all.work()});
+  all.embed(reduce_scatter_circulant.generate(shares.within), shares.mates, {all.work()}, {});
+  all.embed(all_reduce_circulant.generate(shares.across), shares.peers, {}, {share[shares.local]});
+  all.embed(all_gather_circulant.generate(shares.back), shares.mates, {}, {all.work()});
   return all.build("hierarchical");
 }
 
-Cost all_reduce_hierarchical_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const Shares shares(p);
   Cost cost;
-  add_local(cost, reduce_scatter_circulant_cost(shares.within), ceil_log2(shares.size));
-  add_across(cost, all_reduce_circulant_cost(shares.across), shares.size);
-  add_local(cost, all_gather_circulant_cost(shares.back), ceil_log2(shares.size));
+  add_local(cost, reduce_scatter_circulant.cost(shares.within), ceil_log2(shares.size));
+  add_across(cost, all_reduce_circulant.cost(shares.across), shares.size);
+  add_local(cost, all_gather_circulant.cost(shares.back), ceil_log2(shares.size));
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_reduce_hierarchical{
+    .collective = Collective::all_reduce,
+    .name = "hierarchical",
+    .place = 11,
+    .generate = generate,
+    .cost = cost,
+    .refuses = uneven_hosts,
+    .hierarchical = true,
+    .rounds = "2 ceil(log2 L) within, 2 ceil(log2 H) across",
+    .sent = "2n(L-1)/L within, 2n(H-1)/(HL) across",
+    .source = "Cho, Finkler, Kung & Hunter, SysML 2019; Träff, arXiv:2410.14234, 2024"};
+
+}  // namespace baton::algorithms

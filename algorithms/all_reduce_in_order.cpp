@@ -1,12 +1,10 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// The k-th skip: P halved k times, rounded up.
 int skip(int ranks, int k) { return (ranks + (1 << k) - 1) >> k; }
-
-}  // namespace
 
 /// All-reduce in rank order at the volume of a ring, for any P: pairwise exchange as the
 /// reduce-scatter, then an all-gather on a circulant graph.
@@ -15,15 +13,15 @@ int skip(int ranks, int k) { return (ranks + (1 << k) - 1) >> k; }
 /// left of its own contribution; what comes from higher ones gathers, leftward too, in a second
 /// sum, which is appended on the right when all is there. Nobody waits for a turn.
 ///
-/// Rounds   P - 1 + ceil(log2 P).
-/// Sent     by rank r: n - |c[r]| elements, then |c[r], …, c[r + s[k-1] - s[k] - 1]| in round k of
-///          the all-gather, where s[k] = ceil(P / 2^k); about 2n(P-1)/P in all.
+/// Rounds   P-1 + ceil(log2 P).
+/// Sent     2n(P-1)/P elements, about. Exactly, by rank r: n - |c[r]|, then |c[r], …, c[r + s[k-1]
+///          - s[k] - 1]| in round k of the all-gather, where s[k] = ceil(P / 2^k).
 /// Domain   any P >= 1, any count; chunks may be empty.
 /// Order    (0 + (1 + … (r-1 + r))) + (r+1 + (… + P-1)) for chunk r, at rank r only: in rank order.
 /// Scratch  one chunk, except on the last rank.
 /// Source   pairwise exchange: Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; all-gather: Träff,
 ///          arXiv:2410.14234, 2024; the second sum is ours.
-Schedule all_reduce_in_order(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder order(p);
   const Chunks chunk = order.chunks(p.size);
   const Region lower = chunk[p.rank];
@@ -50,7 +48,7 @@ Schedule all_reduce_in_order(const Problem& p) {
   return order.build("in_order");
 }
 
-Cost all_reduce_in_order_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const auto before = [&](int i) {  // elements before chunk i, counted round the circle
     return i / p.size * p.count + chunk_offset(p.count, p.size, i % p.size);
   };
@@ -68,4 +66,17 @@ Cost all_reduce_in_order_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_reduce_in_order{
+    .collective = Collective::all_reduce,
+    .name = "in_order",
+    .place = 8,
+    .generate = generate,
+    .cost = cost,
+    .ordered = true,
+    .rounds = "P-1 + ceil(log2 P)",
+    .sent = "2n(P-1)/P",
+    .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; Träff, arXiv:2410.14234, 2024"};
+
+}  // namespace baton::algorithms

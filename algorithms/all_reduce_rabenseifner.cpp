@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// Chunks first … first + n - 1 of Q: the part of the vector that a rank still has to do with.
@@ -11,8 +11,6 @@ struct Part {
   int first, n;
   Part half(bool upper) const { return {upper ? first + n / 2 : first, n / 2}; }
 };
-
-}  // namespace
 
 /// Rabenseifner's all-reduce: reduce-scatter by recursive halving, all-gather by recursive
 /// doubling.
@@ -22,14 +20,15 @@ struct Part {
 /// cut into Q chunks. Distances grow while the parts that are exchanged are halved, so that what is
 /// folded has always come from contiguous ranks.
 ///
-/// Rounds   2 log2 Q, and 2 more where Q < P.
-/// Sent     about 2n(Q-1)/Q elements, n more by the even rank of a pair; n by the odd one. Exactly:
-///          n less the chunk that the rank finishes, and the parts that it keeps in each halving.
+/// Rounds   2 log2 Q, +2 if Q < P.
+/// Sent     2n(Q-1)/Q, +n if Q < P, about: n more by the even rank of a pair. By the odd one: n
+///          elements. Exactly: n less the chunk that the rank completes, and the parts that it
+///          keeps in each halving.
 /// Domain   any P >= 1, any count; chunks may be empty.
 /// Order    the lower group stands on the left: in rank order; each chunk is finished by one rank.
 /// Scratch  none but slots: of n/2 elements, n for the even rank of a pair.
 /// Source   Rabenseifner, Optimization of collective reduction operations, ICCS 2004, LNCS 3036.
-Schedule all_reduce_rabenseifner(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder halves(p);
   const Region all = halves.work();
   const int groups = static_cast<int>(std::bit_floor(static_cast<unsigned>(p.size)));
@@ -71,7 +70,7 @@ Schedule all_reduce_rabenseifner(const Problem& p) {
   return halves.build("rabenseifner");
 }
 
-Cost all_reduce_rabenseifner_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int groups = static_cast<int>(std::bit_floor(static_cast<unsigned>(p.size)));
   const int pairs = p.size - groups;
   const bool paired = p.rank < 2 * pairs, odd = paired && p.rank % 2 == 1;
@@ -94,4 +93,16 @@ Cost all_reduce_rabenseifner_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_reduce_rabenseifner{.collective = Collective::all_reduce,
+                                         .name = "rabenseifner",
+                                         .place = 6,
+                                         .generate = generate,
+                                         .cost = cost,
+                                         .ordered = true,
+                                         .rounds = "2 log2 Q, +2 if Q < P",
+                                         .sent = "2n(Q-1)/Q, +n if Q < P",
+                                         .source = "Rabenseifner, ICCS 2004"};
+
+}  // namespace baton::algorithms

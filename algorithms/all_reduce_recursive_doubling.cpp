@@ -1,25 +1,25 @@
 #include <algorithm>
 #include <bit>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Recursive-doubling all-reduce: in round t, groups of 2^t neighbours exchange their sums.
 ///
 /// Let Q be the largest power of two in P. The first 2(P-Q) ranks form pairs; the odd one of a pair
 /// hands its vector to the even one beforehand and is handed the result afterwards.
 ///
-/// Rounds   log2 Q, and 2 more where Q < P.
-/// Sent     n log2 Q elements, n more by the even rank of a pair; n by the odd one.
+/// Rounds   log2 Q, +2 if Q < P.
+/// Sent     n log2 Q, +n if Q < P: n more by the even rank of a pair. By the odd one: n elements.
 /// Domain   any P >= 1, any count.
 /// Order    groups are contiguous, the lower one stands on the left on both sides of an exchange:
-/// in
-///          rank order, the same tree on every rank.
+///          in rank order, the same tree on every rank.
 /// Scratch  none but slots of n elements.
 /// Source   Thakur, Rabenseifner & Gropp, Optimization of collective communication operations in
 ///          MPICH, IJHPCA 19(1), 2005.
-Schedule all_reduce_recursive_doubling(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder exchange(p);
   const Region all = exchange.work();
   const int groups = static_cast<int>(std::bit_floor(static_cast<unsigned>(p.size)));
@@ -45,7 +45,7 @@ Schedule all_reduce_recursive_doubling(const Problem& p) {
   return exchange.build("recursive_doubling");
 }
 
-Cost all_reduce_recursive_doubling_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int groups = static_cast<int>(std::bit_floor(static_cast<unsigned>(p.size)));
   const int pairs = p.size - groups;
   const bool paired = p.rank < 2 * pairs, odd = paired && p.rank % 2 == 1;
@@ -57,4 +57,17 @@ Cost all_reduce_recursive_doubling_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_reduce_recursive_doubling{
+    .collective = Collective::all_reduce,
+    .name = "recursive_doubling",
+    .place = 2,
+    .generate = generate,
+    .cost = cost,
+    .ordered = true,
+    .rounds = "log2 Q, +2 if Q < P",
+    .sent = "n log2 Q, +n if Q < P",
+    .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"};
+
+}  // namespace baton::algorithms

@@ -1,9 +1,9 @@
 #include <vector>
 
-#include "algorithms.hpp"
 #include "exchange.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// The factors of P: fours, at most one two, and odd primes, ascending but for the two.
@@ -23,22 +23,21 @@ std::vector<int> radices(int size) {
   return factors;
 }
 
-}  // namespace
-
 /// Recursive-multiplying all-reduce: recursive doubling with larger radices. In each level, groups
 /// of k ranks, one from each of k blocks of neighbours, exchange their sums, all at once.
 ///
 /// The radices are the factors of P: 4 as long as that divides it, then 2 and odd primes. So there
 /// are few levels, each of one latency, whatever P is made of; a prime P takes one.
 ///
-/// Rounds   the sum of k - 1 over all levels; depth: the number of levels.
-/// Sent     n elements a round.
+/// Rounds   S(P); depth F(P): S(P) is the sum of k-1 over the factors k of P, F(P) is the number of
+///          factors.
+/// Sent     n S(P) elements: n a round.
 /// Domain   any P >= 1, any count.
 /// Order    blocks of neighbours, left to right, the same tree on every rank: rank order.
 /// Scratch  n elements a round.
 /// Source   Ruefenacht, Bull & Booth, "Generalisation of recursive doubling for AllReduce: Now with
 ///          simulation", Parallel Computing 69, 2017.
-Schedule all_reduce_recursive_multiplying(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder exchange(p);
   int stride = 1;
   for (const int radix : radices(p.size)) {
@@ -49,7 +48,7 @@ Schedule all_reduce_recursive_multiplying(const Problem& p) {
   return exchange.build("recursive_multiplying");
 }
 
-Cost all_reduce_recursive_multiplying_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   for (const int radix : radices(p.size)) {
     cost.rounds += radix - 1;
@@ -59,4 +58,18 @@ Cost all_reduce_recursive_multiplying_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_reduce_recursive_multiplying{
+    .collective = Collective::all_reduce,
+    .name = "recursive_multiplying",
+    .place = 9,
+    .generate = generate,
+    .cost = cost,
+    .ordered = true,
+    .rounds = "S(P)",
+    .depth = "F(P)",
+    .sent = "n S(P)",
+    .source = "Ruefenacht, Bull & Booth, Parallel Computing 69, 2017"};
+
+}  // namespace baton::algorithms

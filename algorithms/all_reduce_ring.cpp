@@ -1,18 +1,19 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Ring all-reduce: reduce-scatter, then all-gather, round one ring.
 ///
 /// Rounds   2(P-1).
-/// Sent     by rank r: 2n - |c[r+1]| - |c[r+2]| elements, about 2n(P-1)/P.
+/// Sent     2n(P-1)/P elements, about. Exactly, by rank r: 2n - |c[r+1]| - |c[r+2]|.
 /// Domain   any P >= 1, any count; chunks may be empty.
 /// Order    chunk c folds from rank c onward, round the ring, once, so ranks agree bit for bit; op
 ///          must be commutative.
 /// Scratch  none but slots of one chunk.
 /// Source   Patarasuk & Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations,
 ///          JPDC 69(2), 2009.
-Schedule all_reduce_ring(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder ring(p);
   const Chunks chunk = ring.chunks(p.size);
   const int next = p.rank_after(1), previous = p.rank_before(1);
@@ -30,7 +31,7 @@ Schedule all_reduce_ring(const Problem& p) {
   return ring.build("ring");
 }
 
-Cost all_reduce_ring_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const auto chunk = [&](int i) { return chunk_count(p.count, p.size, p.modulo(i)); };
   Cost cost;
   cost.rounds = 2 * (p.size - 1);
@@ -40,4 +41,16 @@ Cost all_reduce_ring_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_reduce_ring{.collective = Collective::all_reduce,
+                                 .name = "ring",
+                                 .place = 3,
+                                 .generate = generate,
+                                 .cost = cost,
+                                 .neighbors = true,
+                                 .rounds = "2(P-1)",
+                                 .sent = "2n(P-1)/P",
+                                 .source = "Patarasuk & Yuan, JPDC 69(2), 2009"};
+
+}  // namespace baton::algorithms

@@ -1,15 +1,19 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Tree all-reduce: a binomial reduction to rank 0, then a binomial broadcast from it.
 ///
 /// Rounds   2 ceil(log2 P).
-/// Sent     by rank r: n elements for each of its children, at most ceil(log2 P), and n to its
-/// parent. Domain   any P >= 1, any count. Order    subtrees are contiguous, the parent's stands on
-/// the left: in rank order, at rank 0 only. Scratch  none but slots of n elements. Source textbook;
-/// Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005.
-Schedule all_reduce_tree(const Problem& p) {
+/// Sent     n ceil(log2 P) by rank 0. By rank r: n elements for each of its children and n to its
+///          parent.
+/// Domain   any P >= 1, any count.
+/// Order    subtrees are contiguous, the parent's stands on the left: in rank order, at rank 0
+///          only.
+/// Scratch  none but slots of n elements.
+/// Source   textbook; Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005.
+Schedule generate(const Problem& p) {
   ScheduleBuilder tree(p);
   const Region all = tree.work();
   const auto parent_over = [&](int distance) {
@@ -32,7 +36,7 @@ Schedule all_reduce_tree(const Problem& p) {
   return tree.build("tree");
 }
 
-Cost all_reduce_tree_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   int neighbours = p.rank == 0 ? 0 : 1;
   for (int distance = 1; p.rank % (2 * distance) == 0 && p.rank + distance < p.size;
        distance *= 2) {
@@ -47,4 +51,16 @@ Cost all_reduce_tree_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_reduce_tree{.collective = Collective::all_reduce,
+                                 .name = "tree",
+                                 .place = 4,
+                                 .generate = generate,
+                                 .cost = cost,
+                                 .ordered = true,
+                                 .rounds = "2 ceil(log2 P)",
+                                 .sent = "n ceil(log2 P) by rank 0",
+                                 .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"};
+
+}  // namespace baton::algorithms

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// Whether blocks are sent from a copy of the input, since receives overwrite it.
@@ -11,8 +11,6 @@ std::int64_t extent(const Problem& p) { return p.size * p.count; }
 /// Blocks at distance 0, 1 and 2 are never under way.
 std::int64_t under_way(const Problem& p) { return std::max(0, p.size - 3) * p.count; }
 
-}  // namespace
-
 /// Bruck's all-to-all: the block for rank r + j hops by the powers of two that j is the sum of, and
 /// travels with all others that hop the same way.
 ///
@@ -20,15 +18,15 @@ std::int64_t under_way(const Problem& p) { return std::max(0, p.size - 3) * p.co
 /// an odd multiple of d start here, from the input; the others are under way, in scratch. Those
 /// below 2 d arrive. So nothing is rotated, neither before nor after.
 ///
-/// Rounds   ceil(log2 P).  Sent by rank r: n elements for each j < P and each 1 in j's binary form,
-///          about n P log2(P) / 2.
+/// Rounds   ceil(log2 P).
+/// Sent     at most nP ceil(log2 P)/2: n elements for each j < P and each 1 in j's binary form.
 /// Domain   any P >= 1, even counts, any pair of dimensions.
 /// Scratch  (P - 3) n elements for P > 3; in place, P n more for P > 1. Slots of about P n / 2.
 /// Source   Bruck, Ho, Kipnis, Upfal & Weathersby, "Efficient Algorithms for All-to-All
 ///          Communications in Multiport Message-Passing Systems", IEEE TPDS 8(11), 1997; without
 ///          rotations: Träff, Rougier & Hunold, "Implementing a Classic: Zero-Copy All-to-All
 ///          Communication with MPI Datatypes", ICS 2014.
-Schedule all_to_all_bruck(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder bruck(p);
   const Chunks in = bruck.input_blocks(), out = bruck.output_blocks();
   const Region stage = bruck.scratch(staged(p) ? extent(p) : 0);
@@ -67,7 +65,7 @@ Schedule all_to_all_bruck(const Problem& p) {
   return bruck.build("bruck");
 }
 
-Cost all_to_all_bruck_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   cost.rounds = ceil_log2(p.size);
   for (std::int64_t d = 1; d < p.size; d *= 2) {
@@ -80,4 +78,16 @@ Cost all_to_all_bruck_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_to_all_bruck{
+    .collective = Collective::all_to_all,
+    .name = "bruck",
+    .place = 3,
+    .generate = generate,
+    .cost = cost,
+    .rounds = "ceil(log2 P)",
+    .sent = "at most nP ceil(log2 P)/2",
+    .source = "Bruck et al., IEEE TPDS 8(11), 1997; Träff, Rougier & Hunold, ICS 2014"};
+
+}  // namespace baton::algorithms

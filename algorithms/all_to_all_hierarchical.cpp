@@ -1,6 +1,10 @@
 #include "composition.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+
+extern const Row all_to_all_spread_out;  // its parts
+
 namespace {
 
 struct Parts {
@@ -20,18 +24,16 @@ struct Parts {
   Problem within, across;
 };
 
-}  // namespace
-
 /// Hierarchical all-to-all: within each host, each rank collects the host's blocks for the ranks
 /// that have its place on some host, and sends those of each at once.
 ///
-/// Rounds   L - 1 within hosts of L ranks, H - 1 across the H hosts.
-/// Sent     (L-1) H n elements within, (H-1) L n across: fewer and longer messages between hosts.
+/// Rounds   L-1 within, H-1 across, on H hosts of L ranks each.
+/// Sent     (L-1)Hn within, (H-1)Ln across: fewer and longer messages between hosts.
 /// Domain   hosts with equal numbers of ranks, in any order; even counts, any pair of dimensions.
 /// Scratch  P n elements.
 /// Source   Träff & Rougier, "MPI Collectives and Datatypes for Hierarchical All-to-all
 ///          Communication", EuroMPI/ASIA 2014.
-Schedule all_to_all_hierarchical(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder all(p);
   const Parts parts(p);
   const Chunks in = all.input_blocks(), out = all.output_blocks();
@@ -49,18 +51,31 @@ Schedule all_to_all_hierarchical(const Problem& p) {
     const Regions blocks = blocks_of(out, p.hosts->ranks(h));
     from_host.insert(from_host.end(), blocks.begin(), blocks.end());
   }
-  all.embed(all_to_all_spread_out(parts.within), parts.mates, by_place, {collected});
-  all.embed(all_to_all_spread_out(parts.across), parts.peers, by_host, from_host);
+  all.embed(all_to_all_spread_out.generate(parts.within), parts.mates, by_place, {collected});
+  all.embed(all_to_all_spread_out.generate(parts.across), parts.peers, by_host, from_host);
   return all.build("hierarchical");
 }
 
-Cost all_to_all_hierarchical_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const Parts parts(p);
   Cost cost;
-  add_local(cost, all_to_all_spread_out_cost(parts.within), parts.ranks - 1);
-  add_across(cost, all_to_all_spread_out_cost(parts.across), parts.ranks);
+  add_local(cost, all_to_all_spread_out.cost(parts.within), parts.ranks - 1);
+  add_across(cost, all_to_all_spread_out.cost(parts.across), parts.ranks);
   cost.scratch = p.size * p.count;
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_to_all_hierarchical{.collective = Collective::all_to_all,
+                                         .name = "hierarchical",
+                                         .place = 4,
+                                         .generate = generate,
+                                         .cost = cost,
+                                         .refuses = uneven_hosts,
+                                         .hierarchical = true,
+                                         .rounds = "L-1 within, H-1 across",
+                                         .sent = "(L-1)Hn within, (H-1)Ln across",
+                                         .source = "Träff & Rougier, EuroMPI/ASIA 2014"};
+
+}  // namespace baton::algorithms

@@ -1,8 +1,8 @@
 #include <bit>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 int rounds_of(const Problem& p) { return p.size % 2 == 0 ? p.size - 1 : p.size; }
@@ -34,19 +34,17 @@ std::int64_t extent(const Problem& p) {
   return p.input_blocks ? p.input_blocks->extent() : p.size * p.count;
 }
 
-}  // namespace
-
 /// Pairwise all-to-all: in each round ranks meet in pairs, as in a tournament, and exchange blocks.
 ///
-/// Rounds   P - 1 for even P, P for odd P >= 3 (each rank sits one out).
-/// Sent     by rank r: all of its blocks but its own, (P - 1) n elements if even.
+/// Rounds   P-1, +1 if P is odd: of an odd number of ranks each sits one round out.
+/// Sent     (P-1)n elements: all blocks but its own.
 /// Domain   any P >= 1, any counts, even or not, any pair of dimensions; blocks may be empty.
 /// Scratch  none; in place, if blocks lie elsewhere in the output than in the input, the input's
 ///          extent (P n elements if even), and otherwise a slot for the block that is exchanged.
 /// Source   power of two: Thakur, Rabenseifner & Gropp, "Optimization of Collective Communication
 ///          Operations in MPICH", IJHPCA 19(1), 2005; otherwise: Sanders & Träff, "The Hierarchical
 ///          Factor Algorithm for All-to-All Communication", Euro-Par 2002.
-Schedule all_to_all_pairwise(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder pairwise(p);
   const Chunks in = pairwise.input_blocks(), out = pairwise.output_blocks();
   const Region stage = pairwise.scratch(staged(p) ? extent(p) : 0);
@@ -75,7 +73,7 @@ Schedule all_to_all_pairwise(const Problem& p) {
   return pairwise.build("pairwise");
 }
 
-Cost all_to_all_pairwise_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const auto r = static_cast<std::size_t>(p.rank);
   const auto others = [&](const std::shared_ptr<const Blocks>& blocks) {
     return blocks ? blocks->total() - blocks->counts[r] : (p.size - 1) * p.count;
@@ -88,4 +86,17 @@ Cost all_to_all_pairwise_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_to_all_pairwise{
+    .collective = Collective::all_to_all,
+    .name = "pairwise",
+    .place = 2,
+    .generate = generate,
+    .cost = cost,
+    .uneven = true,
+    .rounds = "P-1, +1 if P is odd",
+    .sent = "(P-1)n",
+    .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; Sanders & Träff, Euro-Par 2002"};
+
+}  // namespace baton::algorithms

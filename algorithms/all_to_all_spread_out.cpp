@@ -1,6 +1,6 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// Whether blocks are sent from a copy of the input, since receives overwrite it.
@@ -10,17 +10,16 @@ std::int64_t extent(const Problem& p) {
   return p.input_blocks ? p.input_blocks->extent() : p.size * p.count;
 }
 
-}  // namespace
-
 /// Spread-out all-to-all: block i goes straight to rank i, to r + 1 first, then r + 2, and so on.
 /// Nothing waits for anything. The reference.
 ///
-/// Rounds   P - 1; depth 1.  Sent by rank r: all of its blocks but its own, (P - 1) n elements if
-/// even. Domain   any P >= 1, any counts, even or not, any pair of dimensions; blocks may be empty.
+/// Rounds   P-1; depth 1.
+/// Sent     (P-1)n elements: all blocks but its own.
+/// Domain   any P >= 1, any counts, even or not, any pair of dimensions; blocks may be empty.
 /// Scratch  none; in place, the input's extent (P n elements if even) where P > 1.
 /// Source   Thakur, Rabenseifner & Gropp, "Optimization of Collective Communication Operations in
 ///          MPICH", IJHPCA 19(1), 2005.
-Schedule all_to_all_spread_out(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder spread(p);
   const Chunks in = spread.input_blocks(), out = spread.output_blocks();
   const Region stage = spread.scratch(staged(p) ? extent(p) : 0);
@@ -44,7 +43,7 @@ Schedule all_to_all_spread_out(const Problem& p) {
   return spread.build("spread_out");
 }
 
-Cost all_to_all_spread_out_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const auto r = static_cast<std::size_t>(p.rank);
   const auto others = [&](const std::shared_ptr<const Blocks>& blocks) {
     return blocks ? blocks->total() - blocks->counts[r] : (p.size - 1) * p.count;
@@ -58,4 +57,18 @@ Cost all_to_all_spread_out_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row all_to_all_spread_out{
+    .collective = Collective::all_to_all,
+    .name = "spread_out",
+    .place = 1,
+    .generate = generate,
+    .cost = cost,
+    .uneven = true,
+    .rounds = "P-1",
+    .depth = "1",
+    .sent = "(P-1)n",
+    .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"};
+
+}  // namespace baton::algorithms

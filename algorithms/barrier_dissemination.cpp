@@ -1,6 +1,7 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Dissemination barrier: in every round each rank tells the one twice as far as before that
 /// all whom it has heard of, directly or not, are there.
@@ -8,11 +9,12 @@ namespace baton {
 /// The token is overwritten by what arrives once it has been sent, and so the next message waits
 /// for all that came before: without that, nothing would order them.
 ///
-/// Rounds   ceil(log2 P).  Sent and received by each rank: ceil(log2 P) elements.
+/// Rounds   ceil(log2 P).
+/// Sent     ceil(log2 P) elements, and as many received, by each rank.
 /// Domain   any P.
 /// Scratch  one element, besides slots.
 /// Source   Hensgen, Finkel & Manber, International Journal of Parallel Programming 17(1), 1988.
-Schedule barrier_dissemination(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder barrier(p);
   const Region token = barrier.scratch(1);
   barrier.copy(token, barrier.input());
@@ -24,11 +26,24 @@ Schedule barrier_dissemination(const Problem& p) {
   return barrier.build("dissemination");
 }
 
-Cost barrier_dissemination_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   cost.rounds = cost.sent = cost.received = ceil_log2(p.size);
   cost.scratch = 1;
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row barrier_dissemination{
+    .collective = Collective::barrier,
+    .name = "dissemination",
+    .place = 1,
+    .generate = generate,
+    .cost = cost,
+    .rounds = "ceil(log2 P)",
+    .sent = "ceil(log2 P)",
+    .source =
+        "Hensgen, Finkel & Manber, International Journal of Parallel Programming 17(1), 1988"};
+
+}  // namespace baton::algorithms

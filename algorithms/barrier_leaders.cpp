@@ -1,17 +1,24 @@
 #include "composition.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+
+extern const Row broadcast_binomial;  // its parts
+
+namespace {
 
 /// Barrier by leaders: each host's ranks report to the lowest of them along a binomial tree, the
 /// leaders of the H hosts meet by dissemination, and the news goes back along the trees.
 ///
-/// Rounds   2 ceil(log2 L) within hosts, L being the ranks of the largest; ceil(log2 H) across.
-/// Sent     one element for each child and the parent in the tree, ceil(log2 H) by a leader.
+/// Rounds   2 ceil(log2 L) within, ceil(log2 H) across, L being the ranks of the largest of H
+///          hosts.
+/// Sent     ceil(log2 L) + ceil(log2 H) by leaders: one element for each child and the parent in
+///          the tree, and ceil(log2 H) by a leader.
 /// Domain   any hosts.
 /// Scratch  one element, besides slots.
 /// Source   Hensgen, Finkel & Manber, International Journal of Parallel Programming 17(1), 1988,
 ///          across hosts; the trees are folklore.
-Schedule barrier_leaders(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder barrier(p);
   const Region token = barrier.scratch(1);
   const std::vector<int> mates = mates_of(p), leaders = leaders_of(p);
@@ -42,11 +49,11 @@ Schedule barrier_leaders(const Problem& p) {
   return barrier.build("leaders");
 }
 
-Cost barrier_leaders_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const std::vector<int> mates = mates_of(p);
   const int local = p.hosts->local(p.rank), ranks = static_cast<int>(mates.size());
   const Problem back = part_of(p, Collective::broadcast, ranks, local, 1);
-  const Cost down = broadcast_binomial_cost(back);
+  const Cost down = broadcast_binomial.cost(back);
   const int rounds = ceil_log2(p.hosts->largest()), across = ceil_log2(p.hosts->count());
   Cost cost;
   cost.rounds = 2 * rounds + across;
@@ -57,4 +64,18 @@ Cost barrier_leaders_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row barrier_leaders{
+    .collective = Collective::barrier,
+    .name = "leaders",
+    .place = 2,
+    .generate = generate,
+    .cost = cost,
+    .hierarchical = true,
+    .rounds = "2 ceil(log2 L) within, ceil(log2 H) across",
+    .sent = "ceil(log2 L) + ceil(log2 H) by leaders",
+    .source =
+        "Hensgen, Finkel & Manber, International Journal of Parallel Programming 17(1), 1988"};
+
+}  // namespace baton::algorithms

@@ -1,18 +1,20 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Binomial broadcast: in every round each rank that has the data sends it half as far as before.
 ///
-/// Rounds   ceil(log2 P).  Sent by the rank at distance v from the root: n elements for each power
-///          of two d with d | v, d < P-v and, but for the root, d below the lowest set bit of v.
-///          Received by each rank but the root: n.
+/// Rounds   ceil(log2 P).
+/// Sent     n ceil(log2 P) by the root. By the rank at distance v from the root: n elements for
+///          each power of two d with d | v, d < P-v and, except at the root, d below the lowest set
+///          bit of v. Received by each rank but the root: n.
 /// Domain   any P, root and count.
 /// Scratch  none.
 /// Source   Johnsson & Ho, IEEE Transactions on Computers 38(9), 1989.
-Schedule broadcast_binomial(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder tree(p);
   const int v = p.modulo(p.rank - p.root);
   for (int d = 1 << ceil_log2(p.size) >> 1; d > 0; d /= 2) {
@@ -23,7 +25,7 @@ Schedule broadcast_binomial(const Problem& p) {
   return tree.build("binomial");
 }
 
-Cost broadcast_binomial_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int v = p.modulo(p.rank - p.root);
   const int subtree = v == 0 ? p.size : std::min(v & -v, p.size - v);  // ranks v … v + subtree - 1
   Cost cost;
@@ -33,4 +35,16 @@ Cost broadcast_binomial_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row broadcast_binomial{
+    .collective = Collective::broadcast,
+    .name = "binomial",
+    .place = 2,
+    .generate = generate,
+    .cost = cost,
+    .rounds = "ceil(log2 P)",
+    .sent = "n ceil(log2 P) by the root",
+    .source = "Johnsson & Ho, IEEE Transactions on Computers 38(9), 1989"};
+
+}  // namespace baton::algorithms

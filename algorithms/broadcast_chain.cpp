@@ -1,16 +1,17 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Chain broadcast: each rank passes the data on to the next. Cut into segments, it is a pipeline
 /// that approaches the bandwidth of one link whatever P.
 ///
-/// Rounds   P-1.  Sent by each rank but the last of the chain: n elements; received by each but the
-///          root: n.
+/// Rounds   P-1.
+/// Sent     n elements by each rank but the last of the chain. Received by each but the root: n.
 /// Domain   any P, root and count.
 /// Scratch  none.
 /// Source   folklore.
-Schedule broadcast_chain(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder chain(p);
   const int v = p.modulo(p.rank - p.root);
   for (int t = 0; t < p.size - 1; ++t) {
@@ -21,7 +22,7 @@ Schedule broadcast_chain(const Problem& p) {
   return chain.build("chain");
 }
 
-Cost broadcast_chain_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int v = p.modulo(p.rank - p.root);
   Cost cost;
   cost.rounds = p.size - 1;
@@ -31,4 +32,16 @@ Cost broadcast_chain_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row broadcast_chain{.collective = Collective::broadcast,
+                                 .name = "chain",
+                                 .place = 3,
+                                 .generate = generate,
+                                 .cost = cost,
+                                 .neighbors = true,
+                                 .rounds = "P-1",
+                                 .sent = "n",
+                                 .source = "folklore"};
+
+}  // namespace baton::algorithms

@@ -3,9 +3,9 @@
 #include <bitset>
 #include <cassert>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 constexpr int max_rounds = 31;  // of one phase: ranks are ints
@@ -63,22 +63,21 @@ struct Circulant {
   std::array<int, max_rounds + 1> skip{};
 };
 
-}  // namespace
-
 /// Circulant broadcast: n blocks (problem.blocks) flow through a circulant graph, and from the
 /// ceil(log2 P)-th round on every rank receives a new one in each round.
 ///
 /// Each phase of q rounds repeats the pattern of the first with blocks larger by q. Blocks below 0
 /// are not sent, those beyond the last are the last, and nothing is sent to the root.
 ///
-/// Rounds   n-1 + ceil(log2 P), the least possible.  Received by each rank but the root: all
-///          elements, once. Sent by each: at most one block a round, as its pattern says.
+/// Rounds   blocks-1 + ceil(log2 P), the least possible.
+/// Sent     n(blocks-1 + ceil(log2 P))/blocks by the root. By each other rank: at most one block a
+///          round, as its pattern says. Received by each rank but the root: all elements, once.
 /// Domain   any P, root, count and number of blocks >= 1; blocks may be empty.
 /// Scratch  none.
 /// Source   Träff, "Round-optimal n-Block Broadcast Schedules in Logarithmic Time",
 ///          arXiv:2312.11236, 2023. The search for the blocks starts anew for every round here,
 ///          which is shorter and takes O(log^3 P) for a rank instead of O(log P).
-Schedule broadcast_circulant(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder graph(p);
   if (p.size == 1) return graph.build("circulant");
   const Circulant pattern(p.size);
@@ -99,7 +98,7 @@ Schedule broadcast_circulant(const Problem& p) {
   return graph.build("circulant");
 }
 
-Cost broadcast_circulant_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   if (p.size == 1) return cost;
   const Circulant pattern(p.size);
@@ -124,4 +123,16 @@ Cost broadcast_circulant_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row broadcast_circulant{.collective = Collective::broadcast,
+                                     .name = "circulant",
+                                     .place = 6,
+                                     .generate = generate,
+                                     .cost = cost,
+                                     .pipelined = true,
+                                     .rounds = "blocks-1 + ceil(log2 P)",
+                                     .sent = "n(blocks-1 + ceil(log2 P))/blocks by the root",
+                                     .source = "Träff, arXiv:2312.11236, 2023"};
+
+}  // namespace baton::algorithms

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "algorithms.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 constexpr int radix = 4;
@@ -22,25 +22,22 @@ int depth_of(int size) {
   return std::max(children > 1 ? 1 + below : below, 1 + last);
 }
 
-}  // namespace
-
 /// k-nomial broadcast, k = 4: each rank that has the data sends it to the first ranks of the other
 /// three quarters of its part, and goes on with the first quarter.
 ///
 /// Half as deep as a binomial tree, for up to one and a half times as many rounds of one port: for
 /// networks where messages wait longer than they take to send.
 ///
-/// Rounds   c + 3m for P <= (c + 1) 4^m, c = 1, 2 or 3, m as small as possible; depth: the most
-///          digits other than 0 of a number below P to the base 4.
-/// Sent     by the rank at distance v from the root: n elements for each v + j 4^i < P, 1 <= j <=
-/// 3,
-///          for each 4^i that divides v and, but for the root, is below its lowest digit other
-///          than 0. Received by each rank but the root: n.
+/// Rounds   3m + floor((P-1)/4^m), m = ceil(log4 P) - 1; depth at most ceil(log4 P). The depth is
+///          the most digits other than 0 of a number below P to the base 4.
+/// Sent     nR by the root, R being the rounds. By the rank at distance v from the root: n elements
+///          for each v + j 4^i < P, 1 <= j <= 3, for each 4^i that divides v and, except at the
+///          root, is below its lowest digit other than 0. Received by each rank but the root: n.
 /// Domain   any P, root and count.
 /// Scratch  none.
 /// Source   folklore; the binomial tree (k = 2): Johnsson & Ho, IEEE Transactions on Computers
 ///          38(9), 1989.
-Schedule broadcast_knomial(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder tree(p);
   const int v = p.modulo(p.rank - p.root);
   for (int d = highest(p.size); d > 0; d /= radix) {
@@ -54,7 +51,7 @@ Schedule broadcast_knomial(const Problem& p) {
   return tree.build("knomial");
 }
 
-Cost broadcast_knomial_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int v = p.modulo(p.rank - p.root);
   Cost cost;
   if (p.size > 1) {
@@ -71,4 +68,17 @@ Cost broadcast_knomial_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row broadcast_knomial{
+    .collective = Collective::broadcast,
+    .name = "knomial",
+    .place = 7,
+    .generate = generate,
+    .cost = cost,
+    .rounds = "3m + floor((P-1)/4^m), m = ceil(log4 P) - 1",
+    .depth = "at most ceil(log4 P)",
+    .sent = "nR by the root",
+    .source = "folklore; Johnsson & Ho, IEEE Transactions on Computers 38(9), 1989"};
+
+}  // namespace baton::algorithms

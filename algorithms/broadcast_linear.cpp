@@ -1,14 +1,16 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Linear broadcast: the root sends everything to each rank in turn.
 ///
-/// Rounds   P-1; depth 1.  Sent by the root: (P-1)n elements; received by each other rank: n.
+/// Rounds   P-1; depth 1.
+/// Sent     (P-1)n by the root. Received by each other rank: n.
 /// Domain   any P, root and count.
 /// Scratch  none.
 /// Source   folklore; the reference.
-Schedule broadcast_linear(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder star(p);
   for (int i = 1; i < p.size; ++i) {
     if (p.rank == p.root) star.send(p.rank_after(i), star.output());
@@ -18,7 +20,7 @@ Schedule broadcast_linear(const Problem& p) {
   return star.build("linear");
 }
 
-Cost broadcast_linear_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   cost.rounds = p.size - 1;
   cost.depth = p.size > 1 ? 1 : 0;
@@ -27,4 +29,16 @@ Cost broadcast_linear_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row broadcast_linear{.collective = Collective::broadcast,
+                                  .name = "linear",
+                                  .place = 1,
+                                  .generate = generate,
+                                  .cost = cost,
+                                  .rounds = "P-1",
+                                  .depth = "1",
+                                  .sent = "(P-1)n by the root",
+                                  .source = "folklore"};
+
+}  // namespace baton::algorithms

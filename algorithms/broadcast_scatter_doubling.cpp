@@ -1,8 +1,9 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Scatter-doubling broadcast: a binomial scatter of P chunks, then an all-gather that doubles what
 /// each rank holds in every round.
@@ -11,14 +12,15 @@ namespace baton {
 /// than v xor d: rank v holds chunks v … v+2d-1 afterwards, whatever P. What a rank holds since the
 /// scatter is not sent to it again.
 ///
-/// Rounds   2 ceil(log2 P).  Received by each rank but the root: n elements. Sent by the rank at
-///          distance v from the root: the chunks of its subtree but its own, then for each d those
-///          of chunks v … v+d-1 that rank v-d lacks.
+/// Rounds   2 ceil(log2 P).
+/// Sent     2n(P-1)/P by the root. By the rank at distance v from the root: the chunks of its
+///          subtree but its own, then for each d those of chunks v … v+d-1 that rank v-d lacks.
+///          Received by each rank but the root: n elements.
 /// Domain   any P, root and count; chunks may be empty.
 /// Scratch  none.
 /// Source   Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005, with the all-gather of Bruck, Ho,
 ///          Kipnis, Upfal & Weathersby, IEEE TPDS 8(11), 1997.
-Schedule broadcast_scatter_doubling(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder tree(p);
   const Chunks chunk = tree.chunks(tree.output(), p.size);
   const int v = p.modulo(p.rank - p.root);
@@ -44,7 +46,7 @@ Schedule broadcast_scatter_doubling(const Problem& p) {
   return tree.build("scatter_doubling");
 }
 
-Cost broadcast_scatter_doubling_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int v = p.modulo(p.rank - p.root);
   const auto before = [&](int i) {  // elements before chunk i, counted around the ring
     return i / p.size * p.count + chunk_offset(p.count, p.size, i % p.size);
@@ -61,4 +63,17 @@ Cost broadcast_scatter_doubling_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row broadcast_scatter_doubling{
+    .collective = Collective::broadcast,
+    .name = "scatter_doubling",
+    .place = 5,
+    .generate = generate,
+    .cost = cost,
+    .rounds = "2 ceil(log2 P)",
+    .sent = "2n(P-1)/P by the root",
+    .source =
+        "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005; Bruck et al., IEEE TPDS 8(11), 1997"};
+
+}  // namespace baton::algorithms

@@ -1,8 +1,9 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Scatter-ring broadcast: a binomial scatter of P chunks, then a ring all-gather of what is
 /// missing.
@@ -11,14 +12,14 @@ namespace baton {
 /// only the first P - h(v) steps of the ring, where h is the size of that subtree; no element
 /// reaches a rank twice.
 ///
-/// Rounds   ceil(log2 P) + P-1.  Received by each rank but the root: n elements. Sent by rank v:
-/// the
-///          chunks of its subtree but its own, then n - (the chunks of the subtree of v+1).
+/// Rounds   P-1 + ceil(log2 P).
+/// Sent     2n(P-1)/P by the root. By rank v: the chunks of its subtree but its own, then n - (the
+///          chunks of the subtree of v+1). Received by each rank but the root: n elements.
 /// Domain   any P, root and count; chunks may be empty.
 /// Scratch  none.
 /// Source   Zhou, Marjanovic, Niethammer & Gracia, arXiv:1603.06809, 2016, after Thakur,
 ///          Rabenseifner & Gropp, IJHPCA 19(1), 2005.
-Schedule broadcast_scatter_ring(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder ring(p);
   const Chunks chunk = ring.chunks(ring.output(), p.size);
   const int v = p.modulo(p.rank - p.root);
@@ -41,7 +42,7 @@ Schedule broadcast_scatter_ring(const Problem& p) {
   return ring.build("scatter_ring");
 }
 
-Cost broadcast_scatter_ring_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int v = p.modulo(p.rank - p.root), next = p.modulo(v + 1);
   const auto subtree = [&](int u) {  // elements of the chunks of u's subtree
     const int end = u == 0 ? p.size : std::min(u + (u & -u), p.size);
@@ -55,4 +56,16 @@ Cost broadcast_scatter_ring_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row broadcast_scatter_ring{
+    .collective = Collective::broadcast,
+    .name = "scatter_ring",
+    .place = 4,
+    .generate = generate,
+    .cost = cost,
+    .rounds = "P-1 + ceil(log2 P)",
+    .sent = "2n(P-1)/P by the root",
+    .source = "Zhou, Marjanovic, Niethammer & Gracia, arXiv:1603.06809, 2016"};
+
+}  // namespace baton::algorithms

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 std::int64_t path_of(const Cost& part) { return std::max({part.path, part.sent, part.received}); }
@@ -112,4 +112,4 @@ std::string uneven_hosts(const Problem& p) {
   return p.hosts->even() ? "" : "needs as many ranks on each host, found " + print(*p.hosts);
 }
 
-}  // namespace baton
+}  // namespace baton::algorithms

@@ -3,11 +3,12 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "algorithms.hpp"
+#include "baton/schedule.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 
 /// The ranks that have `local` lower ranks on their host, one of each host.
 std::vector<int> ranks_at(const Hosts& hosts, int local);
@@ -44,4 +45,7 @@ void add_across(Cost& cost, const Cost& part, std::int64_t ranks_of_host);
 /// Adds a part across hosts that is other ranks' work: its rounds only.
 void add_rounds_across(Cost& cost, const Cost& part);
 
-}  // namespace baton
+/// Row::refuses of algorithms that need equal numbers of ranks on all hosts.
+std::string uneven_hosts(const Problem& p);
+
+}  // namespace baton::algorithms

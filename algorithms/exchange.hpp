@@ -2,7 +2,7 @@
 
 #include "baton/schedule.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 
 /// Among `radix` ranks that stand `stride` apart, each sends its sum to all others at once and
 /// folds all, in rank order; so they have the same bits. Takes radix - 1 rounds, and as many
@@ -29,4 +29,4 @@ inline void exchange_and_fold(ScheduleBuilder& builder, const Problem& p, int st
   }
 }
 
-}  // namespace baton
+}  // namespace baton::algorithms

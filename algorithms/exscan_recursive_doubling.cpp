@@ -1,8 +1,9 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Recursive-doubling exclusive scan: in every round each rank folds in what the rank twice as far
 /// below as before has so far.
@@ -10,14 +11,15 @@ namespace baton {
 /// Before the round of distance d, the output of rank r holds ranks r-d+1 … r-1, those below 0 left
 /// out; what it sends is that and its own input.
 ///
-/// Rounds   ceil(log2 P).  Sent by rank r: n elements for each power of two below P-r; received: n
-///          for each up to r.
+/// Rounds   ceil(log2 P).
+/// Sent     n ceil(log2(P-r)) elements by rank r: n for each power of two below P-r. Received: n
+///          for each power of two up to r.
 /// Domain   any P and count.
 /// Order    rank order; all that arrives stands on the left.
 /// Scratch  on ranks 1 … P-3, n elements for what is sent; in place, n more on ranks 1 … P-2 for a
 ///          copy of the input; besides slots.
 /// Source   Hillis & Steele, Communications of the ACM 29(12), 1986, made exclusive.
-Schedule exscan_recursive_doubling(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder scan(p);
   const bool first = p.rank == 0, last = p.rank == p.size - 1;
   Region own = scan.input(), partial;
@@ -42,7 +44,7 @@ Schedule exscan_recursive_doubling(const Problem& p) {
   return scan.build("recursive_doubling");
 }
 
-Cost exscan_recursive_doubling_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const bool inner = p.rank > 0 && p.rank < p.size - 1;
   Cost cost;
   cost.rounds = ceil_log2(p.size);
@@ -56,4 +58,16 @@ Cost exscan_recursive_doubling_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row exscan_recursive_doubling{.collective = Collective::exscan,
+                                           .name = "recursive_doubling",
+                                           .place = 1,
+                                           .generate = generate,
+                                           .cost = cost,
+                                           .ordered = true,
+                                           .rounds = "ceil(log2 P)",
+                                           .sent = "n ceil(log2(P-r))",
+                                           .source = "Hillis & Steele, CACM 29(12), 1986"};
+
+}  // namespace baton::algorithms

@@ -1,20 +1,21 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Binomial gather: subtrees double in every round and hand all their blocks to their parent at
 /// once.
 ///
-/// Rounds   ceil(log2 P).  Sent by the rank at distance v from the root, but by the root itself:
-/// the
+/// Rounds   ceil(log2 P).
+/// Sent     at most nP/2. By the rank at distance v from the root, except the root itself: the
 ///          blocks of its subtree, ranks v … v+h-1, where h is the lowest set bit of v, at most
 ///          P-v. Received: the same but its own; by the root, all blocks but its own.
 /// Domain   any P and root, even and uneven counts.
 /// Scratch  what is received, but at the root.
 /// Source   Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005.
-Schedule gather_binomial(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder tree(p);
   const Chunks block = tree.output_blocks();
   const int v = p.modulo(p.rank - p.root);
@@ -39,7 +40,7 @@ Schedule gather_binomial(const Problem& p) {
   return tree.build("binomial");
 }
 
-Cost gather_binomial_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int v = p.modulo(p.rank - p.root);
   const int subtree = v == 0 ? p.size : std::min(v & -v, p.size - v);
   Cost cost;
@@ -50,4 +51,16 @@ Cost gather_binomial_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row gather_binomial{.collective = Collective::gather,
+                                 .name = "binomial",
+                                 .place = 2,
+                                 .generate = generate,
+                                 .cost = cost,
+                                 .uneven = true,
+                                 .rounds = "ceil(log2 P)",
+                                 .sent = "at most nP/2",
+                                 .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"};
+
+}  // namespace baton::algorithms

@@ -1,13 +1,17 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Linear gather: the root receives each rank's block in turn, in its place.
 ///
-/// Rounds   P-1; depth 1.  Sent by each rank but the root: its block; received by the root: all
-/// other blocks. Domain   any P and root, even and uneven counts. Scratch  none. Source   folklore;
-/// the reference.
-Schedule gather_linear(const Problem& p) {
+/// Rounds   P-1; depth 1.
+/// Sent     n elements by each rank but the root: its block. Received by the root: all other
+///          blocks.
+/// Domain   any P and root, even and uneven counts.
+/// Scratch  none.
+/// Source   folklore; the reference.
+Schedule generate(const Problem& p) {
   ScheduleBuilder star(p);
   const Chunks block = star.output_blocks();
   if (p.rank == p.root) star.copy(block[p.rank], star.input());
@@ -19,7 +23,7 @@ Schedule gather_linear(const Problem& p) {
   return star.build("linear");
 }
 
-Cost gather_linear_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const std::int64_t own = p.block_count(p.rank);
   Cost cost;
   cost.rounds = p.size - 1;
@@ -29,4 +33,17 @@ Cost gather_linear_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row gather_linear{.collective = Collective::gather,
+                               .name = "linear",
+                               .place = 1,
+                               .generate = generate,
+                               .cost = cost,
+                               .uneven = true,
+                               .rounds = "P-1",
+                               .depth = "1",
+                               .sent = "n",
+                               .source = "folklore"};
+
+}  // namespace baton::algorithms

@@ -1,23 +1,23 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Binomial reduce: in every round half of the ranks that still hold partial results hand them on,
 /// twice as far as before.
 ///
-/// Rounds   ceil(log2 P), and one more where the result is forwarded.  Sent by each rank but the
-/// top
-///          of the tree: n elements. Received by the rank at distance v from it: n for each power
-///          of two d with d | v, d < P-v and, but for v = 0, d below the lowest set bit of v.
-///          Forwarding: n more, from rank 0 to the root.
+/// Rounds   ceil(log2 P), +1 if forwarded: see Order.
+/// Sent     n elements by each rank but the top of the tree. Received by the rank at distance v
+///          from the top: n for each power of two d with d | v, d < P-v and, except for v = 0, d
+///          below the lowest set bit of v. Forwarding: n more, from rank 0 to the root.
 /// Domain   any P, root and count.
 /// Order    each fold joins neighbouring runs of ranks. The top is the root, or rank 0 where the
 ///          operation does not commute, which forwards the result to the root: rank order.
 /// Scratch  n elements on each rank that receives and is not the root, besides slots.
 /// Source   Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005.
-Schedule reduce_binomial(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder tree(p);
   const int top = p.commutative ? p.root : 0;
   const int v = p.modulo(p.rank - top);
@@ -34,7 +34,7 @@ Schedule reduce_binomial(const Problem& p) {
   return tree.build("binomial");
 }
 
-Cost reduce_binomial_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int top = p.commutative ? p.root : 0;
   const int v = p.modulo(p.rank - top);
   const int subtree = v == 0 ? p.size : std::min(v & -v, p.size - v);  // ranks v … v + subtree - 1
@@ -48,4 +48,16 @@ Cost reduce_binomial_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_binomial{.collective = Collective::reduce,
+                                 .name = "binomial",
+                                 .place = 2,
+                                 .generate = generate,
+                                 .cost = cost,
+                                 .ordered = true,
+                                 .rounds = "ceil(log2 P), +1 if forwarded",
+                                 .sent = "n",
+                                 .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"};
+
+}  // namespace baton::algorithms

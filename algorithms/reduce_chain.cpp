@@ -1,20 +1,21 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Chain reduce: each rank folds its input into what arrives from the next and passes the sum to
 /// the one before. Cut into segments, it is a pipeline that approaches the bandwidth of one link
 /// whatever P.
 ///
-/// Rounds   P-1, and one more where the result is forwarded.  Sent by each rank but the head of the
-///          chain: n elements; received by each but the last: n. Forwarding: n more, from rank 0 to
-///          the root.
+/// Rounds   P-1, +1 if forwarded: see Order.
+/// Sent     n elements by each rank but the head of the chain. Received by each but the last: n.
+///          Forwarding: n more, from rank 0 to the root.
 /// Domain   any P, root and count.
 /// Order    from the last of the chain to its head. The head is the root, or rank 0 where the
 ///          operation does not commute, which forwards the result to the root: rank order.
 /// Scratch  n elements on each rank that receives and is not the root, besides slots.
 /// Source   folklore; the reverse of the chain broadcast.
-Schedule reduce_chain(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder chain(p);
   const int head = p.commutative ? p.root : 0;
   const int v = p.modulo(p.rank - head);
@@ -31,7 +32,7 @@ Schedule reduce_chain(const Problem& p) {
   return chain.build("chain");
 }
 
-Cost reduce_chain_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int head = p.commutative ? p.root : 0;
   const int v = p.modulo(p.rank - head);
   const bool forward = head != p.root, last = v == p.size - 1;
@@ -45,4 +46,17 @@ Cost reduce_chain_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_chain{.collective = Collective::reduce,
+                              .name = "chain",
+                              .place = 3,
+                              .generate = generate,
+                              .cost = cost,
+                              .ordered = true,
+                              .neighbors = true,
+                              .rounds = "P-1, +1 if forwarded",
+                              .sent = "n",
+                              .source = "folklore"};
+
+}  // namespace baton::algorithms

@@ -1,8 +1,9 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Scatter-gather reduce: a circulant reduce-scatter leaves one finished chunk with each rank, and
 /// a binomial gather brings them to the root.
@@ -10,15 +11,15 @@ namespace baton {
 /// Rank v (counted from the root) finishes chunk v. With s chunks left to it, v … v+s-1, it hands
 /// the upper half to the rank that is half of s further, and is left with the lower.
 ///
-/// Rounds   2 ceil(log2 P).  Sent by rank v: n - c[v] elements, then c[v] … c[v+h-1] unless v is
-/// the
-///          root, where h is the size of its subtree: at most about 3n/2, most ranks about n.
+/// Rounds   2 ceil(log2 P).
+/// Sent     at most 3n/2, most ranks about n. By rank v: n - c[v] elements, then, unless v is the
+///          root, c[v] … c[v+h-1], where h is the size of its subtree.
 /// Domain   any P, root and count; chunks may be empty.
 /// Order    each chunk is folded along the graph; op must be commutative.
 /// Scratch  n elements but at the root (unless nothing is received), besides slots.
 /// Source   the reduce of Rabenseifner, ICCS 2004, with the reduce-scatter of Träff,
 ///          arXiv:2410.14234, 2024.
-Schedule reduce_circulant(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder graph(p);
   const Chunks chunk = graph.chunks(p.size);
   const int v = p.modulo(p.rank - p.root);
@@ -42,7 +43,7 @@ Schedule reduce_circulant(const Problem& p) {
   return graph.build("circulant");
 }
 
-Cost reduce_circulant_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int v = p.modulo(p.rank - p.root);
   const int subtree = v == 0 ? p.size : std::min(v & -v, p.size - v);
   const auto elements = [&](int first, int n) {  // of n chunks, counted around the ring
@@ -60,4 +61,16 @@ Cost reduce_circulant_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_circulant{
+    .collective = Collective::reduce,
+    .name = "circulant",
+    .place = 4,
+    .generate = generate,
+    .cost = cost,
+    .rounds = "2 ceil(log2 P)",
+    .sent = "at most 3n/2",
+    .source = "Rabenseifner, ICCS 2004; Träff, arXiv:2410.14234, 2024"};
+
+}  // namespace baton::algorithms

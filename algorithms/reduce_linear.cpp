@@ -1,16 +1,18 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Linear reduce: the root folds in the input of each rank in turn.
 ///
-/// Rounds   P-1.  Sent by each rank but the root: n elements; received by the root: (P-1)n.
+/// Rounds   P-1.
+/// Sent     n elements by each rank but the root. Received by the root: (P-1)n.
 /// Domain   any P, root and count.
 /// Order    rank order: the root folds ranks root-1 … 0 from the left, then root+1 … P-1 from the
 ///          right.
 /// Scratch  none but slots.
 /// Source   folklore; the reference.
-Schedule reduce_linear(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder star(p);
   for (int i = 1; i < p.size; ++i) {
     const int source = i <= p.root ? p.root - i : i;
@@ -22,7 +24,7 @@ Schedule reduce_linear(const Problem& p) {
   return star.build("linear");
 }
 
-Cost reduce_linear_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   cost.rounds = p.size - 1;
   cost.sent = p.rank == p.root ? 0 : p.count;
@@ -31,4 +33,16 @@ Cost reduce_linear_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_linear{.collective = Collective::reduce,
+                               .name = "linear",
+                               .place = 1,
+                               .generate = generate,
+                               .cost = cost,
+                               .ordered = true,
+                               .rounds = "P-1",
+                               .sent = "n",
+                               .source = "folklore"};
+
+}  // namespace baton::algorithms

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// The k-th skip: P halved k times, rounded up.
@@ -16,8 +16,6 @@ std::int64_t elements(const Problem& p, int first, int last) {
   return sum;
 }
 
-}  // namespace
-
 /// Circulant reduce-scatter: ceil(log2 P) rounds at the least volume, for any P.
 ///
 /// Seen from rank r, block r + i is i blocks away. Round k leaves partial sums of the blocks nearer
@@ -25,14 +23,14 @@ std::int64_t elements(const Problem& p, int first, int last) {
 /// nearer. In the end each rank has finished its own block.
 ///
 /// Rounds   ceil(log2 P).
-/// Sent     by rank r: n - |b[r]| elements, n those of all blocks. Received in round k:
-///          |b[r], …, b[r + s[k-1] - s[k] - 1]|; n(P-1)/P in all where counts are even.
+/// Sent     (P-1)n elements: all blocks but its own. Received in round k: |b[r], …, b[r + s[k-1] -
+///          s[k] - 1]|; (P-1)n in all where counts are even.
 /// Domain   any P >= 1, any count, uneven counts.
 /// Order    one tree per block, which starts at the block's rank; op must be commutative.
 /// Scratch  blocks r + 1, …, r + floor(P/2) - 1.
 /// Source   Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms,
 ///          arXiv:2410.14234, 2024.
-Schedule reduce_scatter_circulant(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder graph(p);
   const Chunks input = graph.input_blocks();
   const Region own = graph.chunks(p.size)[p.rank];
@@ -65,7 +63,7 @@ Schedule reduce_scatter_circulant(const Problem& p) {
   return graph.build("circulant");
 }
 
-Cost reduce_scatter_circulant_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   cost.rounds = ceil_log2(p.size);
   cost.sent = p.total_count() - p.count;
@@ -77,4 +75,16 @@ Cost reduce_scatter_circulant_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_scatter_circulant{.collective = Collective::reduce_scatter,
+                                          .name = "circulant",
+                                          .place = 4,
+                                          .generate = generate,
+                                          .cost = cost,
+                                          .uneven = true,
+                                          .rounds = "ceil(log2 P)",
+                                          .sent = "(P-1)n",
+                                          .source = "Träff, arXiv:2410.14234, 2024"};
+
+}  // namespace baton::algorithms

@@ -1,18 +1,19 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Gather-scatter reduce-scatter: every rank sends its vector to rank 0, which folds them as they
 /// arrive and sends each its block of the result. The fewest messages of all, for where each costs
 /// processor time that ranks share.
 ///
 /// Rounds   2(P-1).
-/// Sent     by rank 0: all blocks but its own; by every other rank: all blocks.
+/// Sent     nP elements: all blocks. By rank 0: all blocks but its own.
 /// Domain   any P >= 1; any counts, even or not; blocks may be empty.
 /// Order    ((0 + 1) + 2) + …, in rank order.
 /// Scratch  by rank 0: all blocks but its own.
 /// Source   textbook.
-Schedule reduce_scatter_gather_scatter(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder star(p);
   const Chunks block = star.chunks(p.size);
   const Regions all = block.range(0, p.size);
@@ -30,7 +31,7 @@ Schedule reduce_scatter_gather_scatter(const Problem& p) {
   return star.build("gather_scatter");
 }
 
-Cost reduce_scatter_gather_scatter_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const std::int64_t all = p.total_count(), others = all - p.block_count(0);
   Cost cost;
   cost.rounds = 2 * (p.size - 1);
@@ -43,4 +44,17 @@ Cost reduce_scatter_gather_scatter_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_scatter_gather_scatter{.collective = Collective::reduce_scatter,
+                                               .name = "gather_scatter",
+                                               .place = 6,
+                                               .generate = generate,
+                                               .cost = cost,
+                                               .uneven = true,
+                                               .ordered = true,
+                                               .rounds = "2(P-1)",
+                                               .sent = "nP",
+                                               .source = "folklore"};
+
+}  // namespace baton::algorithms

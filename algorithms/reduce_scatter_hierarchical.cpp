@@ -1,8 +1,12 @@
 #include <numeric>
 
 #include "composition.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+
+extern const Row reduce_scatter_circulant;  // its parts
+
 namespace {
 
 struct Parts {
@@ -24,20 +28,18 @@ struct Parts {
   Problem within, across;
 };
 
-}  // namespace
-
 /// Hierarchical reduce-scatter: within each host, each rank sums up the blocks of all ranks that
 /// have its place on some host; these then sum up and take their own across the H hosts. Both on
 /// circulant graphs.
 ///
-/// Rounds   ceil(log2 L) within hosts of L ranks, ceil(log2 H) across.
-/// Sent     (L-1) H n elements within, (H-1) n across; for uneven counts, those of the parts.
+/// Rounds   ceil(log2 L) within, ceil(log2 H) across, on H hosts of L ranks each.
+/// Sent     (L-1)Hn within, (H-1)n across; for uneven counts, those of the parts.
 /// Domain   hosts with equal numbers of ranks, in any order; any counts, even or not.
 /// Order    one tree per block; op must be commutative.
 /// Scratch  H n elements, and that of the parts.
 /// Source   the composition: Cho, Finkler, Kung & Hunter, "BlueConnect", SysML 2019; the parts:
 ///          Träff, arXiv:2410.14234, 2024.
-Schedule reduce_scatter_hierarchical(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder all(p);
   const Parts parts(p);
   const Chunks block = all.input_blocks();
@@ -47,19 +49,34 @@ Schedule reduce_scatter_hierarchical(const Problem& p) {
     input.insert(input.end(), share.begin(), share.end());
   }
   const Region sums = all.scratch(parts.within.count);
-  all.embed(reduce_scatter_circulant(parts.within), parts.mates, input, {sums});
-  all.embed(reduce_scatter_circulant(parts.across), parts.peers, {sums},
+  all.embed(reduce_scatter_circulant.generate(parts.within), parts.mates, input, {sums});
+  all.embed(reduce_scatter_circulant.generate(parts.across), parts.peers, {sums},
             {all.chunks(p.size)[p.rank]});
   return all.build("hierarchical");
 }
 
-Cost reduce_scatter_hierarchical_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const Parts parts(p);
   Cost cost;
-  add_local(cost, reduce_scatter_circulant_cost(parts.within), ceil_log2(p.hosts->largest()));
-  add_across(cost, reduce_scatter_circulant_cost(parts.across), p.hosts->largest());
+  add_local(cost, reduce_scatter_circulant.cost(parts.within), ceil_log2(p.hosts->largest()));
+  add_across(cost, reduce_scatter_circulant.cost(parts.across), p.hosts->largest());
   cost.scratch += parts.within.count;
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_scatter_hierarchical{
+    .collective = Collective::reduce_scatter,
+    .name = "hierarchical",
+    .place = 7,
+    .generate = generate,
+    .cost = cost,
+    .refuses = uneven_hosts,
+    .uneven = true,
+    .hierarchical = true,
+    .rounds = "ceil(log2 L) within, ceil(log2 H) across",
+    .sent = "(L-1)Hn within, (H-1)n across",
+    .source = "Cho, Finkler, Kung & Hunter, SysML 2019; Träff, arXiv:2410.14234, 2024"};
+
+}  // namespace baton::algorithms

@@ -1,6 +1,10 @@
 #include "composition.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+
+extern const Row reduce_binomial, scatter_binomial, reduce_scatter_circulant;  // its parts
+
 namespace {
 
 struct Parts {
@@ -22,21 +26,19 @@ struct Parts {
   bool leads, alone;
 };
 
-}  // namespace
-
 /// Reduce-scatter by leaders: each host's ranks reduce to the lowest of them by a binomial tree,
 /// the leaders of the H hosts reduce-scatter the hosts' blocks on a circulant graph, and scatter
 /// them by a binomial tree.
 ///
-/// Rounds   2 ceil(log2 L) within hosts, L being the ranks of the largest; ceil(log2 H) across.
-/// Sent     by a leader: all blocks but its host's, then its host's but its own; by the others: all
-///          blocks, then those of their subtree but their own.
+/// Rounds   2 ceil(log2 L) within, ceil(log2 H) across, L being the ranks of the largest host.
+/// Sent     at most n(P + L/2 - 1). By a leader: all blocks but its host's, then its host's but its
+///          own. By the others: all blocks, then those of their subtree but their own.
 /// Domain   any hosts; any counts, even or not.
 /// Order    one tree per block; op must be commutative.
 /// Scratch  by a leader of others: all blocks and its host's; and that of the parts.
 /// Source   the composition: Husbands & Hoe, SC 1998; the part across: Träff, arXiv:2410.14234,
 ///          2024.
-Schedule reduce_scatter_leaders(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder all(p);
   const Parts parts(p);
   const Chunks input = all.input_blocks();
@@ -47,7 +49,7 @@ Schedule reduce_scatter_leaders(const Problem& p) {
   mine.offset += sums.block;
   mine.block -= sums.block;
   if (!parts.alone) {
-    all.embed(reduce_binomial(parts.within), parts.mates, input.range(0, p.size), {sums});
+    all.embed(reduce_binomial.generate(parts.within), parts.mates, input.range(0, p.size), {sums});
   }
   while (all.round() < ceil_log2(p.hosts->largest())) all.end_round();
   if (parts.leads) {
@@ -62,26 +64,40 @@ Schedule reduce_scatter_leaders(const Problem& p) {
       for (const int rank : p.hosts->ranks(h))
         by_host.push_back(block[static_cast<std::size_t>(rank)]);
     }
-    all.embed(reduce_scatter_circulant(parts.across), parts.leaders, by_host,
+    all.embed(reduce_scatter_circulant.generate(parts.across), parts.leaders, by_host,
               {parts.alone ? own : mine});
   }
-  if (!parts.alone) all.embed(scatter_binomial(parts.back), parts.mates, {mine}, {own});
+  if (!parts.alone) all.embed(scatter_binomial.generate(parts.back), parts.mates, {mine}, {own});
   return all.build("leaders");
 }
 
-Cost reduce_scatter_leaders_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const Parts parts(p);
   const int rounds = ceil_log2(p.hosts->largest());
   Cost cost;
-  add_local(cost, reduce_binomial_cost(parts.within), rounds);
+  add_local(cost, reduce_binomial.cost(parts.within), rounds);
   if (parts.leads) {
-    add_across(cost, reduce_scatter_circulant_cost(parts.across), 1);
+    add_across(cost, reduce_scatter_circulant.cost(parts.across), 1);
   } else {
-    add_rounds_across(cost, reduce_scatter_circulant_cost(parts.across));
+    add_rounds_across(cost, reduce_scatter_circulant.cost(parts.across));
   }
-  add_local(cost, scatter_binomial_cost(parts.back), rounds);
+  add_local(cost, scatter_binomial.cost(parts.back), rounds);
   cost.scratch += parts.kept();
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_scatter_leaders{
+    .collective = Collective::reduce_scatter,
+    .name = "leaders",
+    .place = 8,
+    .generate = generate,
+    .cost = cost,
+    .uneven = true,
+    .hierarchical = true,
+    .rounds = "2 ceil(log2 L) within, ceil(log2 H) across",
+    .sent = "at most n(P + L/2 - 1)",
+    .source = "Husbands & Hoe, SC 1998; Träff, arXiv:2410.14234, 2024"};
+
+}  // namespace baton::algorithms

@@ -1,6 +1,7 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Pairwise-exchange reduce-scatter, the reference: every rank sends each block straight to its
 /// owner.
@@ -9,14 +10,14 @@ namespace baton {
 /// left of its own contribution; what comes from higher ones gathers, leftward too, in a second
 /// sum, which is appended on the right when all is there.
 ///
-/// Rounds   P - 1.
-/// Sent     by rank r: n - |b[r]| elements, n those of all blocks. Received: (P-1)|b[r]|.
+/// Rounds   P-1.
+/// Sent     (P-1)n elements: all blocks but its own. Received: P-1 times its own block.
 /// Domain   any P >= 1, any count, uneven counts.
 /// Order    (0 + (1 + … (r-1 + r))) + (r+1 + (… + P-1)): in rank order.
 /// Scratch  one block, except on the last rank.
 /// Source   Thakur, Rabenseifner & Gropp, Optimization of collective communication operations in
 ///          MPICH, IJHPCA 19(1), 2005; the second sum is ours.
-Schedule reduce_scatter_linear(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder pairwise(p);
   const Chunks input = pairwise.input_blocks();
   const Region lower = pairwise.chunks(p.size)[p.rank];
@@ -37,7 +38,7 @@ Schedule reduce_scatter_linear(const Problem& p) {
   return pairwise.build("linear");
 }
 
-Cost reduce_scatter_linear_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   cost.rounds = p.size - 1;
   cost.sent = p.total_count() - p.count;
@@ -47,4 +48,18 @@ Cost reduce_scatter_linear_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_scatter_linear{
+    .collective = Collective::reduce_scatter,
+    .name = "linear",
+    .place = 1,
+    .generate = generate,
+    .cost = cost,
+    .uneven = true,
+    .ordered = true,
+    .rounds = "P-1",
+    .sent = "(P-1)n",
+    .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"};
+
+}  // namespace baton::algorithms

@@ -1,17 +1,18 @@
-#include "algorithms.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// One-shot reduce-scatter: every rank sends each other rank its block at once, and folds what it
 /// has got.
 ///
-/// Rounds   P - 1; depth 1.  Sent by rank r: n - |b[r]| elements, n those of all blocks. Received:
-///          P - 1 times its own block.
+/// Rounds   P-1; depth 1.
+/// Sent     (P-1)n elements: all blocks but its own. Received: P-1 times its own block.
 /// Domain   any P >= 1, any count, uneven counts.
 /// Order    rank order.
 /// Scratch  P - 1 times the own block.
 /// Source   folklore; the linear algorithm with room for all messages.
-Schedule reduce_scatter_one_shot(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder exchange(p);
   const Chunks input = exchange.input_blocks();
   const Region own = exchange.chunks(p.size)[p.rank];
@@ -35,7 +36,7 @@ Schedule reduce_scatter_one_shot(const Problem& p) {
   return exchange.build("one_shot");
 }
 
-Cost reduce_scatter_one_shot_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   cost.rounds = p.size - 1;
   cost.depth = p.size > 1 ? 1 : 0;
@@ -44,4 +45,18 @@ Cost reduce_scatter_one_shot_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_scatter_one_shot{.collective = Collective::reduce_scatter,
+                                         .name = "one_shot",
+                                         .place = 5,
+                                         .generate = generate,
+                                         .cost = cost,
+                                         .uneven = true,
+                                         .ordered = true,
+                                         .rounds = "P-1",
+                                         .depth = "1",
+                                         .sent = "(P-1)n",
+                                         .source = "folklore"};
+
+}  // namespace baton::algorithms

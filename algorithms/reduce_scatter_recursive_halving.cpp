@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 /// Elements in blocks first … last - 1.
@@ -35,25 +35,23 @@ struct Grouping {
   int group;
 };
 
-}  // namespace
-
 /// Recursive-halving reduce-scatter: in each round, a rank keeps half of its blocks and sends the
 /// other half to the partner that keeps those; the distance halves as well.
 ///
 /// Let Q be the largest power of two in P. The first 2(P-Q) ranks form pairs; the odd one of a pair
 /// hands its vector to the even one beforehand and is handed its block afterwards.
 ///
-/// Rounds   log2 Q, and 2 more where Q < P.
-/// Sent     by rank r: n - |b[r]| elements, n those of all blocks; n by the odd rank of a pair.
-///          Received: the blocks kept in each round, and n more by the even rank of a pair; by the
-///          odd one its block.
+/// Rounds   log2 Q, +2 if Q < P.
+/// Sent     (P-1)n, +n if Q < P: all blocks but its own; by the odd rank of a pair, all blocks.
+///          Received: the blocks kept in each round, and all blocks more by the even rank of a
+///          pair; by the odd one its block.
 /// Domain   any P >= 1, any count, uneven counts.
 /// Order    one tree per block, whose first folds join distant ranks; op must be commutative.
 /// Scratch  the blocks that the rank keeps in its first round, but for its own; by the even rank of
 ///          a pair all others.
 /// Source   Thakur, Rabenseifner & Gropp, Optimization of collective communication operations in
 ///          MPICH, IJHPCA 19(1), 2005.
-Schedule reduce_scatter_recursive_halving(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder halves(p);
   const Grouping g(p);
   const Chunks input = halves.input_blocks();
@@ -112,7 +110,7 @@ Schedule reduce_scatter_recursive_halving(const Problem& p) {
   return halves.build("recursive_halving");
 }
 
-Cost reduce_scatter_recursive_halving_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const Grouping g(p);
   Cost cost;
   cost.rounds = ceil_log2(g.groups) + (g.pairs > 0 ? 2 : 0);
@@ -133,4 +131,17 @@ Cost reduce_scatter_recursive_halving_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_scatter_recursive_halving{
+    .collective = Collective::reduce_scatter,
+    .name = "recursive_halving",
+    .place = 3,
+    .generate = generate,
+    .cost = cost,
+    .uneven = true,
+    .rounds = "log2 Q, +2 if Q < P",
+    .sent = "(P-1)n, +n if Q < P",
+    .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"};
+
+}  // namespace baton::algorithms

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
 namespace {
 
 std::int64_t largest_block(const Problem& p) {
@@ -13,19 +13,17 @@ std::int64_t largest_block(const Problem& p) {
 /// Partial sums that are passed on; two buffers take turns to hold them.
 int holding_buffers(const Problem& p) { return std::clamp(p.size - 2, 0, 2); }
 
-}  // namespace
-
 /// Ring reduce-scatter: the partial sum of block b starts at rank b + 1 and goes once round the
 /// ring.
 ///
-/// Rounds   P - 1.
-/// Sent     by rank r: n - |b[r]| elements, n those of all blocks. Received: n - |b[r-1]|.
+/// Rounds   P-1.
+/// Sent     (P-1)n elements: all blocks but its own. Received: all blocks but b[r-1].
 /// Domain   any P >= 1, any count, uneven counts.
 /// Order    block b folds from rank b + 1 onward, round the ring; op must be commutative.
 /// Scratch  two of the largest block, one for P = 3.
 /// Source   Patarasuk & Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations,
 ///          JPDC 69(2), 2009: its first phase.
-Schedule reduce_scatter_ring(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder ring(p);
   const Chunks input = ring.input_blocks();
   const Region own = ring.chunks(p.size)[p.rank];
@@ -51,7 +49,7 @@ Schedule reduce_scatter_ring(const Problem& p) {
   return ring.build("ring");
 }
 
-Cost reduce_scatter_ring_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   Cost cost;
   cost.rounds = p.size - 1;
   cost.sent = p.total_count() - p.count;
@@ -61,4 +59,17 @@ Cost reduce_scatter_ring_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row reduce_scatter_ring{.collective = Collective::reduce_scatter,
+                                     .name = "ring",
+                                     .place = 2,
+                                     .generate = generate,
+                                     .cost = cost,
+                                     .uneven = true,
+                                     .neighbors = true,
+                                     .rounds = "P-1",
+                                     .sent = "(P-1)n",
+                                     .source = "Patarasuk & Yuan, JPDC 69(2), 2009"};
+
+}  // namespace baton::algorithms

@@ -1,20 +1,21 @@
 #include <algorithm>
 
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Binomial scatter: whoever holds the blocks of a subtree hands the further half of it on, at
 /// once.
 ///
-/// Rounds   ceil(log2 P).  Received by the rank at distance v from the root, but by the root
-/// itself:
-///          the blocks of its subtree, ranks v … v+h-1, where h is the lowest set bit of v, at most
-///          P-v. Sent: the same but its own; by the root, all blocks but its own.
+/// Rounds   ceil(log2 P).
+/// Sent     (P-1)n by the root: all blocks but its own. By the rank at distance v from the root:
+///          the blocks of its subtree but its own, ranks v+1 … v+h-1, where h is the lowest set bit
+///          of v, at most P-v. Received: the same and its own.
 /// Domain   any P and root, even and uneven counts.
 /// Scratch  what is sent, but at the root.
 /// Source   Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005.
-Schedule scatter_binomial(const Problem& p) {
+Schedule generate(const Problem& p) {
   ScheduleBuilder tree(p);
   const Chunks block = tree.input_blocks();
   const int v = p.modulo(p.rank - p.root);
@@ -46,7 +47,7 @@ Schedule scatter_binomial(const Problem& p) {
   return tree.build("binomial");
 }
 
-Cost scatter_binomial_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const int v = p.modulo(p.rank - p.root);
   const int subtree = v == 0 ? p.size : std::min(v & -v, p.size - v);
   Cost cost;
@@ -57,4 +58,16 @@ Cost scatter_binomial_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row scatter_binomial{.collective = Collective::scatter,
+                                  .name = "binomial",
+                                  .place = 2,
+                                  .generate = generate,
+                                  .cost = cost,
+                                  .uneven = true,
+                                  .rounds = "ceil(log2 P)",
+                                  .sent = "(P-1)n by the root",
+                                  .source = "Thakur, Rabenseifner & Gropp, IJHPCA 19(1), 2005"};
+
+}  // namespace baton::algorithms

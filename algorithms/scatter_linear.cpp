@@ -1,13 +1,16 @@
-#include "baton/schedule.hpp"
+#include "row.hpp"
 
-namespace baton {
+namespace baton::algorithms {
+namespace {
 
 /// Linear scatter: the root sends each rank its block in turn.
 ///
-/// Rounds   P-1; depth 1.  Sent by the root: all blocks but its own; received by each other rank:
-/// its block. Domain   any P and root, even and uneven counts. Scratch  none. Source   folklore;
-/// the reference.
-Schedule scatter_linear(const Problem& p) {
+/// Rounds   P-1; depth 1.
+/// Sent     (P-1)n by the root: all blocks but its own. Received by each other rank: its block.
+/// Domain   any P and root, even and uneven counts.
+/// Scratch  none.
+/// Source   folklore; the reference.
+Schedule generate(const Problem& p) {
   ScheduleBuilder star(p);
   const Chunks block = star.input_blocks();
   if (p.rank == p.root) star.copy(star.output(), block[p.rank]);
@@ -19,7 +22,7 @@ Schedule scatter_linear(const Problem& p) {
   return star.build("linear");
 }
 
-Cost scatter_linear_cost(const Problem& p) {
+Cost cost(const Problem& p) {
   const std::int64_t own = p.block_count(p.rank);
   Cost cost;
   cost.rounds = p.size - 1;
@@ -29,4 +32,17 @@ Cost scatter_linear_cost(const Problem& p) {
   return cost;
 }
 
-}  // namespace baton
+}  // namespace
+
+extern const Row scatter_linear{.collective = Collective::scatter,
+                                .name = "linear",
+                                .place = 1,
+                                .generate = generate,
+                                .cost = cost,
+                                .uneven = true,
+                                .rounds = "P-1",
+                                .depth = "1",
+                                .sent = "(P-1)n by the root",
+                                .source = "folklore"};
+
+}  // namespace baton::algorithms

@@ -44,19 +44,27 @@ Json json(const Algorithm& algorithm) {
                        {"pipelined", algorithm.pipelined},
                        {"refuses", refused(algorithm)},
                        {"rounds", algorithm.rounds},
-                       {"elements_sent", algorithm.volume},
+                       {"depth", algorithm.depth},
+                       {"elements_sent", algorithm.sent},
                        {"source", algorithm.source}});
 }
 
 void print_table(const Registry& registry, const std::vector<Collective>& collectives) {
   fmt::print(
-      "P ranks; n elements: of the vector, or of a rank's block; Q the largest power of two in P.\n"
-      "Sent: elements per rank. The first algorithm of a collective is its reference.\n");
+      "P ranks, on H hosts of L ranks each; r a rank; n elements: of the vector, or of a rank's "
+      "block;\n"
+      "Q the largest power of two up to P; S(P) the sum of k-1 over the factors k of P (4 as often "
+      "as\n"
+      "it divides, then 2 and odd primes), F(P) their number; R the rounds.\n"
+      "Depth: messages that follow one another. Sent: elements, by the rank that sends the most, "
+      "where\n"
+      "P divides n. Forwarded: the operation does not commute, and the root is not rank 0.\n"
+      "The first algorithm of a collective is its reference.\n");
   for (const Collective collective : collectives) {
     fmt::print("\n{}\n", name(collective));
     for (const Algorithm* algorithm : registry.of(collective)) {
-      fmt::print("  {:<23}rounds {}; sent {}\n", algorithm->name, algorithm->rounds,
-                 algorithm->volume);
+      fmt::print("  {:<23}rounds {}{}; sent {}\n", algorithm->name, algorithm->rounds,
+                 algorithm->depth.empty() ? "" : "; depth " + algorithm->depth, algorithm->sent);
       fmt::print("  {:<23}domain {}\n", "", domain(*algorithm));
       fmt::print("  {:<23}source {}\n", "", algorithm->source);
     }

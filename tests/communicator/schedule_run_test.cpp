@@ -126,7 +126,7 @@ TEST_CASE("a user's own algorithm: registered, chosen by name, proved, run") {
                 .refuses = {},
                 .ordered = true,
                 .rounds = "2(P-1)",
-                .volume = "n",
+                .sent = "n",
                 .source = "this test"});
   const Algorithm& algorithm = registry.find(Collective::all_reduce, "star");
   Options options = test_options();

@@ -1,5 +1,6 @@
 """Usage: gallery_test.py BATON ROOT: a part of the gallery, drawn again, is the same."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -30,13 +31,9 @@ class Gallery(unittest.TestCase):
                                     "scripts/gallery draws it anew")
 
     def test_every_algorithm_is_there_and_the_index_names_what_is(self):
-        listed = subprocess.run([baton, "list"], capture_output=True, text=True, check=True).stdout
-        algorithms, collective = [], None
-        for line in listed.splitlines()[3:]:
-            if line and not line.startswith(" "):
-                collective = line
-            elif line.startswith("  ") and line[2] != " ":
-                algorithms.append(f"{collective}_{line.split()[0]}_4.svg")
+        listed = subprocess.run([baton, "list", "--json"], capture_output=True, text=True,
+                                check=True).stdout
+        algorithms = [f"{row['collective']}_{row['algorithm']}_4.svg" for row in json.loads(listed)]
         self.assertGreater(len(algorithms), 50)
         index = (gallery / "README.md").read_text()
         files = {file.name for file in gallery.iterdir()} - {"README.md"}

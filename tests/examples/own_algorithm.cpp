@@ -49,7 +49,7 @@ baton::Algorithm algorithm() {
   own.cost = there_and_back_cost;
   own.ordered = true;
   own.rounds = "2(P-1)";
-  own.volume = "2n";
+  own.sent = "2n";
   own.source = "this example";
   return own;
 }

@@ -3,6 +3,7 @@ builds, a README in every folder.
 
 Usage: check.py ROOT includes
        check.py ROOT built
+       check.py ROOT heads
        check.py ROOT readmes
        check.py ROOT headers [--but HEADER]... COMPILER...
 Prints one line for each breach; exit code 1 if there is any.
@@ -88,9 +89,19 @@ def readmes(root):
             yield f"{folder}: expected a README.md that says what lives here, found none"
 
 
+def algorithms(root):
+    """Names of the algorithms' files without ".cpp", as algorithms/meson.build collects them."""
+    return subprocess.run([sys.executable, root / "algorithms" / "collect.py", "names"],
+                          check=True, capture_output=True, text=True).stdout.split()
+
+
 def built(root):
-    """Every source is named in a build file of its folder or of one above, relative to that one."""
+    """Every source is named in a build file of its folder or of one above, relative to that one;
+    only algorithms are collected by their names."""
+    collected = {f"algorithms/{name}.cpp" for name in algorithms(root)}
     for file in sources(root, ".cpp"):
+        if file.as_posix() in collected:
+            continue
         for folder in file.parents:
             texts = [root / folder / name for name in ("meson.build", "CMakeLists.txt")]
             words = [re.split(r"[\s'()]+", text.read_text()) for text in texts if text.is_file()]
@@ -98,6 +109,27 @@ def built(root):
                 break
         else:
             yield f"{file}: expected a meson.build that names it, found none"
+
+
+def heads(root):
+    """An algorithm's head comment has the formulas of its row, which a test compares with costs."""
+    for name in algorithms(root):
+        text = (root / "algorithms" / f"{name}.cpp").read_text()
+        row = {key: "".join(re.findall(r'"([^"]*)"', strings)) for key, strings in
+               re.findall(r'\.(rounds|depth|sent) = ((?:"[^"]*"\s*)+)', text)}
+        head = re.search(r"((?:///.*\n)+)Schedule generate\(", text)
+        fields, key = {}, None
+        for line in head[1].splitlines() if head else []:
+            if found := re.match(r"/// (\w+)  +(.*)", line):
+                key, fields[found[1]] = found[1], found[2]
+            elif key:
+                fields[key] += " " + line[3:].strip()
+        depth = f"; depth {row['depth']}" if "depth" in row else ""
+        for key, formula in [("Rounds", row["rounds"] + depth), ("Sent", row["sent"])]:
+            found = fields.get(key, "nothing")
+            if not re.match(re.escape(formula) + r"([.,:; ]|$)", found):
+                yield (f"algorithms/{name}.cpp: expected \"{key}\" of the head comment to begin "
+                       f"with {formula}, found {found}")
 
 
 def headers(root, compiler, but):
@@ -128,7 +160,7 @@ def main():
     while compiler and compiler[0] == "--but":
         _, header, *compiler = compiler
         but.append(header)
-    checks = {"includes": includes, "built": built, "readmes": readmes,
+    checks = {"includes": includes, "built": built, "heads": heads, "readmes": readmes,
               "headers": lambda root: headers(root, compiler, but)}
     breaches = list(checks[what](root))
     for breach in breaches:

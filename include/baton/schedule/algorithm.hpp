@@ -51,9 +51,10 @@ struct Algorithm {
   /// one.
   bool hierarchical = false;
   bool neighbors = false;  ///< each rank sends to one of the two next to it, all the time
-  std::string rounds;      ///< formula, for readers
-  std::string volume;      ///< elements sent per rank, formula, for readers
-  std::string source;      ///< where it was published
+  std::string rounds = {};  ///< formula of Cost::rounds, for readers
+  std::string depth = {};   ///< of Cost::depth; empty: as many as rounds, at most
+  std::string sent = {};    ///< of Cost::sent of the rank that sends the most
+  std::string source = {};  ///< where it was published
 };
 
 /// The algorithms that a program has. A value: copy the built-in ones, add your own, and hand the
