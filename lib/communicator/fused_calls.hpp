@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "../execute/marker_pool.hpp"
+#include "../base/marker_pool.hpp"
 #include "../execute/run_fused.hpp"
 #include "baton/error.hpp"
 #include "baton/fused_transport.hpp"
@@ -64,7 +64,7 @@ class FusedCalls final : public DeviceCalls {
   const std::unique_ptr<FusedTransport> transport_;
   execute::FusedQueue fused_queue_;
   std::deque<Given> calls_;  // under way, the oldest first
-  execute::MarkerPool markers_;
+  base::MarkerPool markers_;
 };
 
 }  // namespace baton::communicator

@@ -81,13 +81,8 @@ void Launcher::run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byt
     if (recording_.under_way()) [[unlikely]]
       recording_.record(run, *entry.plan,
                         {entry.call.collective(), entry.call.type(), entry.call.op()}, sequence_);
-    if (run.scripted()) {
-      if (run.start_scripted(*context_.transport, entry.kernels, tag, context_.can.spins,
-                             may_wait()))
-        return;
-    } else {
-      run.start(*context_.transport, entry.kernels, tag);
-    }
+    if (run.start(*context_.transport, entry.kernels, tag, {context_.can.spins, may_wait()}))
+      return;
     for (int i = 0; i < context_.can.spins; ++i) {
       if (run.drive()) return;
     }

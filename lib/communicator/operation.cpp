@@ -29,13 +29,8 @@ void Operation::enter(const char* name, std::uint64_t number, int tag) {
 
 void Operation::start(int polls, bool may_wait) {
   if (comparison_) return comparison_->start(tag_);
-  execute::Run& run = *execution_.run;
-  if (polls > 0 && run.scripted()) {
-    if (run.start_scripted(*context_.transport, execution_.kernels, tag_, polls, may_wait))
-      finish();
-  } else {
-    run.start(*context_.transport, execution_.kernels, tag_);
-  }
+  if (execution_.run->start(*context_.transport, execution_.kernels, tag_, {polls, may_wait}))
+    finish();
 }
 
 bool Operation::step() {
@@ -46,6 +41,7 @@ bool Operation::step() {
     comparison_.reset();
     start();
   }
+  if (finished_) return true;  // it was started just now
   if (!execution_.run->drive()) return false;
   finish();
   return true;

@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "run.hpp"
+#include "device_run.hpp"
 #include "run_fused.hpp"
+#include "scripted_run.hpp"
 
 namespace baton::execute {
 
@@ -55,7 +56,10 @@ class CachedPlan {
         queue_(nullptr) {}
   std::unique_ptr<Run> take(int window) {
     ++taken_;
-    if (idle_.empty()) return std::make_unique<Run>(plan, window, queue_);
+    if (idle_.empty()) {
+      if (queue_) return std::make_unique<DeviceRun>(plan, window, *queue_);
+      return std::make_unique<ScriptedRun>(plan, window);
+    }
     std::unique_ptr<Run> run = std::move(idle_.back());
     idle_.pop_back();
     return run;

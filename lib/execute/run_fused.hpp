@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "baton/fused_transport.hpp"
+#include "device_run.hpp"
 #include "plan.hpp"
-#include "run.hpp"
 
 namespace baton::execute {
 

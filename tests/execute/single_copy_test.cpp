@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "baton/error.hpp"
-#include "execute/run.hpp"
+#include "memory/copy.hpp"
 #include "stage.hpp"
 
 using namespace baton;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "execute/run.hpp"
+#include "execute/scripted_run.hpp"
 #include "support/schedules.hpp"
 
 namespace support {
@@ -165,7 +165,7 @@ struct Stage {
   std::vector<std::byte> input, output;
   std::vector<std::byte> scratch = std::vector<std::byte>(1 << 15),
                          slots = std::vector<std::byte>(1 << 15);
-  std::unique_ptr<Run> run;
+  std::unique_ptr<ScriptedRun> run;
   Op::Function fold = nullptr;  ///< instead of the sum
   void* context = nullptr;      ///< of it
 
@@ -176,7 +176,7 @@ struct Stage {
     const auto schedules = parse("baton-schedule 1\ncollective all_reduce\nsize 3\ninput " + count +
                                  "\noutput " + count + "\nrank 0\n" + steps + "\nrank 1\nrank 2\n");
     const std::int64_t sizes[] = {static_cast<std::int64_t>(elements)};
-    run = std::make_unique<Run>(
+    run = std::make_unique<ScriptedRun>(
         std::make_shared<const Plan>(schedules[0], element_bytes, sizes, sizes), window);
   }
   void start(int tag = 100) {
@@ -185,7 +185,7 @@ struct Stage {
   }
   bool start_scripted(int attempts, bool may_wait = false) {
     set_bases();
-    return run->start_scripted(transport, kernels(), 100, attempts, may_wait);
+    return run->start(transport, kernels(), 100, {attempts, may_wait});
   }
 
  private:

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "baton/memory.hpp"
+#include "memory/copy.hpp"
 
 using namespace baton;
 

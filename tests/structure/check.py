@@ -34,7 +34,7 @@ INCLUDES = [
 
 # Which other rooms of lib/ a room may include besides base; "*" is all of them.
 ROOMS = {"explain": {"schedule"}, "timeline": {"schedule"}, "simulate": {"schedule"},
-         "execute": {"trace"}, "select": {"cost"}, "launch": {"transport"},
+         "execute": {"trace", "memory"}, "select": {"cost"}, "launch": {"transport"}, "transport": {"memory"},
          "communicator": "*", "cli": "*"}
 
 # The public headers are described by include/README.md, and installed as they are.

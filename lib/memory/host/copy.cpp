@@ -12,7 +12,7 @@
 #include <iterator>
 #include <string>
 
-#include "baton/memory.hpp"
+#include "../copy.hpp"
 
 namespace baton::host {
 namespace {

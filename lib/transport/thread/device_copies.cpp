@@ -13,14 +13,11 @@ DeviceCopies::DeviceCopies(Group& group, std::shared_ptr<Device> device)
 
 DeviceCopies::~DeviceCopies() {
   finish();
-  idle_markers_.clear();
   device_->end_stream(stream_);
 }
 
 void DeviceCopies::start(Entry& send, Entry& recv) {
-  if (idle_markers_.empty()) idle_markers_.push_back(device_->make_marker());
-  Copy& copy = copies_.emplace_back(Copy{&send, &recv, std::move(idle_markers_.back())});
-  idle_markers_.pop_back();
+  Copy& copy = copies_.emplace_back(Copy{&send, &recv, markers_.take(*device_)});
   Rows rows;
   rows.at[0] = recv.data;
   rows.at[1] = send.data;
@@ -34,7 +31,7 @@ void DeviceCopies::complete() {
     Copy& first = copies_.front();
     const auto take = [&] {
       group_.complete(*first.send, *first.recv, nullptr);
-      idle_markers_.push_back(std::move(first.marker));
+      markers_.give(std::move(first.marker));
       copies_.erase(copies_.begin());
     };
     try {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "../../base/marker_pool.hpp"
 #include "baton/device.hpp"
 #include "group.hpp"
 
@@ -43,7 +44,7 @@ class DeviceCopies {
   std::shared_ptr<Device> device_;
   Stream stream_ = nullptr;
   std::vector<Copy> copies_;  // the oldest first
-  std::vector<std::unique_ptr<Marker>> idle_markers_;
+  base::MarkerPool markers_;
 };
 
 }  // namespace baton::threads

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "../../memory/copy.hpp"
 #include "baton/error.hpp"
-#include "baton/memory.hpp"
 #include "baton/schedule/hosts.hpp"
 
 namespace baton::threads {

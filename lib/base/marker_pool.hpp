@@ -7,7 +7,7 @@
 
 #include "baton/device.hpp"
 
-namespace baton::execute {
+namespace baton::base {
 
 /// Markers of one device that are of use again: making one costs more than setting it.
 class MarkerPool {
@@ -26,4 +26,4 @@ class MarkerPool {
   std::vector<std::unique_ptr<Marker>> idle_;
 };
 
-}  // namespace baton::execute
+}  // namespace baton::base

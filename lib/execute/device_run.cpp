@@ -1,7 +1,8 @@
+#include "device_run.hpp"
+
 #include <thread>
 
 #include "baton/error.hpp"
-#include "run.hpp"
 
 namespace baton::execute {
 
@@ -29,27 +30,46 @@ void give_rows(Device& device, const Plan& plan, StepKind kind, const Kernels& k
   }
 }
 
-void Run::launch_local() {
-  if (local_head_ == local_tail_) return;
-  const std::uint32_t first = local_head_;
-  while (local_head_ < local_tail_) {
+DeviceRun::DeviceRun(std::shared_ptr<const Plan> plan, int window, const DeviceQueue& queue)
+    : Run(std::move(plan), window), queue_(queue) {
+  launched_.reserve(ready_.size());
+  markers_.reserve(ready_.size());
+}
+
+bool DeviceRun::start(Transport& transport, const Kernels& kernels, int tag,
+                      const Patience& patience) {
+  for (Launched& launched : launched_) markers_.give(std::move(launched.marker));
+  launched_.clear();
+  collected_ = 0;
+  return Run::start(transport, kernels, tag, patience);
+}
+
+bool DeviceRun::drive() {
+  collect();
+  return Run::drive();
+}
+
+void DeviceRun::work_on_ready() {
+  if (ready_begin_ == ready_end_) return;
+  const std::uint32_t first = ready_begin_;
+  while (ready_begin_ < ready_end_) {
     // Steps that are ready at once are independent of one another: one launch for all of a kind.
-    const auto ready = std::span(local_).subspan(local_head_, local_tail_ - local_head_);
+    const auto ready = std::span(ready_).subspan(ready_begin_, ready_end_ - ready_begin_);
     for (const StepKind kind : {StepKind::copy, StepKind::fold, StepKind::divide})
       launch(kind, ready);
-    local_head_ = local_tail_;
+    ready_begin_ = ready_end_;
     for (const std::uint32_t step : ready) {
       for (const std::uint32_t next : plan_->dependents_of(step)) {
-        if (plan_->items()[next].local() && --waits_[next] == 0) local_[local_tail_++] = next;
+        if (plan_->items()[next].local() && --waits_[next] == 0) ready_[ready_end_++] = next;
       }
     }
   }
-  std::unique_ptr<Marker> marker = markers_.take(*queue_->device);
-  marker->set(queue_->stream);
-  launched_.push_back({std::move(marker), first, local_head_});
+  std::unique_ptr<Marker> marker = markers_.take(*queue_.device);
+  marker->set(queue_.stream);
+  launched_.push_back({std::move(marker), first, ready_begin_});
 }
 
-void Run::launch(StepKind kind, std::span<const std::uint32_t> steps) {
+void DeviceRun::launch(StepKind kind, std::span<const std::uint32_t> steps) {
   rows_.clear();
   for (const std::uint32_t step : steps) {
     const Plan::Item& item = plan_->items()[step];
@@ -58,16 +78,16 @@ void Run::launch(StepKind kind, std::span<const std::uint32_t> steps) {
       moments_[step].posted = moments_[step].start = tracing::now();
     append_rows(*plan_, item, bases_, rows_);
   }
-  if (!rows_.empty()) give_rows(*queue_->device, *plan_, kind, kernels_, rows_, queue_->stream);
+  if (!rows_.empty()) give_rows(*queue_.device, *plan_, kind, kernels_, rows_, queue_.stream);
 }
 
-void Run::collect_launched() {
+void DeviceRun::collect() {
   while (collected_ < launched_.size() && launched_[collected_].marker->passed()) {
     const Launched& launched = launched_[collected_++];
     for (std::uint32_t i = launched.first; i < launched.last; ++i) {
-      const std::uint32_t step = local_[i];
+      const std::uint32_t step = ready_[i];
       if (recorded_) [[unlikely]]
-        note_end(step);
+        moments_[step].end = tracing::now();
       ++completed_;
       for (const std::uint32_t next : plan_->dependents_of(step)) {
         const Plan::Item& item = plan_->items()[next];
@@ -77,13 +97,12 @@ void Run::collect_launched() {
   }
 }
 
-void Run::forget_launched() {
-  for (Launched& launched : launched_) markers_.give(std::move(launched.marker));
-  launched_.clear();
-  collected_ = 0;
+void DeviceRun::abandon() noexcept {
+  wait_for_device();
+  Run::abandon();
 }
 
-void Run::wait_for_device() noexcept {
+void DeviceRun::wait_for_device() noexcept {
   while (collected_ < launched_.size()) {
     try {
       if (launched_[collected_].marker->passed()) {
