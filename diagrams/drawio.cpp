@@ -30,11 +30,12 @@ std::string drawio_vertex(const std::string& id, const std::string& parent, cons
 }
 
 std::string drawio_edge(const std::string& id, const std::string& from, const std::string& to,
-                        const std::string& text, const std::string& style) {
+                        const std::string& text, const std::string& style, double along) {
+  const std::string place = along == 0 ? "" : fmt::format("x=\"{:.2f}\" ", along);
   return fmt::format(
       "<mxCell id=\"{}\" parent=\"1\" edge=\"1\" source=\"{}\" target=\"{}\" value=\"{}\" "
-      "style=\"{}\"><mxGeometry relative=\"1\" as=\"geometry\"/></mxCell>\n",
-      id, from, to, escaped(text), style);
+      "style=\"{}\"><mxGeometry {}relative=\"1\" as=\"geometry\"/></mxCell>\n",
+      id, from, to, escaped(text), style, place);
 }
 
 std::string drawio(const Timeline& timeline, const Options& options) {

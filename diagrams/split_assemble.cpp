@@ -297,11 +297,15 @@ std::string split_assemble_drawio(std::span<const Schedule> schedules) {
   }
   for (std::size_t i = 0; i < d.links.size(); ++i) {
     const Link& link = d.links[i];
-    cells += drawio_edge(fmt::format("link{}", i), d.boxes[link.from].id, d.boxes[link.to].id, "",
+    // Edges start apart and cross in the middle: their labels lie near their sources.
+    cells += drawio_edge(fmt::format("link{}", i), d.boxes[link.from].id, d.boxes[link.to].id,
+                         d.boxes[link.from].text,
                          fmt::format("curved=1;edgeStyle=entityRelationEdgeStyle;exitX=1;exitY=0.5;"
                                      "entryX=0;entryY=0.5;endArrow=block;endSize=5;"
-                                     "strokeWidth=1.6;strokeColor={};",
-                                     link.colour.hex()));
+                                     "strokeWidth=1.6;strokeColor={};html=1;fontSize=11;"
+                                     "labelBackgroundColor=#ffffff;",
+                                     link.colour.hex()),
+                         -0.85);
   }
   return drawio_file(d.title, cells);
 }

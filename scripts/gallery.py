@@ -122,7 +122,7 @@ def main():
                        env={**os.environ, "SOURCE_DATE_EPOCH": "0"})
     if not names:
         (folder / "README.md").write_text(index(files))
-        for old in set(os.listdir(folder)) - set(files) - {"README.md", RECORDING}:
+        for old in set(os.listdir(folder)) - set(files) - {"README.md", RECORDING, TRAINING}:
             (folder / old).unlink()
 
 

@@ -204,6 +204,7 @@ Schedule ScheduleBuilder::build(std::string algorithm) {
     state_->fill(state_->p.collective == Collective::reduce_scatter ? state_->chunk_of_rank()
                                                                     : work());
   }
+  state_->join_last_round();
   state_->writer.header().algorithm = std::move(algorithm);
   return state_->writer.build();
 }

@@ -208,6 +208,17 @@ struct ScheduleBuilder::State {
     if (p.average) writer.append(step(StepKind::divide), read(std::span(&region, 1)));
   }
 
+  /// Steps behind the last end_round() belong to the round that it ended, unless they are messages:
+  /// a round of its own would look like one more latency.
+  void join_last_round() {
+    auto& steps = writer.steps();
+    auto first = steps.end();
+    while (first != steps.begin() && std::prev(first)->round == round) --first;
+    if (round == 0 || std::any_of(first, steps.end(), [](const Step& s) { return s.message(); }))
+      return;
+    for (; first != steps.end(); ++first) first->round = round - 1;
+  }
+
   Side side_of(int peer) const { return peer < p.rank ? Side::left : Side::right; }
 };
 

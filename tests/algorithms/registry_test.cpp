@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <set>
@@ -26,6 +27,29 @@ TEST_CASE("each file's row has the file's name, and a place of its own") {
     p.count = 4;
     if (row.hierarchical) p.hosts = host_grouping(std::vector{0, 0, 1, 1});
     CHECK(row.generate(p).header().algorithm == row.name);
+  }
+}
+
+TEST_CASE("the last round has messages, so that pictures show no round too many") {
+  for (const Algorithm& algorithm : Registry::builtin().all()) {
+    for (const int size : {2, 3, 4, 5, 8}) {
+      Problem p;
+      p.collective = algorithm.collective;
+      p.size = size;
+      p.count = 2 * size;
+      if (!refusal(algorithm, p).empty()) continue;
+      CAPTURE(std::string(name(p.collective)));
+      CAPTURE(algorithm.name);
+      CAPTURE(size);
+      int rounds = 0, messages = 0;
+      for (int r = 0; r < size; ++r) {
+        const Schedule schedule = algorithm.generate(p.at(r));
+        rounds = std::max(rounds, schedule.rounds());
+        for (const Step& step : schedule.steps())
+          if (step.message()) messages = std::max(messages, step.round + 1);
+      }
+      CHECK(rounds == messages);
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 """Usage: gallery_test.py BATON ROOT: a part of the gallery, drawn again, is the same."""
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,7 +12,8 @@ baton, root = sys.argv[1], Path(sys.argv[2])
 gallery = root / "diagrams" / "gallery"
 PART = ["all_reduce_ring_4", "all_reduce_double_tree_8", "broadcast_binomial_5",
         "all_to_all_bruck_4", "all_gather_hierarchical_8", "all_reduce_ring_8_critical_path",
-        "all_to_all_split_assemble_4", "all_reduce_ring_8_hosts_recorded"]
+        "all_to_all_split_assemble_4", "all_reduce_ring_8_hosts_recorded",
+        "transformer_tensor_parallel_2_recorded"]
 
 
 class Gallery(unittest.TestCase):
@@ -38,6 +40,8 @@ class Gallery(unittest.TestCase):
         index = (gallery / "README.md").read_text()
         files = {file.name for file in gallery.iterdir()} - {"README.md"}
         self.assertEqual(sorted(set(algorithms) - files), [], "scripts/gallery draws them")
+        linked = re.findall(r"\]\(([^)]*)\)", index)
+        self.assertEqual(sorted(set(linked) - files), [], "the index names what is not there")
         for file in files:
             self.assertIn(f"({file})", index)
             most = 300_000 if "_recorded" in file else 130_000  # two panels in one

@@ -86,8 +86,7 @@ TEST_CASE("the layout of an all-gather of [r, r + 10] on 3 ranks") {
                 rank 0              rank 1              rank 2
 before           0 10                1 11                2 12
 after round 0    ·  ·  ·  ·  2 12    0 10  ·  ·  ·  ·    ·  ·  1 11  ·  ·
-after round 1    ·  ·  1 11  2 12    0 10  ·  ·  2 12    0 10  1 11  ·  ·
-after round 2    0 10  1 11  2 12    0 10  1 11  2 12    0 10  1 11  2 12
+after round 1    0 10  1 11  2 12    0 10  1 11  2 12    0 10  1 11  2 12
 )");
 }
 
@@ -112,8 +111,7 @@ TEST_CASE("scratch stands behind a bar, and average divides") {
                 rank 0   rank 1   rank 2
 before           1  2     4 -8    7 0
 after round 0    5 -6     4 -8    7 0
-after round 1   12 -6     4 -8    7 0
-after round 2    4 -2     4 -8    7 0
+after round 1    4 -2     4 -8    7 0
 )");
   CHECK(walk_through(schedules_of("dissemination", problem(Collective::barrier, 2, 1))) ==
         R"(barrier by dissemination, 2 ranks

@@ -253,7 +253,7 @@ TEST_CASE("a group's collective, embedded") {
   const int ranks[] = {3, 1};
   const auto work = [&](std::int64_t offset) { return contiguous(Buffer::work, offset, 1); };
   builder.embed(pair.build(), ranks, {}, {work(4), work(2)});
-  CHECK(builder.round() == 3);
+  CHECK(builder.round() == 2);
   builder.send(0, builder.work());
   const Schedule schedule = builder.build("embedded");
   CHECK(support::steps(schedule) ==
@@ -267,6 +267,29 @@ TEST_CASE("a group's collective, embedded") {
         "copy output[3:1] = input[3:1]\n"
         "copy output[5:1] = input[5:1]");
   CHECK(schedule.steps()[0].round == 1);
-  CHECK(schedule.steps()[4].round == 2);
+  CHECK(schedule.steps()[4].round == 1);
   CHECK(schedule.header().scratch == 7);
+}
+
+TEST_CASE("copies behind the last round belong to it, messages do not") {
+  ScheduleBuilder b(problem(Collective::all_gather, 2, 0, 1));
+  const Chunks out = b.output_blocks();
+  b.send(1, b.input());
+  b.recv(1, out[1]);
+  b.end_round();
+  b.copy(out[0], b.input());
+  CHECK(b.build().rounds() == 1);
+
+  ScheduleBuilder c(problem(Collective::all_gather, 2, 0, 1));
+  c.send(1, c.input());
+  c.end_round();
+  c.recv(1, c.output_blocks()[1]);
+  c.copy(c.output_blocks()[0], c.input());
+  const Schedule s = c.build();
+  CHECK(s.rounds() == 2);
+  CHECK(s.steps().back().round == 1);
+
+  ScheduleBuilder alone(problem(Collective::all_gather, 1, 0, 1));
+  alone.copy(alone.output(), alone.input());
+  CHECK(alone.build().rounds() == 1);
 }

@@ -50,7 +50,7 @@ struct Algorithm {
   /// Treats ranks of one host apart from others: serves ranks on several hosts, some of which share
   /// one.
   bool hierarchical = false;
-  bool neighbors = false;  ///< each rank sends to one of the two next to it, all the time
+  bool neighbors = false;   ///< each rank sends to one of the two next to it, all the time
   std::string rounds = {};  ///< formula of Cost::rounds, for readers
   std::string depth = {};   ///< of Cost::depth; empty: as many as rounds, at most
   std::string sent = {};    ///< of Cost::sent of the rank that sends the most

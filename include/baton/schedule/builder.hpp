@@ -110,7 +110,8 @@ class ScheduleBuilder {
 
   /// The following steps belong to this lane (0 to 7).
   void lane(int lane);
-  /// Ends a round: labels the steps that follow with the next number.
+  /// Ends a round: labels the steps that follow with the next number. Folds, copies and divisions
+  /// behind the last round belong to that round.
   void end_round();
   int round() const;
 
