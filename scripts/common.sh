@@ -37,16 +37,24 @@ configure() {
   printf '%s\n' "$options" >"$build/options"
 }
 
-# compile FOLDER TARGET...: builds, and shows progress on a terminal, else only what goes wrong.
+# compile FOLDER TARGET...: builds, and shows progress: every step on a terminal, else every tenth part
+# and what compilers say. Keeps all in $root/FOLDER/compile.log.
 compile() {
-  local folder=$1
+  local folder=$1 line tenth=0
   shift
   say "compiling $folder/"
-  if [[ -t 1 ]]; then
-    ninja -C "$root/$folder" "$@"
-  else
-    ninja --quiet -C "$root/$folder" "$@"
-  fi
+  NINJA_STATUS='[%f/%t] ' ninja -C "$root/$folder" "$@" | tee "$root/$folder/compile.log" |
+    while IFS= read -r line; do
+      if [[ ! $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
+        [[ $line == 'ninja: '* ]] || printf '%s\n' "$line"
+      elif [[ -t 1 ]]; then
+        printf '\r\e[K%.*s' "$((${COLUMNS:-80} - 1))" "$line"
+      elif ((BASH_REMATCH[1] * 10 / BASH_REMATCH[2] > tenth)); then
+        tenth=$((BASH_REMATCH[1] * 10 / BASH_REMATCH[2]))
+        say "compiled ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
+      fi
+    done
+  [[ ! -t 1 ]] || printf '\n'
 }
 
 # The options of the folder that programs are run from.

@@ -79,7 +79,7 @@ def peers(options):
     return cluster, [
         Peer("Open MPI", lambda _: [*start("openmpi", openmpi, "--quiet", *crowded),
                                     str(ROOT / "build/baton"), "bench"], named("Open MPI")),
-        Peer("MPICH", lambda _: [*start("mpich", mpich), str(ROOT / "build-mpich/baton"), "bench"],
+        Peer("MPICH", lambda _: [*start("mpich", mpich), str(ROOT / "build/tests/other_mpi/baton"), "bench"],
              named("MPICH")),
         Peer("gloo", gloo, lambda side: f"{side} ({network})"),
     ]

@@ -3,9 +3,9 @@
 
 Usage: tally.py ROOT FOLDER...
 
-A folder that could not be built or tested counts as one failure. So does a test that was skipped,
-as a whole or in part, unless ROOT/tests/allowed-skips names it with a reason; and a doctest program
-that ran no case at all.
+A folder that could not be built or tested counts as one failure. So does each warning in its
+compile.log; a test that was skipped, as a whole or in part, unless ROOT/tests/allowed-skips names it
+with a reason; and a doctest program that ran no case at all.
 """
 
 import json
@@ -47,6 +47,9 @@ def main():
     allowed = allowed_skips(Path(root, "tests/allowed-skips"))
     passed, failures = 0, []
     for folder in folders:
+        said = Path(root, folder, "compile.log")
+        failures += [f"{folder}: {line}" for line in said.read_text(errors="replace").splitlines()
+                     if " warning: " in line] if said.is_file() else []
         log = Path(root, folder, "meson-logs/testlog.json")
         lines = log.read_text().splitlines() if log.is_file() else []
         if not lines:
