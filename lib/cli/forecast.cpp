@@ -15,8 +15,8 @@ namespace {
   throw Error(ErrorCode::invalid_argument, sentence);
 }
 
-Forecast simulated(const Setting& setting, const Exercise& exercise, const Selection& selection,
-                   bool timeline) {
+Forecast simulated(const Setting& setting, const Exercise& exercise,
+                   const selecting::Selection& selection, bool timeline) {
   Forecast forecast;
   forecast.algorithm = selection.algorithm;
   forecast.segment = selection.segment;
@@ -24,12 +24,12 @@ Forecast simulated(const Setting& setting, const Exercise& exercise, const Selec
   options.hosts = exercise.problem.hosts;
   options.window = setting.command.window;
   options.calls = forecast.calls = setting.command.calls;
-  options.segment = pieces(selection, setting.type_bytes());
+  options.segment = selecting::pieces(selection, setting.type_bytes());
   options.timeline = timeline;
   const double begin = now();
   try {
     const auto schedule_of = [&](int rank) {
-      return whole(selection, exercise.problem.at(rank), setting.type_bytes());
+      return selecting::whole(selection, exercise.problem.at(rank), setting.type_bytes());
     };
     forecast.prediction = simulate(exercise.problem.size, schedule_of, setting.type_bytes(),
                                    setting.network, options);
@@ -47,7 +47,8 @@ Setting::Setting(const SimulateCommand& command)
     : network(network_named(command.network)),
       command(command),
       type(datatype_named(command.type)),
-      segment(command.segment == "best" ? best_segment : segment_of(command.segment).value_or(-1)) {}
+      segment(command.segment == "best" ? best_segment : segment_of(command.segment).value_or(-1)) {
+}
 
 std::shared_ptr<const Hosts> Setting::hosts(int ranks) const {
   if (!command.hosts.empty()) {
@@ -79,7 +80,7 @@ Exercise Setting::exercise(Collective collective, int ranks, std::int64_t bytes)
 
 std::vector<const Algorithm*> Setting::algorithms(const Problem& problem) const {
   if (command.algorithm.empty()) {
-    return {select(registry, problem, type_bytes(), {}, {}).algorithm};
+    return {selecting::select(registry, problem, type_bytes(), {}, {}).algorithm};
   }
   std::vector<const Algorithm*> serving;
   if (command.algorithm == "all") {
@@ -100,12 +101,12 @@ Forecast forecast(const Setting& setting, const Exercise& exercise, const Algori
   if (setting.segment != best_segment) {
     Choice choice{algorithm.name};
     if (setting.segment >= 0) choice.segment = setting.segment;
-    Selection selection =
-        select(setting.registry, exercise.problem, setting.type_bytes(), choice, {});
+    selecting::Selection selection =
+        selecting::select(setting.registry, exercise.problem, setting.type_bytes(), choice, {});
     return simulated(setting, exercise, selection, timeline);
   }
   Forecast best;
-  for (const std::int64_t segment : segment_candidates()) {
+  for (const std::int64_t segment : selecting::segment_candidates()) {
     if (algorithm.pipelined && segment == 0) continue;
     if (best.algorithm && segment >= exercise.bytes()) continue;
     Forecast next = simulated(setting, exercise, {&algorithm, segment, ""}, timeline);

@@ -41,16 +41,16 @@ std::vector<ProofTask> proof_tasks(const std::vector<const Algorithm*>& algorith
   return tasks;
 }
 
-std::vector<SweepResult> prove(const std::vector<ProofTask>& tasks, int threads,
-                               const std::function<void(std::int64_t, const ProofTask&)>& done,
-                               Form form) {
-  std::vector<SweepResult> results(tasks.size());
+std::vector<proving::SweepResult> prove(
+    const std::vector<ProofTask>& tasks, int threads,
+    const std::function<void(std::int64_t, const ProofTask&)>& done, proving::Form form) {
+  std::vector<proving::SweepResult> results(tasks.size());
   std::atomic<std::size_t> next{0};
   std::int64_t finished = 0;
   std::mutex telling;
   const auto work = [&] {
     for (std::size_t i = next++; i < tasks.size(); i = next++) {
-      results[i] = sweep(*tasks[i].algorithm, tasks[i].ranks, form);
+      results[i] = proving::sweep(*tasks[i].algorithm, tasks[i].ranks, form);
       const std::lock_guard lock(telling);
       done(++finished, tasks[i]);
     }
@@ -63,7 +63,7 @@ std::vector<SweepResult> prove(const std::vector<ProofTask>& tasks, int threads,
   return results;
 }
 
-std::string text_of(const SweepFinding& finding) {
+std::string text_of(const proving::SweepFinding& finding) {
   std::string where;
   if (finding.rank >= 0) where += fmt::format(" on rank {}", finding.rank);
   if (finding.step >= 0) where += fmt::format(", step {}", finding.step);

@@ -27,11 +27,12 @@ std::vector<ProofTask> proof_tasks(const std::vector<const Algorithm*>& algorith
 
 /// Does the tasks on `threads` threads: results[i] is that of tasks[i]. `done(n, task)` is called
 /// by one thread at a time, after n of them.
-std::vector<SweepResult> prove(const std::vector<ProofTask>& tasks, int threads,
-                               const std::function<void(std::int64_t, const ProofTask&)>& done,
-                               Form form = Form::plain);
+std::vector<proving::SweepResult> prove(
+    const std::vector<ProofTask>& tasks, int threads,
+    const std::function<void(std::int64_t, const ProofTask&)>& done,
+    proving::Form form = proving::Form::plain);
 
 /// "all_reduce ring, 7 ranks, count 8: hazard on rank 2, step 3: …"
-std::string text_of(const SweepFinding& finding);
+std::string text_of(const proving::SweepFinding& finding);
 
 }  // namespace baton::cli

@@ -85,15 +85,15 @@ class Runner {
          i += static_cast<std::size_t>(world_.size())) {
       own.push_back(tasks[i]);
     }
-    std::vector<SweepResult> results;
+    std::vector<proving::SweepResult> results;
     world_.together([&] {
       results = cli::prove(own, 1, [&](std::int64_t, const ProofTask& task) {
         show(fmt::format("proving {} {} for {} ranks", name(task.algorithm->collective),
                          task.algorithm->name, task.ranks));
       });
     });
-    SweepResult sum;
-    for (SweepResult& result : results) sum += std::move(result);
+    proving::SweepResult sum;
+    for (proving::SweepResult& result : results) sum += std::move(result);
     outcome_.proved = algorithms.size();
     outcome_.proofs = world_.sum(sum.proofs);
     outcome_.failures = world_.sum(static_cast<std::int64_t>(sum.findings.size()));

@@ -32,7 +32,7 @@ std::string machine() {
                      known ? system.sysname : "unknown", known ? system.release : "system");
 }
 
-void write(const TableSection& section, const std::string& file) {
+void write(const selecting::TableSection& section, const std::string& file) {
   const std::string text = print(section);
   if (file.empty()) {
     fmt::print("{}", text);
@@ -66,8 +66,8 @@ int tune(const TuneCommand& command, Launch& launch) {
     const auto total = static_cast<std::int64_t>(options.collectives.size() * options.sizes.size());
     if (speaks) progress.emplace(total, command.progress);
     std::int64_t done = 0;
-    TableSection section;
-    section.scope = scope_of(communicator.transport(), communicator.hosts().get());
+    selecting::TableSection section;
+    section.scope = selecting::scope_of(communicator.transport(), communicator.hosts().get());
     section.machine = machine();
     section.rows = tune(world, communicator, options, [&](const std::string& what) {
       if (progress) progress->show(done, what);

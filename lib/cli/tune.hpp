@@ -22,7 +22,8 @@ struct TuneOptions {
 /// time on its slowest rank. What was best for the size before stays while it is nearly as fast, so
 /// that noise makes no rows; of others that are equally fast, the registry's first is taken.
 /// `before(what)` is called before each size. Collective; all ranks have the same result.
-std::vector<TuningRow> tune(World& world, Communicator& communicator, const TuneOptions& options,
-                            const std::function<void(const std::string&)>& before);
+std::vector<selecting::TuningRow> tune(World& world, Communicator& communicator,
+                                       const TuneOptions& options,
+                                       const std::function<void(const std::string&)>& before);
 
 }  // namespace baton::cli

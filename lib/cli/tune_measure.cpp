@@ -90,7 +90,7 @@ class Contest {
         // A piece as long as all data cuts no message.
         if (segment > 0 && segment >= exercise_.bytes()) continue;
         if (segment == 0 && algorithm->pipelined) continue;
-        const double time = estimate(*algorithm, problem, bytes, segment, {});
+        const double time = costs::estimate(*algorithm, problem, bytes, segment, {});
         least = std::min(least, time);
         estimated.push_back({time, {algorithm->name, segment}});
       }
@@ -126,9 +126,10 @@ class Contest {
 
 }  // namespace
 
-std::vector<TuningRow> tune(World& world, Communicator& communicator, const TuneOptions& options,
-                            const std::function<void(const std::string&)>& before) {
-  std::vector<TuningRow> rows;
+std::vector<selecting::TuningRow> tune(World& world, Communicator& communicator,
+                                       const TuneOptions& options,
+                                       const std::function<void(const std::string&)>& before) {
+  std::vector<selecting::TuningRow> rows;
   for (const Collective collective : options.collectives) {
     std::optional<Choice> last;
     std::int64_t last_bytes = -1;

@@ -37,11 +37,12 @@ std::vector<const Algorithm*> wanted(const Registry& registry, const VerifyOptio
 /// One algorithm's proofs for all numbers of ranks.
 struct Total {
   const Algorithm* algorithm;
-  SweepResult result;
+  proving::SweepResult result;
 };
 
 std::vector<Total> totals(const std::vector<const Algorithm*>& algorithms,
-                          const std::vector<ProofTask>& tasks, std::vector<SweepResult> results) {
+                          const std::vector<ProofTask>& tasks,
+                          std::vector<proving::SweepResult> results) {
   std::vector<Total> totals;
   for (const Algorithm* algorithm : algorithms) totals.push_back({algorithm, {}});
   for (std::size_t i = tasks.size(); i-- > 0;) {  // few ranks first
@@ -51,7 +52,7 @@ std::vector<Total> totals(const std::vector<const Algorithm*>& algorithms,
   return totals;
 }
 
-Json json(const SweepFinding& finding) {
+Json json(const proving::SweepFinding& finding) {
   return Json::object({{"problem", finding.problem},
                        {"flaw", finding.flaw},
                        {"rank", finding.rank},
@@ -59,9 +60,9 @@ Json json(const SweepFinding& finding) {
                        {"sentence", finding.sentence}});
 }
 
-Json json(const std::vector<SweepFinding>& findings) {
+Json json(const std::vector<proving::SweepFinding>& findings) {
   std::vector<Json> list;
-  for (const SweepFinding& finding : findings) list.push_back(json(finding));
+  for (const proving::SweepFinding& finding : findings) list.push_back(json(finding));
   return Json::array(list);
 }
 
@@ -76,13 +77,14 @@ int verify_algorithms(const VerifyOptions& options) {
     progress.show(done, fmt::format("{} {}, {} ranks", name(task.algorithm->collective),
                                     task.algorithm->name, task.ranks));
   };
-  auto results = prove(tasks, threads, show, options.fused ? Form::fused : Form::plain);
+  auto results =
+      prove(tasks, threads, show, options.fused ? proving::Form::fused : proving::Form::plain);
   progress.clear();
   const auto all = totals(algorithms, tasks, std::move(results));
 
   const std::string ranks = options.ranks > 0 ? fmt::format("{}", options.ranks)
                                               : fmt::format("1..{}", options.max_ranks);
-  SweepResult sum;
+  proving::SweepResult sum;
   std::vector<Json> rows;
   if (!options.json) {
     fmt::print("# {:<14} {:<22} {:>8} {:>9} {:>12} {:>12} {:>8}\n", "collective", "algorithm",

@@ -18,7 +18,7 @@ std::string written(const Options& options) {
   for (const Choice& choice : options.choices)
     text += fmt::format("{}\n{}\n", choice.algorithm, choice.segment.value_or(-1));
   text += fmt::format("{}\n{}\n{}\n", options.trace, options.trace_events, options.table);
-  if (!options.table.empty()) text += table_text(options.table);
+  if (!options.table.empty()) text += selecting::table_text(options.table);
   return text;
 }
 
@@ -87,9 +87,10 @@ void State::agree_options() {
   options.trace_events = std::stoll(line());
   options.table = line();
   if (options.table.empty()) return;
-  context.table =
-      std::make_shared<const Table>(parse_table(text.substr(at), options.table, *context.registry));
-  context.section = &context.table->require(scope_of(*context.transport, context.hosts.get()));
+  context.table = std::make_shared<const selecting::Table>(
+      selecting::parse_table(text.substr(at), options.table, *context.registry));
+  context.section =
+      &context.table->require(selecting::scope_of(*context.transport, context.hosts.get()));
 }
 
 std::vector<std::uint64_t> State::gathered(std::uint64_t own) {

@@ -380,7 +380,7 @@ Problem Arguments::problem(int rank, int size) const {
 
 void Arguments::check_reach() const {
   for (const std::byte* const data : bases) {
-    if (data && in_device_memory(data))
+    if (data && host::in_device_memory(data))
       refuse(collective,
              "expected buffers that the host can reach, found one in a CUDA device's memory (those "
              "are for StreamCommunicator)");

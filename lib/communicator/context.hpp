@@ -26,9 +26,9 @@ struct Context {
   const int rank, size;
   const std::shared_ptr<const Hosts> hosts;  ///< null: all ranks share one
   const std::shared_ptr<const Registry> registry;
-  const NetworkParameters network;
-  std::shared_ptr<const Table> table;
-  const TableSection* section = nullptr;  ///< of the table, for this communicator
+  const costs::NetworkParameters network;
+  std::shared_ptr<const selecting::Table> table;
+  const selecting::TableSection* section = nullptr;  ///< of the table, for this communicator
 };
 
 }  // namespace baton::communicator

@@ -52,10 +52,11 @@ Schedule fused_alone(const Schedule& own, const std::string& algorithm) {
 
 }  // namespace
 
-Schedule fused_schedule(const Arguments& arguments, const Selection& selected,
+Schedule fused_schedule(const Arguments& arguments, const selecting::Selection& selected,
                         const Problem& problem) {
-  const Schedule own = execute::bound(scheduled(selected, problem, arguments.element_bytes),
-                                      arguments.input_sizes, arguments.output_sizes);
+  const Schedule own =
+      execute::bound(selecting::scheduled(selected, problem, arguments.element_bytes),
+                     arguments.input_sizes, arguments.output_sizes);
   if (arguments.counts_at_root ||
       (problem.collective == Collective::all_to_all && problem.uneven()))
     return fused_alone(own, selected.algorithm->name);
@@ -64,7 +65,7 @@ Schedule fused_schedule(const Arguments& arguments, const Selection& selected,
   known.in_place = known.input_rows == known.output_rows;
   if (!refusal(*selected.algorithm, known).empty()) known.in_place = problem.in_place;
   const auto schedule_of = [&](int other) {
-    return packed(scheduled(selected, known.at(other), arguments.element_bytes));
+    return packed(selecting::scheduled(selected, known.at(other), arguments.element_bytes));
   };
   // One piece of a message in a fused group, or cutting would be in vain.
   return fused(schedule_of, own, selected.segment > 0 ? 1 : 0);

@@ -9,7 +9,7 @@ namespace baton::communicator {
 /// facts that all ranks know: the schedules of calls in place, since a rank does not know whether
 /// others call in place, and these wait for more. Throws Error(unsupported) where ranks only know
 /// their own counts and messages of the algorithm wait for one another.
-Schedule fused_schedule(const Arguments& arguments, const Selection& selected,
+Schedule fused_schedule(const Arguments& arguments, const selecting::Selection& selected,
                         const Problem& problem);
 
 }  // namespace baton::communicator

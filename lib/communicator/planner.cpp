@@ -27,16 +27,17 @@ Problem Planner::problem(const Arguments& arguments) const {
   return problem;
 }
 
-Selection Planner::selection(const Arguments& arguments, const Problem& problem,
-                             const Choice& choice) const {
+selecting::Selection Planner::selection(const Arguments& arguments, const Problem& problem,
+                                        const Choice& choice) const {
   const Options& options = context_.options;
   // Where some ranks do not know the counts, these must not decide.
-  Selection selected = arguments.counts_at_root
-                           ? Selection{context_.registry->of(problem.collective).front(), 0,
-                                       "the root alone knows the counts"}
-                           : select(*context_.registry, problem, arguments.element_bytes, choice,
-                                    options.choices[static_cast<std::size_t>(problem.collective)],
-                                    context_.section, context_.network);
+  selecting::Selection selected =
+      arguments.counts_at_root
+          ? selecting::Selection{context_.registry->of(problem.collective).front(), 0,
+                                 "the root alone knows the counts"}
+          : selecting::select(*context_.registry, problem, arguments.element_bytes, choice,
+                              options.choices[static_cast<std::size_t>(problem.collective)],
+                              context_.section, context_.network);
   if (options.explain && context_.rank == 0) {
     std::fputs(
         fmt::format("baton: {} of {} {} on {} ranks: {}, segment {} B ({})\n",
@@ -62,11 +63,11 @@ CachedPlan& Planner::plan(const Arguments& arguments, const Choice& choice) {
 
   if (memory_ == Memory::host) arguments.check_reach();
   const Problem problem = this->problem(arguments);
-  const Selection selected = selection(arguments, problem, choice);
+  const selecting::Selection selected = selection(arguments, problem, choice);
   const bool fuses = memory_ == Memory::device_fused;
   auto plan = std::make_shared<const Plan>(
       fuses ? fused_schedule(arguments, selected, problem)
-            : scheduled(selected, problem, arguments.element_bytes),
+            : selecting::scheduled(selected, problem, arguments.element_bytes),
       arguments.element_bytes, arguments.input_sizes, arguments.output_sizes);
   if (fuses)
     return keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name,
@@ -78,7 +79,7 @@ CachedPlan& Planner::plan(const Arguments& arguments, const Choice& choice) {
 
 Schedule Planner::schedule(const Arguments& arguments, const Choice& choice) const {
   const Problem problem = this->problem(arguments);
-  return whole(selection(arguments, problem, choice), problem, arguments.element_bytes);
+  return selecting::whole(selection(arguments, problem, choice), problem, arguments.element_bytes);
 }
 
 CachedPlan& Planner::internal(Collective collective, const char* algorithm, std::int64_t count) {

@@ -105,8 +105,8 @@ class Planner {
 
  private:
   Problem problem(const Arguments& arguments) const;
-  Selection selection(const Arguments& arguments, const Problem& problem,
-                      const Choice& choice) const;
+  selecting::Selection selection(const Arguments& arguments, const Problem& problem,
+                                 const Choice& choice) const;
   execute::CachedPlan& keep(std::unique_ptr<execute::CachedPlan> plan);
 
   const Context& context_;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace baton {
+namespace baton::costs {
 namespace {
 
 /// What one kind of link has to do: messages, and bytes.
@@ -80,4 +80,4 @@ double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t 
   return worst;
 }
 
-}  // namespace baton
+}  // namespace baton::costs

@@ -5,7 +5,7 @@
 
 #include "baton/schedule/algorithm.hpp"
 
-namespace baton {
+namespace baton::costs {
 
 /// What messages over one kind of link, and folds beside them, cost, LogGP-like. Times in seconds.
 struct LinkParameters {
@@ -64,4 +64,4 @@ struct NetworkParameters {
 double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t element_bytes,
                 std::int64_t segment, const NetworkParameters& network);
 
-}  // namespace baton
+}  // namespace baton::costs

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace baton {
+namespace baton::host {
 namespace {
 
 // Of the driver's interface, which never changes; so that nothing need be built with CUDA.
@@ -32,4 +32,4 @@ bool in_device_memory(const void* address) {
   return attribute(&managed, is_managed, at) != 0 || managed == 0;
 }
 
-}  // namespace baton
+}  // namespace baton::host

@@ -8,7 +8,7 @@
 #include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
 
-namespace baton {
+namespace baton::selecting {
 namespace {
 
 constexpr std::int64_t segments[] = {0, 16 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20};
@@ -33,7 +33,7 @@ std::span<const std::int64_t> segment_candidates() { return segments; }
 
 Selection select(const Registry& registry, const Problem& problem, std::size_t element_bytes,
                  const Choice& call, const Choice& option, const TableSection* table,
-                 const NetworkParameters& network) {
+                 const costs::NetworkParameters& network) {
   for (const auto& segment : {call.segment, option.segment}) {
     if (segment && *segment < 0)
       throw Error(ErrorCode::invalid_argument,
@@ -72,7 +72,7 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
       if (!by_cost && (best.algorithm || segment != 0)) continue;
       const std::int64_t piece = forced.value_or(segment);
       if (piece == 0 && algorithm->pipelined && !forced) continue;
-      const double time = estimate(*algorithm, problem, element_bytes, piece, network);
+      const double time = costs::estimate(*algorithm, problem, element_bytes, piece, network);
       if (time < least) {
         least = time;
         best = {algorithm, piece, fmt::format("least estimate, {:.3g} us", time * 1e6)};
@@ -109,4 +109,4 @@ std::int64_t pieces(const Selection& selection, std::size_t element_bytes) {
   return selection.algorithm->pipelined ? 0 : elements_of(selection.segment, element_bytes);
 }
 
-}  // namespace baton
+}  // namespace baton::selecting

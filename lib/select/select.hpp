@@ -9,7 +9,7 @@
 #include "baton/options.hpp"
 #include "table.hpp"
 
-namespace baton {
+namespace baton::selecting {
 
 /// Which algorithm a call runs, in which pieces, and why.
 struct Selection {
@@ -27,7 +27,7 @@ std::span<const std::int64_t> segment_candidates();
 /// that exist, and for one that does not serve the problem.
 Selection select(const Registry& registry, const Problem& problem, std::size_t element_bytes,
                  const Choice& call, const Choice& option, const TableSection* table = nullptr,
-                 const NetworkParameters& network = {});
+                 const costs::NetworkParameters& network = {});
 
 /// The schedule of a selection, cut as it says.
 Schedule scheduled(const Selection& selection, const Problem& problem, std::size_t element_bytes);
@@ -36,4 +36,4 @@ Schedule scheduled(const Selection& selection, const Problem& problem, std::size
 Schedule whole(const Selection& selection, const Problem& problem, std::size_t element_bytes);
 std::int64_t pieces(const Selection& selection, std::size_t element_bytes);
 
-}  // namespace baton
+}  // namespace baton::selecting

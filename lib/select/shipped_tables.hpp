@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-namespace baton {
+namespace baton::selecting {
 
 /// A tuning table that comes with the library: a file of tables/, without its suffix.
 struct ShippedTable {
@@ -11,4 +11,4 @@ struct ShippedTable {
 };
 std::span<const ShippedTable> shipped_tables();
 
-}  // namespace baton
+}  // namespace baton::selecting

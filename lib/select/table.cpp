@@ -11,7 +11,7 @@
 #include "baton/error.hpp"
 #include "shipped_tables.hpp"
 
-namespace baton {
+namespace baton::selecting {
 namespace {
 
 constexpr std::string_view blanks = " \t\r";
@@ -228,4 +228,4 @@ std::int64_t table_bytes(const Problem& problem, std::size_t element_bytes) {
   }
 }
 
-}  // namespace baton
+}  // namespace baton::selecting

@@ -9,7 +9,7 @@
 #include "baton/schedule/algorithm.hpp"
 #include "baton/transport.hpp"
 
-namespace baton {
+namespace baton::selecting {
 
 /// What a tuning table holds for: ranks on such hosts, over such a transport.
 struct TableScope {
@@ -70,4 +70,4 @@ std::string table_text(const std::string& file_or_name);
 /// Bytes of the problem's data as `baton run` counts them: of the vector, or of all blocks.
 std::int64_t table_bytes(const Problem& problem, std::size_t element_bytes);
 
-}  // namespace baton
+}  // namespace baton::selecting

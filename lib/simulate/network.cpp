@@ -243,7 +243,7 @@ Network network_named(const std::string& file) {
     if (!in.bad() && !text.empty()) return parse_network(text, file);
   }
   std::string names;
-  for (const ShippedNetwork& shipped : shipped_network_texts()) {
+  for (const simulating::ShippedNetwork& shipped : simulating::shipped_network_texts()) {
     if (shipped.name == file) return parse_network(shipped.text, file);
     names += fmt::format("{}{}", names.empty() ? "" : ", ", shipped.name);
   }
@@ -253,7 +253,8 @@ Network network_named(const std::string& file) {
 
 std::vector<std::string> shipped_networks() {
   std::vector<std::string> names;
-  for (const ShippedNetwork& shipped : shipped_network_texts()) names.emplace_back(shipped.name);
+  for (const simulating::ShippedNetwork& shipped : simulating::shipped_network_texts())
+    names.emplace_back(shipped.name);
   return names;
 }
 

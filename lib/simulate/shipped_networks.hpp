@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-namespace baton {
+namespace baton::simulating {
 
 /// A network that comes with the library: a file of networks/, without its suffix.
 struct ShippedNetwork {
@@ -11,4 +11,4 @@ struct ShippedNetwork {
 };
 std::span<const ShippedNetwork> shipped_network_texts();
 
-}  // namespace baton
+}  // namespace baton::simulating

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace baton {
+namespace baton::transport {
 namespace {
 
 /// Fowler, Noll & Vo's hash, 1a.
@@ -45,4 +45,4 @@ bool crowded(std::span<const Place> places, int rank) {
   return ranks > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-}  // namespace baton
+}  // namespace baton::transport

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace baton {
+namespace baton::transport {
 
 /// Hashes. Ranks are on one host if they see the same host name on the same machine. A machine may
 /// pose as several hosts (containers, network namespaces), whose ranks share its cores.
@@ -22,4 +22,4 @@ std::vector<int> hosts_in(std::span<const Place> places);
 /// Whether the rank's machine has more ranks than cores.
 bool crowded(std::span<const Place> places, int rank);
 
-}  // namespace baton
+}  // namespace baton::transport

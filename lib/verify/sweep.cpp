@@ -10,7 +10,7 @@
 #include "baton/schedule/passes.hpp"
 #include "verifier.hpp"
 
-namespace baton {
+namespace baton::proving {
 namespace {
 
 /// How schedules were changed since they were generated.
@@ -132,4 +132,4 @@ SweepResult sweep(const Algorithm& algorithm, int size, Form form) {
   return sweep.result();
 }
 
-}  // namespace baton
+}  // namespace baton::proving

@@ -7,7 +7,7 @@
 
 #include "baton/schedule/algorithm.hpp"
 
-namespace baton {
+namespace baton::proving {
 
 /// A finding and the problem that showed it.
 struct SweepFinding {
@@ -43,4 +43,4 @@ SweepResult sweep(const Algorithm& algorithm, int size, Form form = Form::plain)
 /// The problems of that grid: each is a set, one for each rank.
 std::vector<std::vector<Problem>> sweep_problems(const Algorithm& algorithm, int size);
 
-}  // namespace baton
+}  // namespace baton::proving

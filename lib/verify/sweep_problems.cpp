@@ -4,7 +4,7 @@
 
 #include "sweep.hpp"
 
-namespace baton {
+namespace baton::proving {
 namespace {
 
 /// Up to this many ranks the grid is the full product of its axes.
@@ -262,4 +262,4 @@ std::vector<std::vector<Problem>> sweep_problems(const Algorithm& algorithm, int
   return Grid(algorithm, size).problems();
 }
 
-}  // namespace baton
+}  // namespace baton::proving

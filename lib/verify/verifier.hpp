@@ -5,7 +5,7 @@
 
 #include "baton/verify.hpp"
 
-namespace baton {
+namespace baton::proving {
 
 /// verify(), keeping its memory from one call to the next. One thread at a time.
 class Verifier {
@@ -31,4 +31,4 @@ class Verifier {
   std::unique_ptr<Workspace> workspace_;
 };
 
-}  // namespace baton
+}  // namespace baton::proving

@@ -15,16 +15,16 @@
 #include "values.hpp"
 #include "verifier.hpp"
 
-namespace baton {
+namespace baton::proving {
 
 struct Verifier::Workspace {
-  proving::Findings findings;
-  proving::Program program;
-  proving::Hazards hazards;
-  proving::Order order;
-  proving::FusedGroups fused;
-  proving::Values values;
-  proving::Knowledge knowledge;
+  Findings findings;
+  Program program;
+  Hazards hazards;
+  Order order;
+  FusedGroups fused;
+  Values values;
+  Knowledge knowledge;
   std::int64_t rounds = 0, depth = 0;
 
   enum class Run : std::uint8_t { steps, fused };
@@ -33,7 +33,7 @@ struct Verifier::Workspace {
   /// consequence of another.
   void prove(std::span<const Schedule> schedules, std::span<const Problem> problems,
              Run run = Run::steps) {
-    using By = proving::Program::By;
+    using By = Program::By;
     findings.reset(static_cast<int>(schedules.size()));
     rounds = depth = -1;
     program.load(schedules, problems, findings);
@@ -55,7 +55,7 @@ struct Verifier::Workspace {
 
   void check_values(std::span<const Problem> problems, std::span<const std::uint32_t> sequence) {
     if (findings.any(Flaw::hazard)) return;  // values depend on the timing
-    const proving::Promise promise(program, problems);
+    const Promise promise(program, problems);
     values.check(program, promise, sequence, findings);
     if (problems[0].collective == Collective::barrier) {
       knowledge.check(program, sequence, findings);
@@ -205,16 +205,20 @@ Proof Verifier::verify(const Algorithm& algorithm, std::span<const Problem> prob
   return verify(algorithm, schedules, problems, segment > 0);
 }
 
+}  // namespace baton::proving
+
+namespace baton {
+
 Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems) {
-  return Verifier().verify(schedules, problems);
+  return proving::Verifier().verify(schedules, problems);
 }
 
 Proof verify_fused(std::span<const Schedule> schedules, std::span<const Problem> problems) {
-  return Verifier().verify_fused(schedules, problems);
+  return proving::Verifier().verify_fused(schedules, problems);
 }
 
 Proof verify(const Algorithm& algorithm, std::span<const Problem> problems, std::int64_t segment) {
-  return Verifier().verify(algorithm, problems, segment);
+  return proving::Verifier().verify(algorithm, problems, segment);
 }
 
 std::string_view name(Flaw flaw) {

@@ -12,9 +12,9 @@ extern const Row broadcast_line;  // compiled from the text of algorithms/README
 TEST_CASE("the README's example is an algorithm") {
   const Algorithm line = algorithms::algorithm_of(algorithms::broadcast_line);
   for (const int size : {1, 2, 3, 4, 5, 8}) {
-    const SweepResult result = sweep(line, size);
+    const proving::SweepResult result = proving::sweep(line, size);
     CHECK(result.proofs > 0);
-    for (const SweepFinding& found : result.findings) MESSAGE(found.sentence);
+    for (const proving::SweepFinding& found : result.findings) MESSAGE(found.sentence);
     CHECK(result.holds());
   }
 }

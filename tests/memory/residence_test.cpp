@@ -14,17 +14,17 @@ using support::holds;
 TEST_CASE("buffers in a CUDA device's memory are refused by a communicator for the host's") {
   std::vector<float> buffer(100), host(100);
   // Nothing is a device's while no driver is loaded.
-  CHECK(!in_device_memory(buffer.data()));
+  CHECK(!host::in_device_memory(buffer.data()));
   void* const driver = dlopen(STAND_IN_DRIVER, RTLD_NOW);
   REQUIRE(driver);
   const auto owns = reinterpret_cast<void (*)(const void*, std::size_t, bool)>(
       dlsym(driver, "stand_in_driver_owns"));
   REQUIRE(static_cast<bool>(owns));
-  CHECK(!in_device_memory(buffer.data()));
+  CHECK(!host::in_device_memory(buffer.data()));
   owns(buffer.data(), buffer.size() * sizeof(float), false);
-  CHECK(in_device_memory(buffer.data()));
-  CHECK(in_device_memory(buffer.data() + 99));
-  CHECK(!in_device_memory(host.data()));
+  CHECK(host::in_device_memory(buffer.data()));
+  CHECK(host::in_device_memory(buffer.data() + 99));
+  CHECK(!host::in_device_memory(host.data()));
   support::on_ranks(1, [&](Communicator& c) {
     for (const bool input : {false, true}) {
       const Error error =
@@ -35,7 +35,7 @@ TEST_CASE("buffers in a CUDA device's memory are refused by a communicator for t
     }
     CHECK_NOTHROW(c.all_reduce(host, sum));
     owns(buffer.data(), buffer.size() * sizeof(float), true);  // managed: the host reaches it
-    CHECK(!in_device_memory(buffer.data()));
+    CHECK(!host::in_device_memory(buffer.data()));
     CHECK_NOTHROW(c.all_reduce(buffer, host, sum));
   });
 }

@@ -6,6 +6,8 @@
 #include "support/schedules.hpp"
 
 using namespace baton;
+using namespace baton::costs;
+using namespace baton::selecting;
 using support::problem;
 
 namespace {

@@ -15,6 +15,7 @@
 #include "support/schedules.hpp"
 
 using namespace baton;
+using namespace baton::selecting;
 using support::error_of;
 using support::holds;
 

@@ -212,7 +212,7 @@ TEST_CASE("no host's wire carries more than its rate, in packets or whole, at on
 
 TEST_CASE("the closed forms agree with the simulator") {
   // The parameters that both have; messages that are not cut, since there the closed form is one.
-  const LinkParameters link{
+  const costs::LinkParameters link{
       .latency = 1e-6, .overhead = 0.5e-6, .per_byte = 1e-9, .fold_per_byte = 0.1e-9};
   Network network;
   network.fold = TimeTable::line(0, 0.1);
@@ -234,7 +234,7 @@ TEST_CASE("the closed forms agree with the simulator") {
         if (algorithm.pipelined || algorithm.collective == Collective::barrier) return;
         const auto simulated =
             static_cast<double>(simulate(schedules_of(algorithm, p), 4, network).total);
-        const double expected = 1e9 * estimate(algorithm, p, 4, 0, {link, link});
+        const double expected = 1e9 * costs::estimate(algorithm, p, 4, 0, {link, link});
         const bool overlaps =
             std::find(overlapping.begin(), overlapping.end(), algorithm.name) != overlapping.end();
         CHECK(simulated < 1.5 * expected);

@@ -4,6 +4,7 @@ builds, a README in every folder.
 Usage: check.py ROOT includes
        check.py ROOT built
        check.py ROOT heads
+       check.py ROOT namespaces
        check.py ROOT readmes
        check.py ROOT headers [--but HEADER]... COMPILER...
 Prints one line for each breach; exit code 1 if there is any.
@@ -111,6 +112,82 @@ def built(root):
             yield f"{file}: expected a meson.build that names it, found none"
 
 
+# The namespace of each room, a folder with all folders below it that have no row of their own.
+# lib/README.md has the same table.
+NAMESPACES = {
+    "algorithms": "baton::algorithms",
+    "diagrams": "baton::diagrams",
+    "lib/base": "baton::base",
+    "lib/cli": "baton::cli",
+    "lib/communicator": "baton::communicator",
+    "lib/cost": "baton::costs",
+    "lib/dropin": "baton::pmpi",
+    "lib/execute": "baton::execute",
+    "lib/explain": "baton::explaining",
+    "lib/launch": "baton::launching",
+    "lib/memory": "baton::host",
+    "lib/memory/cuda": "baton::cuda",
+    "lib/schedule": "baton::scheduling",
+    "lib/select": "baton::selecting",
+    "lib/simulate": "baton::simulating",
+    "lib/timeline": "baton::timing",
+    "lib/trace": "baton::tracing",
+    "lib/transport": "baton::transport",
+    "lib/transport/mpi": "baton::mpi",
+    "lib/transport/nccl": "baton::nccl",
+    "lib/transport/staged": "baton::staged",
+    "lib/transport/thread": "baton::threads",
+    "lib/transport/ucx": "baton::ucx",
+    "lib/verify": "baton::proving",
+}
+
+FORWARD = re.compile(r"(?:enum )?(?:class|struct) \w+(?: : [\w:]+)?;")  # of a public name
+PRIVATE = re.compile(r"(?:class|struct) \w+::\w+ (?:final )?\{")  # part of a public class
+
+
+def opened(text):
+    """Namespaces that a text opens outside all others: (name, what stands directly in it)."""
+    text = re.sub(r"//.*|/\*.*?\*/|^#.*|\"(?:\\.|[^\"\\])*\"", "", text, flags=re.M)
+    start = re.compile(r"^(?:inline )?namespace ?((?:BATON_API )?[\w:]*) ?\{", re.M)
+    position = 0
+    while found := start.search(text, position):
+        depth, own, position = 1, [], found.end()
+        while depth and position < len(text):
+            depth += {"{": 1, "}": -1}.get(text[position], 0)
+            if depth == 1 or text[position] == "{" and depth == 2:
+                own.append(text[position])
+            position += 1
+        yield found[1].removeprefix("BATON_API "), "".join(own)
+
+
+def namespaces(root):
+    """A room declares its own names in its own namespace. Its headers open no other, but for
+    declarations of public classes; its sources define public names, too."""
+    public = set()
+    for file in sources(root, ".hpp"):
+        for name, inside in opened((root / file).read_text()) if file.parts[0] == "include" else ():
+            public |= {name, *(f"{name}::{inner}" for inner in re.findall(r"namespace (\w+)", inside))}
+    table = (root / "lib" / "README.md").read_text()
+    for room, own in NAMESPACES.items():
+        if room.startswith("lib/") and not re.search(rf"`{room[4:]}/`.*\| `{own}` \|", table):
+            yield f"lib/README.md: expected a row of `{room[4:]}/` with `{own}`, found none"
+    for file in sources(root, ".hpp", ".cpp", ".cu"):
+        room = next((str(folder) for folder in file.parents if str(folder) in NAMESPACES), None)
+        if room is None:
+            continue
+        own = NAMESPACES[room]
+        for name, inside in opened((root / file).read_text()):
+            if name == own or name.startswith(own + "::"):
+                continue
+            if file.suffix == ".hpp":
+                rest = PRIVATE.sub("", FORWARD.sub("", inside))
+                fits = name in public and not re.sub(r"[;}\s]", "", rest)
+            else:
+                fits = name in public or name in ("", "std")
+            if not fits:
+                yield f"{file}: expected names in {own}, found namespace {name or '{'}"
+
+
 def heads(root):
     """An algorithm's head comment has the formulas of its row, which a test compares with costs."""
     for name in algorithms(root):
@@ -160,7 +237,8 @@ def main():
     while compiler and compiler[0] == "--but":
         _, header, *compiler = compiler
         but.append(header)
-    checks = {"includes": includes, "built": built, "heads": heads, "readmes": readmes,
+    checks = {"includes": includes, "built": built, "heads": heads, "namespaces": namespaces,
+              "readmes": readmes,
               "headers": lambda root: headers(root, compiler, but)}
     breaches = list(checks[what](root))
     for breach in breaches:

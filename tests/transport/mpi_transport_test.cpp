@@ -483,7 +483,7 @@ TEST_CASE("mpi transport: only processes of one's own host are read") {
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  std::vector<Place> places;
+  std::vector<baton::transport::Place> places;
   for (int r = 0; r < size; ++r) places.push_back({static_cast<std::uint64_t>(r % 2), 0});
   const std::vector<pid_t> found = mpi::readable_processes(MPI_COMM_WORLD, places);
   REQUIRE(found.size() == places.size());

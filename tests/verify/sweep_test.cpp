@@ -6,6 +6,7 @@
 #include "by_hand.hpp"
 
 using namespace by_hand;
+using namespace baton::proving;
 
 TEST_CASE("every algorithm is proved for small numbers of ranks") {
   const Registry registry = Registry::builtin();

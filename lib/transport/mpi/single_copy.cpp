@@ -57,7 +57,8 @@ bool readable(const Process& process) {
 
 }  // namespace
 
-std::vector<pid_t> readable_processes(MPI_Comm communicator, std::span<const Place> places) {
+std::vector<pid_t> readable_processes(MPI_Comm communicator,
+                                      std::span<const transport::Place> places) {
   static const std::uint64_t word = std::uint64_t{std::random_device()()} << 32 | 1;
   const bool want = wanted();
   const auto processes =

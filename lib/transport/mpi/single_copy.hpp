@@ -20,7 +20,8 @@ namespace baton::mpi {
 /// The process of each rank whose memory this rank's host lets its ranks read from each other; 0
 /// for others and for itself. Each rank has tried it with a word of each. Collective. Throws
 /// Error(invalid_argument) if BATON_SINGLE_COPY is neither 0 nor 1.
-std::vector<pid_t> readable_processes(MPI_Comm communicator, std::span<const Place> places);
+std::vector<pid_t> readable_processes(MPI_Comm communicator,
+                                      std::span<const transport::Place> places);
 
 /// One side of such a message: the sender announces where its bytes lie, the receiver reads and
 /// answers.

@@ -91,9 +91,9 @@ class MpiTransport final : public Transport {
   /// Takes over `communicator`, which must be nobody else's, and finds out who is where.
   explicit MpiTransport(MPI_Comm communicator) : communicator_(communicator) {
     prepare();
-    const auto places = gathered(communicator_, own_place());
-    hosts_ = hosts_in(places);
-    crowded_ = crowded(places, rank_);
+    const auto places = gathered(communicator_, transport::own_place());
+    hosts_ = transport::hosts_in(places);
+    crowded_ = transport::crowded(places, rank_);
     backoff_ = base::Backoff::of_rank(crowded_);
     copy_once_from(readable_processes(communicator_, places));
   }

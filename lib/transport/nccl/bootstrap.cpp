@@ -171,7 +171,7 @@ Answer attend(Transport& host, const Record& own, std::chrono::milliseconds limi
 std::string own_host() {
   if (const char* const given = std::getenv("NCCL_HOSTID"))
     return fmt::format("NCCL_HOSTID {}", given);
-  return fmt::format("{:x}", own_place().host);
+  return fmt::format("{:x}", transport::own_place().host);
 }
 
 Identifier agree(Transport& host, const Seat& own, const std::function<Identifier()>& make,

@@ -55,18 +55,18 @@ World::World(int rank, int size, const Exchange& exchange, const UcxOptions& opt
       worker_(made_worker(context_.get())) {
   check(ucp_worker_get_efd(worker(), &wakeup_), "ucp_worker_get_efd", rank);
   const std::vector<Bytes> contacts = exchange(contact());
-  std::vector<Place> places(contacts.size());
+  std::vector<transport::Place> places(contacts.size());
   for (std::size_t r = 0; r < contacts.size(); ++r)
-    std::memcpy(&places[r], contacts[r].data(), sizeof(Place));
-  hosts_ = hosts_in(places);
-  crowded_ = baton::crowded(places, rank);
+    std::memcpy(&places[r], contacts[r].data(), sizeof(transport::Place));
+  hosts_ = transport::hosts_in(places);
+  crowded_ = transport::crowded(places, rank);
 
   for (int r = 0; r < size; ++r) peers_.push_back({.world = this, .rank = r});
   try {
     for (Peer& peer : peers_) {
       const auto r = static_cast<std::size_t>(peer.rank);
       const bool near = places[r].machine == places[static_cast<std::size_t>(rank)].machine;
-      connect(peer, std::span(contacts[r]).subspan(sizeof(Place)), near);
+      connect(peer, std::span(contacts[r]).subspan(sizeof(transport::Place)), near);
       if (peer.rank == rank_) continue;
       await_control<on_bye>(peer, bye);
     }
@@ -118,7 +118,7 @@ Bytes World::contact() const {
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
   check(ucp_worker_get_address(worker(), &address, &length), "ucp_worker_get_address", rank_);
-  const Place place = own_place();
+  const transport::Place place = transport::own_place();
   Bytes bytes(sizeof place + length);
   std::memcpy(bytes.data(), &place, sizeof place);
   std::memcpy(bytes.data() + sizeof place, address, length);
