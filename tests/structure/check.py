@@ -5,11 +5,14 @@ Usage: check.py ROOT includes
        check.py ROOT built
        check.py ROOT heads
        check.py ROOT namespaces
+       check.py ROOT picture
        check.py ROOT readmes
        check.py ROOT headers [--but HEADER]... COMPILER...
 Prints one line for each breach; exit code 1 if there is any.
 """
 
+import graphlib
+import itertools
 import os
 import re
 import subprocess
@@ -88,6 +91,60 @@ def readmes(root):
         readme = root / folder / "README.md"
         if not readme.is_file() or not readme.read_text().strip():
             yield f"{folder}: expected a README.md that says what lives here, found none"
+
+
+def part(path):
+    """The box of lib/README.md's picture that a path lies in: a room of lib/, or a top-level folder."""
+    return room(path) or Path(path).parts[0]
+
+
+def arrows(root):
+    """The arrows of lib/README.md's picture, from box to box. An arrow from a frame ("subgraph") is one
+    from each box of the frame."""
+    drawing = (root / "lib/README.md").read_text().split("```mermaid\nflowchart BT\n")[1].split("```")[0]
+    frames, open_frames, drawn = {}, [], []
+    for line in drawing.splitlines():
+        line = re.sub(r'\["[^"]*"\]', "", line).strip()
+        if line == "end":
+            open_frames.pop()
+            continue
+        sides = [re.findall(r"\w+", side) for side in line.removeprefix("subgraph ").split("-->")]
+        for name in sum(sides, []):
+            if open_frames and not any(name in inside for inside in frames.values()):
+                frames[open_frames[-1]].append(name)
+        if line.startswith("subgraph "):
+            open_frames.append(sides[0][0])
+            frames[sides[0][0]] = []
+        drawn += itertools.product(*sides) if len(sides) == 2 else []
+
+    def boxes(name):
+        return sum(map(boxes, frames[name]), []) if name in frames else [name]
+
+    return {(box, included) for name, included in drawn for box in boxes(name)}
+
+
+def picture(root):
+    """The picture of lib/README.md has the arrows of the real includes, and no circle."""
+    found = {}
+    for file in sources(root, ".hpp", ".cpp", ".cu", ".cuh"):
+        for name in re.findall(r'^\s*#\s*include\s*[<"]([^>"]*)[>"]', (root / file).read_text(), re.M):
+            candidates = [file.parent / name, *(Path(folder, name) for folder in ("lib", "include", "."))]
+            included = next((path for path in candidates if (root / path).is_file()), None)
+            if included and part(file) not in ("lib", "tests"):
+                found.setdefault((part(file), part(os.path.normpath(included))), f"{file} includes {name}")
+    found = {arrow: example for arrow, example in found.items() if arrow[0] != arrow[1]}
+    drawn = arrows(root)
+    for arrow in sorted(found.keys() - drawn):
+        yield (f"lib/README.md: expected an arrow in the picture, since {found[arrow]}, found none; if that "
+               f"include is right, add the line \"{' --> '.join(arrow)}\" to the picture")
+    for arrow in sorted(drawn - found.keys()):
+        yield (f"lib/README.md: expected {arrow[0]} to include {arrow[1]}, as the picture says, found no such "
+               f"include; delete \"{' --> '.join(arrow)}\" from the picture")
+    try:
+        rest = {box: {b for a, b in found if a == box} for box, _ in found}
+        list(graphlib.TopologicalSorter(rest).static_order())
+    except graphlib.CycleError as error:
+        yield f"expected includes without a circle, found {' --> '.join(error.args[1][::-1])}"
 
 
 def algorithms(root):
@@ -238,7 +295,7 @@ def main():
         _, header, *compiler = compiler
         but.append(header)
     checks = {"includes": includes, "built": built, "heads": heads, "namespaces": namespaces,
-              "readmes": readmes,
+              "picture": picture, "readmes": readmes,
               "headers": lambda root: headers(root, compiler, but)}
     breaches = list(checks[what](root))
     for breach in breaches:
