@@ -3,129 +3,81 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
+#include <nlohmann/json.hpp>
 
-#include "cli/bench_report.hpp"
-#include "cli/clock.hpp"
-#include "cli/jobs.hpp"
-#include "cli/machine.hpp"
-#include "cli/reference.hpp"
-#include "cli/sample.hpp"
+#include "cli/bench/json.hpp"
+#include "cli/common/collective_options.hpp"
+#include "cli/common/machine.hpp"
 #include "gloo_world.hpp"
 
 namespace baton::cli {
 namespace {
 
+using bench::BenchRow;
+
 struct GlooOptions {
+  CollectiveOptions data = {.bytes = "8:64M"};
   std::vector<std::string> collectives = {"broadcast", "all_reduce", "all_gather", "reduce_scatter",
                                           "all_to_all"};
-  std::string bytes = "8:64M", store, interface = "lo", json;
-  ContestOptions contest;
+  std::string store, interface = "lo", json;
+  bench::ComparisonOptions comparison;
   int factor = 2, sample_ms = 5;
 };
 
-std::size_t bytes_of(std::int64_t elements) {
-  return static_cast<std::size_t>(elements) * sizeof(float);
+BenchRow measured(World& world, const Case& subject, const bench::ComparisonOptions& options) {
+  measure::CaseBuffers buffers(world.rank(), subject, false);
+  auto sides = measure::built_in_sides(world, subject, buffers, Entry::library);
+  measure::Checker checker(world, subject, buffers);
+  const measure::Reference reference = checker.reference(checker.fills()[0], false);
+  for (measure::Side& side : sides) checker.check(side.check, side.run, reference);
+  return {subject, bench::compare(std::move(sides), {}, subject, options, [] {}), 0};
 }
 
-BenchRow measure(World& world, const Exercise& exercise, const ContestOptions& options) {
-  const int rank = world.rank();
-  const bool data_is_output = exercise.collective() == Collective::broadcast;
-  std::vector<std::byte> input(bytes_of(exercise.input_count(rank)));
-  std::vector<std::byte> output(bytes_of(exercise.output_count(rank)));
-  const Fill fill = reducing(exercise.collective()) ? Fill::exact : Fill::bits;
-  const Values values(fill, exercise.op, exercise.type, exercise.ranks());
-  if (!data_is_output) values.write(rank, 0, exercise.input_count(rank), input.data());
-  const Reference reference(exercise, values, rank);
-
-  BenchRow row{exercise, {}, 0};
-
-  const std::vector<BuiltIn> all =
-      world.built_ins(exercise, input.data(), output.data(), Entry::library);
-  for (const BuiltIn& one : all) {
-    Contestant side;
-    side.name = one.name;
-    std::fill(output.begin(), output.end(), std::byte{0xa5});
-    if (data_is_output && rank == exercise.problem.root) {
-      values.write(rank, 0, exercise.output_count(rank), output.data());
-    }
-    std::int64_t wrong = 0;
-    world.together([&] {
-      one.run();
-      wrong = reference.wrong(output.data());
-    });
-    side.verdict.checks = world.size();
-    side.verdict.wrong = world.sum(wrong);
-    row.contest.repeats =
-        std::max(row.contest.repeats, repeats_for(world, one.run, options.seconds));
-    row.contest.sides.push_back(std::move(side));
-  }
-  const int rounds = exercise.asked >= options.large ? options.large_pairs : options.pairs;
-  const int repeats = row.contest.repeats;
-  const auto samples = alternate(all.size(), rounds, [&](std::size_t i) {
-    return timed(world, all[i].run, repeats) / repeats;
-  });
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    row.contest.sides[i].seconds = samples[i];
-    row.contest.sides[i].calls = repeats;
-  }
-  return row;
-}
-
-int bench(const GlooOptions& options) {
+int run(GlooOptions options) {
   GlooWorld world(launcher_rank(), std::max(1, launcher_ranks()), options.store, options.interface);
-  ContestOptions contest = options.contest;
-  contest.seconds = options.sample_ms * 1e-3;
-  std::vector<Json> rows;
+  options.comparison.seconds = options.sample_ms * 1e-3;
+  std::vector<BenchRow> rows;
   std::int64_t wrong = 0;
   for (const std::string& name : options.collectives) {
-    for (const Exercise& exercise : sized_exercises(collective_named(name), world.size(),
-                                                    sizes_named(options.bytes, options.factor),
-                                                    Datatype::f32, OpKind::sum, 0)) {
-      const BenchRow row = measure(world, exercise, contest);
-      wrong += row.wrong();
-      rows.push_back(row.json());
+    for (const Case& subject :
+         sized_cases(collective_named(name), world.size(), options.data.sizes(options.factor),
+                     Datatype::f32, OpKind::sum, 0)) {
+      rows.push_back(measured(world, subject, options.comparison));
+      wrong += rows.back().wrong();
     }
   }
-  std::vector<Json> hosts;
-  for (const std::string& host : world.texts(host_name())) hosts.emplace_back(host);
+  const auto hosts = world.texts(host_name());
   if (world.rank() == 0) {
-    std::ofstream file(options.json);
-    file << Json::object({{"gloo", "over TCP, interface " + options.interface},
-                          {"compiler", compiler()},
-                          {"processor", processor()},
-                          {"ranks", world.size()},
-                          {"hosts", Json::array(hosts)},
-                          {"wrong", wrong},
-                          {"rows", Json::array(rows)}})
-                .text()
-         << '\n';
-    file.close();
-    if (!file) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("--json: expected a file to write, found {}", options.json));
-    }
+    bench::JsonFile(options.json)
+        .write(Json::object({{"gloo", "over TCP, interface " + options.interface},
+                             {"compiler", compiler()},
+                             {"processor", processor()},
+                             {"ranks", world.size()},
+                             {"hosts", hosts},
+                             {"wrong", wrong},
+                             {"rows", bench::json_of(rows)}}));
   }
   return wrong > 0 ? 1 : 0;
 }
 
 int run(int argc, char** argv) {
   GlooOptions options;
-  CLI::App app("gloo's collectives over TCP, timed as by `baton bench`", "gloo_bench");
-  app.add_option("collectives", options.collectives, "of: broadcast all_reduce all_gather ...");
-  app.add_option("--store", options.store, "an empty folder that all ranks share")->required();
-  app.add_option("--interface", options.interface, "of the network (default lo)");
-  app.add_option("--bytes", options.bytes, "as of `baton bench`");
-  app.add_option("--factor", options.factor, "likewise");
-  app.add_option("--pairs", options.contest.pairs, "likewise");
-  app.add_option("--large-pairs", options.contest.large_pairs, "likewise");
-  app.add_option("--sample-ms", options.sample_ms, "likewise");
-  app.add_option("--json", options.json, "where to write what was measured")->required();
-  CLI11_PARSE(app, argc, argv);
+  CommandLine program("gloo_bench", "gloo's collectives over TCP, timed as by `baton bench`");
+  const OptionSet set = program.options();
+  const CollectiveOptionSet data(set, options.data);
+  set.add("collectives", options.collectives, "of: broadcast all_reduce all_gather ...");
+  set.add("--store", options.store, "an empty folder that all ranks share").required();
+  set.add("--interface", options.interface, "of the network (default lo)");
+  data.bytes(", as of `baton bench`");
+  set.add("--factor", options.factor, "likewise");
+  set.add("--pairs", options.comparison.pairs, "likewise");
+  set.add("--large-pairs", options.comparison.large_pairs, "likewise");
+  set.add("--sample-ms", options.sample_ms, "likewise");
+  set.add("--json", options.json, "file for the results").required();
   try {
-    return bench(options);
+    const std::optional<int> answered = program.parse(argc, argv, launcher_rank() == 0);
+    return answered ? *answered : run(options);
   } catch (const Error& error) {
     fmt::print(stderr, "gloo_bench: {}\n", error.what());
     return 2;

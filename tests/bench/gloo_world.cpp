@@ -14,12 +14,12 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/machine.hpp"
+#include "cli/common/machine.hpp"
 
 namespace baton::cli {
 namespace {
 
-/// Buffers of one exercise. gloo's classes of the older kind reduce within one buffer, so what
+/// Buffers of one case. gloo's classes of the older kind reduce within one buffer, so what
 /// precedes them is the copy that a user of theirs would need, too.
 struct Buffers {
   float* input;
@@ -120,17 +120,17 @@ void GlooWorld::gather(std::span<const std::byte> mine, std::span<std::byte> all
   });
 }
 
-std::vector<BuiltIn> GlooWorld::built_ins(const Exercise& exercise, const void* input, void* output,
+std::vector<BuiltIn> GlooWorld::built_ins(const Case& subject, const void* input, void* output,
                                           Entry) {
-  if (exercise.type != Datatype::f32 || exercise.op != OpKind::sum) return {};
+  if (subject.type != Datatype::f32 || subject.op != OpKind::sum) return {};
   const Buffers b{static_cast<float*>(const_cast<void*>(input)), static_cast<float*>(output),
-                  static_cast<std::size_t>(exercise.input_count(rank_)),
-                  static_cast<std::size_t>(exercise.output_count(rank_))};
+                  static_cast<std::size_t>(subject.input_count(rank_)),
+                  static_cast<std::size_t>(subject.output_count(rank_))};
   return guarded("prepare", [&]() -> std::vector<BuiltIn> {
     using Algorithm = gloo::AllreduceOptions::Algorithm;
-    switch (exercise.collective()) {
+    switch (subject.collective()) {
       case Collective::broadcast:
-        return {broadcast(context_, exercise.problem.root, b)};
+        return {broadcast(context_, subject.problem.root, b)};
       case Collective::all_reduce:
         return {all_reduce(context_, "gloo ring", Algorithm::RING, b),
                 all_reduce(context_, "gloo bcube", Algorithm::BCUBE, b),

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/world.hpp"
+#include "cli/common/world.hpp"
 
 namespace gloo {
 class Context;
@@ -25,7 +25,7 @@ class GlooWorld final : public World {
   /// There is none: nothing here is this library's.
   std::unique_ptr<Transport> transport() override { return nullptr; }
   void gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
-  std::vector<BuiltIn> built_ins(const Exercise& exercise, const void* input, void* output,
+  std::vector<BuiltIn> built_ins(const Case& subject, const void* input, void* output,
                                  Entry entry) override;
   std::unique_ptr<PlainMessages> plain_messages() override { return nullptr; }
 

@@ -11,15 +11,18 @@
 #include <string>
 
 #include "baton/error.hpp"
-#include "cli/bench.hpp"
+#include "cli/bench/report.hpp"
+#include "cli/bench_device/benchmark.hpp"
 #include "support/stand_in_fused.hpp"
 
 using namespace baton;
 using namespace baton::cli;
+using namespace baton::cli::bench;
+using namespace baton::cli::bench_device;
 
 namespace {
 
-Card card() {
+Gpu gpu() {
   const auto device = std::make_shared<support::StandInDevice>();
   return {device, [device] { return device->make_user_stream(); }, [](Stream) {}};
 }
@@ -27,10 +30,10 @@ Card card() {
 BenchOptions quick(const std::string& bytes) {
   BenchOptions options;
   options.device = "cuda";
-  options.bytes = bytes;
+  options.data.bytes = bytes;
   options.factor = 64;
-  options.contest.seconds = 1e-4;
-  options.contest.pairs = options.contest.large_pairs = 3;
+  options.comparison.seconds = 1e-4;
+  options.comparison.pairs = options.comparison.large_pairs = 3;
   return options;
 }
 
@@ -63,26 +66,26 @@ Outcome bench_on_ranks(int processes, const BenchOptions& given,
   return outcome;
 }
 
-std::unique_ptr<Rival> no_rival(Transport&, const Card&) {
-  throw Error(ErrorCode::unsupported, "expected a rival, found none");
+std::unique_ptr<PeerLibrary> no_library(Transport&, const Gpu&) {
+  throw Error(ErrorCode::unsupported, "expected a peer, found none");
 }
 
 /// Ours alone, by threads.
-Outcome bench(std::size_t devices, int ranks, const BenchOptions& options) {
-  BenchDevices found;
+Outcome bench_alone(std::size_t devices, int ranks, const BenchOptions& options) {
+  Setup found;
   found.ranks = ranks;
-  found.cards = std::vector<Card>(devices, card());
-  found.rival = no_rival;
+  found.gpus = std::vector<Gpu>(devices, gpu());
+  found.peer = no_library;
   return bench_on_ranks(1, options, [&](World& world, const BenchOptions& its) {
     return bench_on(world, found, its);
   });
 }
 
 /// Stands in for NCCL: its collectives are ours, by groups of their own.
-class StandInRival final : public Rival {
+class StandInLibrary final : public PeerLibrary {
  public:
   using Groups = std::vector<std::unique_ptr<FusedTransport>>;
-  StandInRival(Transport& host, const Card& card, Groups& messages, Groups& collectives, bool idle)
+  StandInLibrary(Transport& host, const Gpu& card, Groups& messages, Groups& collectives, bool idle)
       : groups_(std::move(messages[static_cast<std::size_t>(host.rank())])),
         idle_(idle),
         own_(host.split(0, host.rank()), card.device,
@@ -90,14 +93,13 @@ class StandInRival final : public Rival {
 
   std::string name() const override { return "stand-in for NCCL"; }
   std::unique_ptr<FusedTransport> groups(Transport&) override { return std::move(groups_); }
-  std::optional<RivalCall> call(const Exercise& e, const void* input, void* output) override {
+  std::optional<PeerCall> call(const Case& e, const void* input, void* output) override {
     if (e.collective() == Collective::scan) return {};
     const Call call = e.call(ConstData(input, e.input_count(own_.rank()), e.type),
                              Data(output, e.output_count(own_.rank()), e.type));
-    return RivalCall{"its " + std::string(baton::name(e.collective())),
-                     [this, call](Stream stream) {
-                       if (!idle_) own_.enqueue(call, stream);
-                     }};
+    return PeerCall{"its " + std::string(baton::name(e.collective())), [this, call](Stream stream) {
+                      if (!idle_) own_.enqueue(call, stream);
+                    }};
   }
 
  private:
@@ -109,19 +111,19 @@ class StandInRival final : public Rival {
 /// Ours by threads and in groups, beside the stand-in. `idle`: that does nothing.
 Outcome bench_beside(int ranks, const BenchOptions& options, bool idle = false) {
   const auto device = std::make_shared<support::StandInDevice>();
-  StandInRival::Groups messages = support::stand_in_fused(ranks, device),
-                       collectives = support::stand_in_fused(ranks, device);
-  BenchDevices found;
+  StandInLibrary::Groups messages = support::stand_in_fused(ranks, device),
+                         collectives = support::stand_in_fused(ranks, device);
+  Setup found;
   found.ranks = ranks;
-  found.cards = {card()};
+  found.gpus = {gpu()};
   found.own = {device, [device] { return device->make_user_stream(); }, [](Stream) {}};
   found.way = "stand-in's";
-  found.rival = [&](Transport& host, const Card& own) {
-    return std::make_unique<StandInRival>(host, own, messages, collectives, idle);
+  found.peer = [&](Transport& host, const Gpu& own) {
+    return std::make_unique<StandInLibrary>(host, own, messages, collectives, idle);
   };
   return bench_on_ranks(ranks, options, [&](World& world, const BenchOptions& its) {
-    BenchDevices own = found;
-    if (world.rank() != 0) own.cards.clear();
+    Setup own = found;
+    if (world.rank() != 0) own.gpus.clear();
     return bench_on(world, own, its);
   });
 }
@@ -134,14 +136,14 @@ TEST_CASE("every collective on ranks that share devices is checked and timed") {
   for (const auto& [devices, ranks] : {std::pair{1, 3}, {2, 3}, {2, 2}, {1, 1}}) {
     CAPTURE(devices);
     CAPTURE(ranks);
-    const Outcome found = bench(static_cast<std::size_t>(devices), ranks, options);
+    const Outcome found = bench_alone(static_cast<std::size_t>(devices), ranks, options);
     CHECK(found.code == 0);
     CHECK(found.times("\"wrong\": 0") == found.times("\"wrong\": "));
     CHECK(found.times("\"collective\": ") == found.times("\"name\": \"baton\""));
     CHECK(found.times("\"collective\": \"scatter\"") > 0);
     CHECK(found.times("\"checked\": 0,") == 0);
     CHECK(found.times("stand-in device") == devices);
-    CHECK(found.times("\"why_no_rival\": \"expected a rival, found none\"") == 1);
+    CHECK(found.times("\"why_no_rival\": \"expected a peer, found none\"") == 1);
     CHECK(found.times("\"way\": \"threads on ") == found.times("\"name\": "));
   }
 }
@@ -149,8 +151,8 @@ TEST_CASE("every collective on ranks that share devices is checked and timed") {
 TEST_CASE("an algorithm can be asked for, and is named") {
   BenchOptions options = quick("64K");
   options.collectives = {"all_reduce"};
-  options.contest.choice = {"ring", 4096};
-  const Outcome found = bench(1, 4, options);
+  options.comparison.choice = {"ring", 4096};
+  const Outcome found = bench_alone(1, 4, options);
   CHECK(found.times("\"algorithm\": \"ring\"") == 1);
   CHECK(found.times("\"segment_bytes\": 4096") == 1);
   // f32 sums: exact values, random ones, and once more after all samples.
@@ -161,21 +163,21 @@ TEST_CASE("a device that breaks is an error") {
   BenchOptions options = quick("4");
   options.collectives = {"all_reduce"};
   const auto device = std::make_shared<support::StandInDevice>();
-  const Card broken{device,
-                    [device] {
-                      device->break_down();
-                      return device->make_user_stream();
-                    },
-                    [](Stream) {}};
-  BenchDevices devices;
+  const Gpu broken{device,
+                   [device] {
+                     device->break_down();
+                     return device->make_user_stream();
+                   },
+                   [](Stream) {}};
+  Setup devices;
   devices.ranks = 2;
-  devices.cards = {broken};
-  devices.rival = no_rival;
+  devices.gpus = {broken};
+  devices.peer = no_library;
   CHECK_THROWS_AS(run_as_threads(1, {}, [&](World& world) { bench_on(world, devices, options); }),
                   Error);
 }
 
-TEST_CASE("ours by threads and in groups are compared with what a rival does, where it does") {
+TEST_CASE("ours by threads and in groups are compared with what a peer does, where it does") {
   BenchOptions options = quick("4:256");
   options.collectives = {"all"};
   for (const int ranks : {1, 2, 3}) {
@@ -202,11 +204,11 @@ TEST_CASE(
     "where NCCL cannot serve, ours by threads is timed, and a sentence says why it is alone") {
   BenchOptions options = quick("64");
   options.collectives = {"all_reduce"};
-  BenchDevices devices;
+  Setup devices;
   devices.ranks = 3;
-  devices.cards = {card()};
-  devices.own = card();
-  devices.rival = nccl_rival;
+  devices.gpus = {gpu()};
+  devices.own = gpu();
+  devices.peer = nccl_library;
   const Outcome found = bench_on_ranks(3, options, [&](World& world, const BenchOptions& its) {
     return bench_on(world, devices, its);
   });
@@ -220,13 +222,13 @@ TEST_CASE(
         1);
 }
 
-TEST_CASE("a rival that computes something else is found out") {
+TEST_CASE("a peer that computes something else is found out") {
   BenchOptions options = quick("64");
   options.collectives = {"all_reduce"};
   CHECK(bench_beside(2, options).code == 0);
   CHECK(bench_beside(2, options, true).code == 1);
   // Averages are rounded in many ways, what only moves is not.
-  options.op = "avg";
+  options.data.op = "avg";
   CHECK(bench_beside(2, options, true).code == 0);
   options.collectives = {"all_gather"};
   CHECK(bench_beside(2, options, true).code == 1);
@@ -234,21 +236,27 @@ TEST_CASE("a rival that computes something else is found out") {
 
 TEST_CASE("each row says which way ours went, and which way the built-in") {
   BenchRow row;
-  row.exercise = flat_exercise(Collective::all_reduce, 4, 1024, Datatype::f32, OpKind::sum, 0);
+  row.subject = flat_case(Collective::all_reduce, 4, 1024, Datatype::f32, OpKind::sum, 0);
   for (const auto& [name, way] :
        {std::pair("baton", "threads on one GPU"), {"baton in groups", "NCCL, a GPU a rank"}}) {
-    Contestant side{name, "", true, "ring", 0, {1e-6, 1e-6, 1e-6}, {}};
+    measure::Side side;
+    side.name = name;
+    side.ours = true;
+    side.algorithm = "ring";
     side.way = way;
-    row.contest.sides.push_back(side);
+    side.samples = {1e-6, 1e-6, 1e-6};
+    row.comparison.sides.push_back(side);
   }
   const std::string alone = bench_lines(row);
   CHECK(alone.find(" 4.10   6.14 threads on one GPU\n") != std::string::npos);
   CHECK(alone.ends_with(" NCCL, a GPU a rank\n"));
 
-  Contestant theirs{"ncclAllReduce", "ncclAllReduce", false, {}, {}, {2e-6, 2e-6, 2e-6}, {}};
+  measure::Side theirs;
+  theirs.name = theirs.function = "ncclAllReduce";
   theirs.way = "NCCL, a GPU a rank";
-  row.contest.sides.push_back(theirs);
-  row.contest.comparisons = comparisons_of(row.contest.sides);
+  theirs.samples = {2e-6, 2e-6, 2e-6};
+  row.comparison.sides.push_back(theirs);
+  row.comparison.ratios = ratios_of(row.comparison.sides);
   const std::string compared = bench_lines(row);
   CHECK(compared.find(" threads on one GPU; built-in: NCCL, a GPU a rank\n") != std::string::npos);
   CHECK(compared.ends_with(" NCCL, a GPU a rank\n"));

@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/contest.hpp"
-#include "cli/network.hpp"
-#include "cli/sample.hpp"
-#include "cli/statistics.hpp"
+#include "cli/bench/comparison.hpp"
+#include "cli/bench/lower_bound.hpp"
+#include "cli/common/statistics.hpp"
 
 using namespace baton;
 using namespace baton::cli;
+using namespace baton::cli::bench;
+using namespace baton::cli::measure;
 
 namespace {
 
@@ -22,17 +23,17 @@ std::vector<double> countdown(int n) {
   return values;
 }
 
-Exercise exercise_of(Collective collective, int ranks, std::int64_t bytes, int root = 0) {
-  return flat_exercise(collective, ranks, bytes / 4, Datatype::f32, OpKind::sum, root);
+Case case_of(Collective collective, int ranks, std::int64_t bytes, int root = 0) {
+  return flat_case(collective, ranks, bytes / 4, Datatype::f32, OpKind::sum, root);
 }
 
-Path path_of(double latency, std::vector<std::pair<std::int64_t, double>> bandwidths) {
-  Path path;
-  path.latency = latency;
+Link link_of(double latency, std::vector<std::pair<std::int64_t, double>> bandwidths) {
+  Link link;
+  link.latency = latency;
   for (const auto& [bytes, per_second] : bandwidths) {
-    path.paces.push_back({bytes, {static_cast<double>(bytes) / per_second}});
+    link.exchanges.push_back({false, bytes, {static_cast<double>(bytes) / per_second}});
   }
-  return path;
+  return link;
 }
 
 }  // namespace
@@ -66,36 +67,45 @@ TEST_CASE("the interval of a median has the order statistics and the coverage of
 
 TEST_CASE("sides are sampled there and back") {
   std::string order;
-  const auto samples = alternate(3, 4, [&](std::size_t side) {
-    order += static_cast<char>('A' + side);
-    return static_cast<double>(order.size());
-  });
+  std::vector<Timed> sides(3);
+  std::vector<Timed*> all;
+  for (std::size_t side = 0; side < sides.size(); ++side) {
+    sides[side].calls = 2;
+    sides[side].seconds = [&order, side](int calls) {
+      order += static_cast<char>('A' + side);
+      return static_cast<double>(order.size()) * calls;
+    };
+    all.push_back(&sides[side]);
+  }
+  int rounds = 0;
+  sample_in_turn(all, 4, [&] { ++rounds; });
+  CHECK(rounds == 4);
   CHECK(order == "ABCCBAABCCBA");
-  CHECK(samples[0] == std::vector<double>{1, 6, 7, 12});
-  CHECK(samples[2] == std::vector<double>{3, 4, 9, 10});
+  CHECK(sides[0].samples == std::vector<double>{1, 6, 7, 12});
+  CHECK(sides[2].samples == std::vector<double>{3, 4, 9, 10});
 }
 
 TEST_CASE("a ratio is the median over pairs of theirs divided by ours") {
   // The ratio of medians would be 3 / 2.
-  std::vector<Contestant> sides(2);
+  std::vector<measure::Side> sides(2);
   sides[0].ours = true;
-  sides[0].seconds = {1, 2, 4};
-  sides[1].seconds = {4, 2, 3};
-  const auto found = comparisons_of(sides);
+  sides[0].samples = {1, 2, 4};
+  sides[1].samples = {4, 2, 3};
+  const auto found = ratios_of(sides);
   REQUIRE(found.size() == 1);
-  CHECK(found[0].ratio.median == 1);
-  CHECK(found[0].ratio.low == 0.75);
-  CHECK(found[0].ratio.high == 4);
+  CHECK(found[0].interval.median == 1);
+  CHECK(found[0].interval.low == 0.75);
+  CHECK(found[0].interval.high == 4);
 }
 
 TEST_CASE("the API is compared with all built-ins, a drop-in with the one it stands for") {
-  std::vector<Contestant> sides(5);
-  for (Contestant& side : sides) side.seconds = {1};
+  std::vector<measure::Side> sides(5);
+  for (measure::Side& side : sides) side.samples = {1};
   sides[0].ours = sides[1].ours = sides[2].ours = true;
   sides[1].function = sides[3].function = "MPI_Reduce_scatter_block";
   sides[2].function = sides[4].function = "MPI_Reduce_scatter";
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
-  for (const Comparison& c : comparisons_of(sides)) pairs.emplace_back(c.ours, c.theirs);
+  for (const Ratio& c : ratios_of(sides)) pairs.emplace_back(c.ours, c.theirs);
   CHECK(pairs == std::vector<std::pair<std::size_t, std::size_t>>{{0, 3}, {0, 4}, {1, 3}, {2, 4}});
 }
 
@@ -115,7 +125,7 @@ TEST_CASE("bytes that the busiest rank and host must send or receive") {
         Row{Collective::gather, 5 / 6., 5 / 6., 4 / 6.},
         Row{Collective::scatter, 5 / 6., 5 / 6., 4 / 6.}, Row{Collective::scan, 1, 1, 1}}) {
     CAPTURE(name(row.collective));
-    const Exercise e = exercise_of(row.collective, 6, n, 3);
+    const Case e = case_of(row.collective, 6, n, 3);
     CHECK(demand_of(e, one).rank_bytes == doctest::Approx(row.rank * n));
     CHECK(demand_of(e, one).host_bytes == 0);
     CHECK(demand_of(e, one).block == (row.rank == 1 ? n : n / 6));
@@ -126,29 +136,29 @@ TEST_CASE("bytes that the busiest rank and host must send or receive") {
     CHECK(demand_of(e, own).host_rounds == 3);
     CHECK(demand_of(e, uneven).host_rounds == 1);
   }
-  CHECK(demand_of(exercise_of(Collective::barrier, 5, 0), {0, 0, 0, 0, 0}).rounds == 3);
-  CHECK(demand_of(exercise_of(Collective::all_reduce, 6, 0), one).rounds == 0);
-  CHECK(demand_of(exercise_of(Collective::all_reduce, 1, n), {0}).rounds == 0);
+  CHECK(demand_of(case_of(Collective::barrier, 5, 0), {0, 0, 0, 0, 0}).rounds == 3);
+  CHECK(demand_of(case_of(Collective::all_reduce, 6, 0), one).rounds == 0);
+  CHECK(demand_of(case_of(Collective::all_reduce, 1, n), {0}).rounds == 0);
 }
 
 TEST_CASE("the limit is latency and bytes at the bandwidth of messages as large or larger") {
-  cli::Network network;
-  network.within = path_of(1e-6, {{1000, 1e9}, {1000000, 2e9}, {100000, 5e9}});
-  CHECK(network.within->bandwidth(8) == doctest::Approx(5e9));
-  CHECK(network.within->bandwidth(1000000) == doctest::Approx(2e9));
-  CHECK(network.within->bandwidth(9000000) == doctest::Approx(2e9));
+  Links links;
+  links.within = link_of(1e-6, {{1000, 1e9}, {1000000, 2e9}, {100000, 5e9}});
+  CHECK(links.within->bandwidth(8) == doctest::Approx(5e9));
+  CHECK(links.within->bandwidth(1000000) == doctest::Approx(2e9));
+  CHECK(links.within->bandwidth(9000000) == doctest::Approx(2e9));
   const Demand two_way{1000000, 0, 1000000, 3, 0, false}, one_way{1000000, 0, 1000000, 3, 0, true};
-  CHECK(lower_bound(two_way, network, 10) == doctest::Approx(3e-6 + 5e-4));
-  CHECK(lower_bound(one_way, network, 10) == doctest::Approx(3e-7 + 5e-4));
+  CHECK(lower_bound(two_way, links, 10) == doctest::Approx(3e-6 + 5e-4));
+  CHECK(lower_bound(one_way, links, 10) == doctest::Approx(3e-7 + 5e-4));
   const Demand in_blocks{1000000, 0, 1000, 3, 0, false};
-  CHECK(lower_bound(in_blocks, network, 10) == doctest::Approx(3e-6 + 2e-4));
-  CHECK(lower_bound(Demand{}, network, 1) == 0);
+  CHECK(lower_bound(in_blocks, links, 10) == doctest::Approx(3e-6 + 2e-4));
+  CHECK(lower_bound(Demand{}, links, 1) == 0);
 
-  network.across = path_of(50e-6, {{1000000, 1e8}});
+  links.across = link_of(50e-6, {{1000000, 1e8}});
   const Demand hosts{1000000, 500000, 1000000, 3, 2, false};
-  CHECK(lower_bound(hosts, network, 1) == doctest::Approx(2 * 50e-6 + 5e-3));
+  CHECK(lower_bound(hosts, links, 1) == doctest::Approx(2 * 50e-6 + 5e-3));
   const Demand within{1000000, 1000, 1000000, 3, 0, false};  // the link is not what limits
-  CHECK(lower_bound(within, network, 1) == doctest::Approx(3e-6 + 5e-4));
-  network.within.reset();
-  CHECK(lower_bound(hosts, network, 1) == doctest::Approx(3 * 50e-6 + 1e-2));
+  CHECK(lower_bound(within, links, 1) == doctest::Approx(3e-6 + 5e-4));
+  links.within.reset();
+  CHECK(lower_bound(hosts, links, 1) == doctest::Approx(3 * 50e-6 + 1e-2));
 }

@@ -1,4 +1,4 @@
-#include "cli/reference.hpp"
+#include "cli/measure/reference.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,22 +9,23 @@
 
 using namespace baton;
 using namespace baton::cli;
+using namespace baton::cli::measure;
 
 namespace {
 
 constexpr int ranks = 5;
 
-Exercise exercise_of(Collective collective, std::int64_t elements, Datatype type, OpKind op) {
-  return flat_exercise(collective, ranks, elements, type, op, 1);
+Case case_of(Collective collective, std::int64_t elements, Datatype type, OpKind op) {
+  return flat_case(collective, ranks, elements, type, op, 1);
 }
 
 /// The inputs of all ranks.
 template <class T>
-std::vector<std::vector<T>> inputs(const Exercise& exercise, const Values& values) {
+std::vector<std::vector<T>> inputs(const Case& subject, const Values& values) {
   std::vector<std::vector<T>> all;
   for (int r = 0; r < ranks; ++r) {
-    all.emplace_back(static_cast<std::size_t>(exercise.input_count(r)));
-    values.write(r, 0, exercise.input_count(r), all.back().data());
+    all.emplace_back(static_cast<std::size_t>(subject.input_count(r)));
+    values.write(r, 0, subject.input_count(r), all.back().data());
   }
   return all;
 }
@@ -48,7 +49,7 @@ std::vector<T> folded(const std::vector<std::vector<T>>& inputs, const std::vect
 }  // namespace
 
 TEST_CASE("an exact sum is the same in every order, and one wrong element is counted") {
-  const Exercise e = exercise_of(Collective::all_reduce, 10000, Datatype::f32, OpKind::sum);
+  const Case e = case_of(Collective::all_reduce, 10000, Datatype::f32, OpKind::sum);
   const Values values(Fill::exact, e.op, e.type, ranks);
   const auto in = inputs<float>(e, values);
   auto sum = folded(in, {0, 1, 2, 3, 4});
@@ -63,7 +64,7 @@ TEST_CASE("an exact sum is the same in every order, and one wrong element is cou
 
 TEST_CASE_TEMPLATE("values that round pass in every order, and not if a contribution is missing", T,
                    float, double, bf16) {
-  const Exercise e = exercise_of(Collective::all_reduce, 5000, datatype_of<T>, OpKind::sum);
+  const Case e = case_of(Collective::all_reduce, 5000, datatype_of<T>, OpKind::sum);
   const Values values(Fill::random, e.op, e.type, ranks);
   const auto in = inputs<T>(e, values);
   const Reference reference(e, values, 0);
@@ -79,7 +80,7 @@ TEST_CASE_TEMPLATE("values that round pass in every order, and not if a contribu
 
 TEST_CASE_TEMPLATE("8-bit floats: sums that round pass in any order, exact ones miss no rank", T,
                    f8e4m3, f8e5m2) {
-  const Exercise e = exercise_of(Collective::all_reduce, 5000, datatype_of<T>, OpKind::sum);
+  const Case e = case_of(Collective::all_reduce, 5000, datatype_of<T>, OpKind::sum);
   for (const Fill fill : {Fill::random, Fill::exact}) {
     const Values values(fill, e.op, e.type, ranks);
     const auto in = inputs<T>(e, values);
@@ -97,8 +98,7 @@ TEST_CASE_TEMPLATE("8-bit floats: sums that round pass in any order, exact ones 
 
 TEST_CASE("the tolerance of an average takes underflow in") {
   // 1.5 of the smallest numbers, rounded to 2 of them.
-  const Exercise e =
-      flat_exercise(Collective::all_reduce, 2, 1 << 16, Datatype::f8e4m3, OpKind::avg, 0);
+  const Case e = flat_case(Collective::all_reduce, 2, 1 << 16, Datatype::f8e4m3, OpKind::avg, 0);
   const Values values(Fill::random, e.op, e.type, 2);
   std::vector<f8e4m3> left(1 << 16), right(1 << 16);
   values.write(0, 0, 1 << 16, left.data());
@@ -114,7 +114,7 @@ TEST_CASE("the tolerance of an average takes underflow in") {
 }
 
 TEST_CASE("a tolerance is no wider than a few roundings") {
-  const Exercise e = exercise_of(Collective::all_reduce, 100, Datatype::f32, OpKind::sum);
+  const Case e = case_of(Collective::all_reduce, 100, Datatype::f32, OpKind::sum);
   const Values values(Fill::random, e.op, e.type, ranks);
   const Reference reference(e, values, 0);
   auto sum = folded(inputs<float>(e, values), {0, 1, 2, 3, 4});
@@ -123,7 +123,7 @@ TEST_CASE("a tolerance is no wider than a few roundings") {
 }
 
 TEST_CASE("integers wrap, and their average is truncated toward zero") {
-  const Exercise e = exercise_of(Collective::reduce_scatter, 500, Datatype::i8, OpKind::avg);
+  const Case e = case_of(Collective::reduce_scatter, 500, Datatype::i8, OpKind::avg);
   const Values values(Fill::exact, e.op, e.type, ranks);
   const auto in = inputs<std::int8_t>(e, values);
   const auto sum = folded(in, {0, 1, 2, 3, 4});
@@ -136,7 +136,7 @@ TEST_CASE("integers wrap, and their average is truncated toward zero") {
 
 TEST_CASE("a scan ends with the own rank, an exscan before it") {
   for (const Collective c : {Collective::scan, Collective::exscan}) {
-    const Exercise e = exercise_of(c, 64, Datatype::i32, OpKind::sum);
+    const Case e = case_of(c, 64, Datatype::i32, OpKind::sum);
     const Values values(Fill::exact, e.op, e.type, ranks);
     const auto in = inputs<std::int32_t>(e, values);
     const auto two = folded(in, {0, 1}), three = folded(in, {0, 1, 2});
@@ -147,7 +147,7 @@ TEST_CASE("a scan ends with the own rank, an exscan before it") {
 }
 
 TEST_CASE("data that moves must be the same bits") {
-  const Exercise gather = exercise_of(Collective::all_gather, 35, Datatype::u8, OpKind::sum);
+  const Case gather = case_of(Collective::all_gather, 35, Datatype::u8, OpKind::sum);
   const Values values(Fill::bits, gather.op, gather.type, ranks);
   const auto in = inputs<std::uint8_t>(gather, values);
   std::vector<std::uint8_t> joined;
@@ -157,7 +157,7 @@ TEST_CASE("data that moves must be the same bits") {
   std::swap(joined[3], joined[20]);
   CHECK(Reference(gather, values, 4).wrong(joined.data()) == 2);
 
-  const Exercise broadcast = exercise_of(Collective::broadcast, 7, Datatype::u8, OpKind::sum);
+  const Case broadcast = case_of(Collective::broadcast, 7, Datatype::u8, OpKind::sum);
   std::vector<std::uint8_t> root(7), other(7);
   values.write(1, 0, 7, root.data());
   values.write(0, 0, 7, other.data());
@@ -167,8 +167,7 @@ TEST_CASE("data that moves must be the same bits") {
 
 TEST_CASE("an all_to_all of tensors is cut and joined along its dimensions") {
   // [2, 5] on 5 ranks, scattered along 1 and gathered along 0: rank r gets column r of each rank.
-  const Exercise e =
-      tensor_exercise(Collective::all_to_all, ranks, Shape{2, 5}, Datatype::u32, 1, 0);
+  const Case e = tensor_case(Collective::all_to_all, ranks, Shape{2, 5}, Datatype::u32, 1, 0);
   CHECK(e.tensor->output == Shape{10, 1});
   const Values values(Fill::bits, e.op, e.type, ranks);
   const auto in = inputs<std::uint32_t>(e, values);

@@ -27,7 +27,7 @@ share=$3/usr/share to=$3/usr/lib/x86_64-linux-gnu
 mkdir -p "$share/man" "$share/doc" "$to/fortran" "$to/pkgconfig" "$to/deep/lib/pkgconfig"
 mkdir "$to/blas" && touch "$to/blas/libblas.so.3" "$to/pkgconfig/blas-netlib.pc"
 touch "$share/man/page" "$share/doc/news" "$share/doc/copyright" "$to/libucp.so.0" "$to/libx.a"
-printf 'prefix = /usr\\nlibdir=/usr/lib/deep\\nother=/usrlocal\\n' >"$to/deep/lib/pkgconfig/a.pc"
+printf 'prefix = /usr\\nlibdir=/usr/lib/deep\\nother=/usrlocal\\nCflags: -I/usr/include\\n' >"$to/deep/lib/pkgconfig/a.pc"
 ln -s ../deep/lib/pkgconfig/a.pc "$to/pkgconfig/a.pc"
 truncate -s "$SIZE" "$to/large"
 """
@@ -68,7 +68,7 @@ class GpuBundle(unittest.TestCase):
         return done.stdout + done.stderr
 
     def test_a_bundle_says_where_its_files_are_wherever_it_is(self):
-        said = "has 10 packages and UCX without CUDA (PyPI gave no libucx-cu13): 0 MB\n"
+        said = "has 11 packages and UCX without CUDA (PyPI gave no libucx-cu13): 0 MB\n"
         self.assertIn(said, self.bundle(1000))
         asked = (self.folder / "calls").read_text().split()
         self.assertIn("library", asked)
@@ -77,11 +77,12 @@ class GpuBundle(unittest.TestCase):
         libraries = moved / "usr/lib/x86_64-linux-gnu"
         for file in [libraries / "pkgconfig/a.pc", libraries / "deep/lib/pkgconfig/a.pc"]:
             self.assertFalse(file.is_symlink())
-            prefix, libdir, other = file.read_text().splitlines()
+            prefix, libdir, other, flags = file.read_text().splitlines()
             found = prefix.removeprefix("prefix = ").replace("${pcfiledir}", str(file.parent))
             self.assertEqual(Path(found).resolve(), (moved / "usr").resolve())
             self.assertEqual(libdir, f"libdir={prefix.removeprefix('prefix = ')}/lib/deep")
             self.assertEqual(other, "other=/usrlocal")
+            self.assertEqual(flags, f"Cflags: -I{prefix.removeprefix('prefix = ')}/include")
         for there in ["libblas.so.3", "pkgconfig/blas.pc"]:
             self.assertTrue((libraries / there).is_file())
         for gone in [

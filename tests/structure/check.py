@@ -32,6 +32,10 @@ INCLUDES = [
     (r"transformer/program/.*", rf'{STANDARD}|<unistd\.h>|<fmt/\w+\.h>|<CLI/CLI\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
     (r"transformer/cuda/.*", rf'{STANDARD}|<fmt/\w+\.h>|<cuda_runtime(_api)?\.h>|<cublasLt\.h>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"|"\w+\.cuh"'),
     (r"transformer/.*", rf'{STANDARD}|<fmt/\w+\.h>|<(cblas|omp|oneapi/dnnl/dnnl|sys/mman)\.h>|<hwy/[\w/-]+\.h>|"hwy/[\w/-]+\.h"|"transformer/[\w/-]+\.(hpp|cpp)"|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/-]+\.(hpp|inc)"'),
+    # CLI11 and the whole of nlohmann-json take seconds to compile.
+    (r"lib/cli/common/command_line\.cpp", ".*"),
+    (r"lib/cli/.*\.hpp", r'(?!<CLI/|<nlohmann/json\.hpp>).*'),
+    (r"lib/cli/.*", r'(?!<CLI/).*'),
     (r"diagrams/convert\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|<[\w/]+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
     (r"diagrams/.*", rf'{STANDARD}|<fmt/\w+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
 ]
@@ -61,7 +65,15 @@ def room(path):
     return parts[1] if len(parts) > 2 and parts[0] == "lib" else None
 
 
+def folders_of_program(root):
+    """Folders of lib/cli, each with the folders that it may include, by the table of its README."""
+    text = (root / "lib/cli/README.md").read_text()
+    rows = re.findall(r"^\| \[`(\w+)/`\]\(.*\| *([\w, ]*?) *\|$", text, re.MULTILINE)
+    return {folder: set(re.findall(r"\w+", others)) for folder, others in rows}
+
+
 def includes(root):
+    program = folders_of_program(root)
     for file in sources(root, ".hpp", ".cpp", ".cu", ".cuh"):
         allowed = next((names for path, names in INCLUDES if re.fullmatch(path, str(file))), ".*")
         neighbours = ROOMS.get(room(file), set())
@@ -76,6 +88,12 @@ def includes(root):
             if room(file) and included and neighbours != "*":
                 if room(included) not in (None, "base", room(file), *neighbours):
                     yield f"{file}:{number}: expected no include of another room, found {found[1]}"
+            if file.parts[:2] == ("lib", "cli") and len(file.parts) > 3 and included:
+                folder = Path(os.path.normpath(included)).parts[1:-1]
+                if folder[:1] == ("cli",) and folder[1:2] != file.parts[2:3] and folder[1:]:
+                    if folder[1] not in program[file.parts[2]]:
+                        yield (f"{file}:{number}: expected an include of lib/cli/README.md's table, "
+                               f"found {found[1]}")
             if file.parts[0] == "transformer" and included and room(included):
                 yield f"{file}:{number}: expected no private header of lib/, found {found[1]}"
     for file in sources(root, "meson.build"):
@@ -219,7 +237,8 @@ def opened(text):
 
 def namespaces(root):
     """A room declares its own names in its own namespace. Its headers open no other, but for
-    declarations of public classes; its sources define public names, too."""
+    declarations of classes of public headers and other libraries; its sources define public names,
+    too."""
     public = set()
     for file in sources(root, ".hpp"):
         for name, inside in opened((root / file).read_text()) if file.parts[0] == "include" else ():
@@ -238,7 +257,8 @@ def namespaces(root):
                 continue
             if file.suffix == ".hpp":
                 rest = PRIVATE.sub("", FORWARD.sub("", inside))
-                fits = name in public and not re.sub(r"[;}\s]", "", rest)
+                foreign = name != "std" and not name.startswith("baton")
+                fits = (name in public or foreign) and not re.sub(r"[;}\s]", "", rest)
             else:
                 fits = name in public or name in ("", "std")
             if not fits:

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cli/measure/timing.hpp"
+
+namespace baton::cli::bench {
+
+/// Times of messages of one size between the neighbours of a ring, all ranks at once.
+struct ExchangeTimes {
+  bool across = false;          ///< from host to host
+  std::int64_t bytes = 0;       ///< of one message
+  std::vector<double> samples;  ///< seconds per message and direction, of the slowest rank
+
+  double bandwidth() const;  ///< bytes per second and direction, at the median
+};
+
+/// Bytes of the messages whose latency is measured.
+constexpr std::int64_t latency_bytes = 8;
+
+/// Plain messages between two ranks.
+struct Link {
+  double latency = 0;             ///< seconds, one way, while all other ranks sleep
+  std::vector<double> latencies;  ///< its samples
+  std::vector<ExchangeTimes> exchanges;
+
+  /// The best of messages of this size or larger, or of the largest. So the cost of starting a
+  /// message is no part of it, and large messages leave the caches.
+  double bandwidth(std::int64_t bytes) const;
+};
+
+/// Plain messages of the transport.
+struct Links {
+  std::optional<Link> within;  ///< a host, where one has several ranks
+  std::optional<Link> across;  ///< from host to host, where there are several
+};
+
+/// An exchange between the neighbours of a ring, to be timed in turn with something else.
+struct Probe : measure::Timed {
+  bool across = false;
+  std::int64_t bytes = 0;
+  int messages = 1;  ///< each way, per call
+
+  ExchangeTimes times() const;
+};
+
+/// Messages between neighbours in rings: of each host's own ranks, and of all ranks, host by host.
+/// All functions are collective.
+class Rings {
+ public:
+  explicit Rings(World& world);
+
+  /// Latencies and some message sizes of both links, each sample of `seconds` or one message.
+  Links measure(double seconds);
+
+  /// One for each link that there is; none for 0 bytes. They share buffers, which the next call of
+  /// probes() or measure() replaces.
+  std::vector<Probe> probes(std::int64_t bytes);
+
+ private:
+  struct Ring {
+    int first, second;             // neighbours, whose latency is measured
+    int next = -1, previous = -1;  // this rank's; -1: it takes no part
+  };
+  Link link(const Ring& ring, double seconds);
+  std::vector<double> latencies(const Ring& ring, double seconds);
+  Probe probe(const Ring& ring, std::int64_t bytes);
+
+  World& world_;
+  std::unique_ptr<PlainMessages> messages_;
+  std::optional<Ring> within_, across_;
+};
+
+}  // namespace baton::cli::bench

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/common/progress.hpp"
+#include "comparison.hpp"
+
+namespace baton::cli::bench {
+
+/// Measurements of one case.
+struct BenchRow {
+  Case subject;
+  Comparison comparison;
+  double lower_bound = 0;  ///< seconds per call; 0: there is none
+
+  std::int64_t checks() const;
+  std::int64_t wrong() const;
+};
+
+/// Content of the table's last column: the share of the limit, or the way of messages.
+enum class LastColumn : std::uint8_t { limit, way };
+
+/// A line for each ratio, or one for each side where there are none, under a head. Where sides have
+/// a way, that is the last column.
+std::string bench_head(LastColumn last);
+std::string bench_lines(const BenchRow& row);
+
+/// The interface by which a side was called: "api", "drop-in".
+std::string through(const Side& side);
+
+/// What a benchmark has found so far, printed as it comes, with a line of progress, on the rank
+/// that speaks.
+class Report {
+ public:
+  /// `ranks`: whose results are counted; `progress`: show it even if stderr is not a terminal.
+  Report(bool speaks, int ranks, std::size_t cases, bool progress);
+
+  void print(const std::string& text);
+  void show_progress(std::string_view what);
+  void add(BenchRow row);
+  /// Prints the last line: what was checked.
+  void close();
+
+  const std::vector<BenchRow>& rows() const { return rows_; }
+  std::int64_t checks() const;
+  std::int64_t wrong() const;
+
+ private:
+  bool speaks_;
+  int ranks_;
+  std::optional<Progress> progress_;
+  std::vector<BenchRow> rows_;
+};
+
+}  // namespace baton::cli::bench

@@ -1,0 +1,96 @@
+#include "device_side.hpp"
+
+#include <utility>
+
+#include "cli/common/collective_options.hpp"
+#include "cli/measure/timing.hpp"
+
+namespace baton::cli::bench_device {
+
+Choice DeviceSide::begin(const Case& subject, const Choice& choice) {
+  choice_ = choice;
+  result_ = {};
+  checker_.reset();
+  runner_.reset();
+  Choice chosen;
+  world_.together([&] {
+    runner_.emplace(communicator_, gpu_, subject);
+    chosen = runner_->chosen(choice);
+  });
+  checker_.emplace(world_, subject, *runner_);
+  const auto run = [&] {
+    runner_->upload();
+    runner_->run(choice_, 1);
+    runner_->download();
+  };
+  for (const measure::Fill fill : checker_->fills()) {
+    checker_->check(result_, run, checker_->reference(fill));
+  }
+  return chosen;
+}
+
+double DeviceSide::seconds(int calls) {
+  return measure::timed(
+      world_, [&] { runner_->run(choice_, calls); }, 1);
+}
+
+measure::CheckResult DeviceSide::end() {
+  world_.together([&] { runner_->download(); });
+  checker_->recheck(result_);
+  return result_;
+}
+
+namespace {
+
+const Gpu& gpu_of(const std::vector<Gpu>& gpus, int rank) {
+  return gpus[static_cast<std::size_t>(rank) % gpus.size()];
+}
+
+ThreadOptions options_for(const std::vector<Gpu>& gpus, int ranks) {
+  ThreadOptions options;
+  for (int rank = 0; rank < ranks; ++rank) {
+    options.devices.push_back(gpu_of(gpus, rank).device);
+  }
+  return options;
+}
+
+}  // namespace
+
+DeviceThreads::DeviceThreads(const std::vector<Gpu>& gpus, int ranks)
+    : pool_(ranks, options_for(gpus, ranks)), sides_(static_cast<std::size_t>(ranks)) {
+  pool_.run([&](World& world) {
+    const Gpu& gpu = gpu_of(gpus, world.rank());
+    sides_[static_cast<std::size_t>(world.rank())] = std::make_unique<DeviceSide>(
+        world, gpu, StreamCommunicator(world.transport(), gpu.device, library_options()));
+  });
+}
+
+DeviceThreads::~DeviceThreads() {
+  try {
+    pool_.run([&](World& world) { sides_[static_cast<std::size_t>(world.rank())].reset(); });
+  } catch (...) {
+    sides_.clear();  // nobody is left to be told
+  }
+}
+
+template <class Part>
+auto DeviceThreads::on_all(const Part& part) {
+  decltype(part(*sides_[0])) first{};
+  pool_.run([&](World& world) {
+    const auto own = part(*sides_[static_cast<std::size_t>(world.rank())]);
+    if (world.rank() == 0) first = own;
+  });
+  return first;
+}
+
+Choice DeviceThreads::begin(const Case& subject, const Choice& choice) {
+  return on_all([&](DeviceSide& side) { return side.begin(subject, choice); });
+}
+double DeviceThreads::seconds(int calls) {
+  return on_all([&](DeviceSide& side) { return side.seconds(calls); });
+}
+measure::CheckResult DeviceThreads::end() {
+  return on_all([](DeviceSide& side) { return side.end(); });
+}
+
+}  // namespace baton::cli::bench_device

@@ -1,0 +1,174 @@
+#include "collective_options.hpp"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "baton/error.hpp"
+#include "baton/schedule.hpp"
+#include "text.hpp"
+
+namespace baton::cli {
+namespace {
+
+constexpr const char* hosts_help =
+    "2x4: 2 hosts of 4 ranks each; 0,1,0,1: the host of each rank (default: one)";
+
+std::int64_t bytes_of(const char* option, std::string_view text) {
+  try {
+    return parse_bytes(text);
+  } catch (const Error& error) {
+    refuse(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+Hosts hosts_for(const std::string& text, int size) {
+  Hosts hosts = parse_hosts(text);
+  if (size > 0 && hosts.size() != size) {
+    refuse(fmt::format("--hosts: expected the hosts of {} ranks, found those of {}", size,
+                       hosts.size()));
+  }
+  return hosts;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> CollectiveOptions::sizes(int factor) const {
+  const auto colon = bytes.find(':');
+  const std::int64_t first = bytes_of("--bytes", bytes.substr(0, colon));
+  if (colon == std::string::npos) return {first};
+  const std::int64_t last = bytes_of("--bytes", bytes.substr(colon + 1));
+  if (first < 1 || last < first) {
+    refuse(
+        fmt::format("--bytes: expected FIRST:LAST with 1 <= FIRST <= LAST, found \"{}\"", bytes));
+  }
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = first; size <= last; size *= factor) sizes.push_back(size);
+  return sizes;
+}
+
+std::optional<std::int64_t> CollectiveOptions::segment_bytes() const {
+  if (segment.empty()) return std::nullopt;
+  return bytes_of("--segment", segment);
+}
+
+int CollectiveOptions::rank_count(int launched) const {
+  if (launched > 0 && ranks > 0 && ranks != launched) {
+    refuse(
+        fmt::format("--ranks: expected the {} ranks of the launcher, found {}", launched, ranks));
+  }
+  if (launched > 0 && !hosts.empty()) {
+    refuse("--hosts: expected ranks that are threads, found processes of MPI");
+  }
+  if (launched > 0) return launched;
+  if (!hosts.empty()) return hosts_for(hosts, ranks).size();
+  return ranks > 0 ? ranks : 4;
+}
+
+std::shared_ptr<const Hosts> CollectiveOptions::grouping(int size) const {
+  return hosts.empty() ? nullptr : host_grouping(hosts_for(hosts, size).of());
+}
+
+ThreadOptions CollectiveOptions::threads() const {
+  ThreadOptions threads;
+  if (hosts.empty()) return threads;
+  const Hosts parsed = parse_hosts(hosts);
+  threads.hosts.assign(parsed.of().begin(), parsed.of().end());
+  return threads;
+}
+
+Option CollectiveOptionSet::collective(const std::string& more) const {
+  return set_.add("collective", values_.collective, "such as all_reduce" + more).form("");
+}
+
+Option CollectiveOptionSet::algorithm(const std::string& help) const {
+  return set_.add("--algorithm", values_.algorithm, help).form("A");
+}
+
+Option CollectiveOptionSet::bytes(const std::string& more) const {
+  return set_
+      .add("--bytes", values_.bytes, "size of the whole vector, as nccl-tests counts it" + more)
+      .form("SIZE");
+}
+
+Option CollectiveOptionSet::type() const {
+  return set_
+      .add("--dtype", values_.type,
+           "i8 u8 i32 u32 i64 u64 f8e4m3 f8e5m2 f16 bf16 f32 f64 (default f32)")
+      .form("TYPE");
+}
+
+Option CollectiveOptionSet::op() const {
+  return set_
+      .add("--op", values_.op,
+           "sum avg prod min max, and for integers logical_and logical_or logical_xor bit_and\n"
+           "bit_or bit_xor (default sum)")
+      .form("OP");
+}
+
+Option CollectiveOptionSet::root() const {
+  return set_.add("--root", values_.root, "rank of the root (default 0)")
+      .form("R")
+      .range(0, INT32_MAX);
+}
+
+Option CollectiveOptionSet::ranks(const std::string& help, int most) const {
+  return set_.add("--ranks", values_.ranks, help).form("P").range(1, most);
+}
+
+Option CollectiveOptionSet::hosts(const std::string& before) const {
+  return set_.add("--hosts", values_.hosts, before + hosts_help).form("HOSTS");
+}
+
+Option CollectiveOptionSet::segment(const std::string& help) const {
+  return set_.add("--segment", values_.segment, help).form("S");
+}
+
+Option CollectiveOptionSet::count() const {
+  return set_
+      .add("--count", values_.count,
+           "elements: of a vector (default P), of a rank's block (default 1)")
+      .form("N")
+      .range(0);
+}
+
+Option CollectiveOptionSet::in_place(const std::string& more) const {
+  return set_.flag("--in-place", values_.in_place, "input and output are the same memory" + more);
+}
+
+Option CollectiveOptionSet::schedule(const std::vector<Option>& replaced,
+                                     const std::string& more) const {
+  return set_
+      .add("--schedule", values_.schedule,
+           "a schedule of your own instead" + more + " (format: lib/schedule/README.md)")
+      .form("FILE")
+      .excludes(replaced);
+}
+
+std::vector<Collective> collectives_named(const std::string& text) {
+  if (text != "all") return {collective_named(text)};
+  std::vector<Collective> all;
+  for (int c = 0; c < collective_count; ++c) all.push_back(static_cast<Collective>(c));
+  return all;
+}
+
+Options library_options() {
+  Options library = Options::from_environment();
+  if (std::getenv("BATON_TIMEOUT") == nullptr) library.timeout = std::chrono::seconds(60);
+  return library;
+}
+
+Option add_trace(const OptionSet& set, std::string& file) {
+  return set
+      .add("--trace", file,
+           "record the times of all messages of the library; `baton timeline --from FILE`\n"
+           "draws them (BATON_TRACE=FILE)")
+      .form("FILE");
+}
+
+void stop_recording(Communicator& communicator) {
+  if (communicator.recording()) communicator.stop_recording(communicator.options().trace);
+}
+
+}  // namespace baton::cli

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "baton/communicator.hpp"
+#include "baton/launch.hpp"
+#include "command_line.hpp"
+
+namespace baton::cli {
+
+/// Collective, data and ranks as a command line names them. Functions throw Error(invalid_argument)
+/// for values that do not exist or contradict each other.
+struct CollectiveOptions {
+  // With values, so that designated initializers may leave some out.
+  std::string collective = {}, algorithm = {}, bytes = {}, type = {}, op = {}, segment = {},
+              hosts = {}, schedule = {};
+  int ranks = 0;  ///< 0: not given
+  int root = 0;
+  std::int64_t count = -1;  ///< -1: not given
+  bool in_place = false;
+
+  Datatype datatype() const { return type.empty() ? Datatype::f32 : datatype_named(type); }
+  OpKind op_kind() const { return op.empty() ? OpKind::sum : op_named(op); }
+  /// "8:64M" as 8, 16, … 64M, each `factor` times the last; "4K" as itself.
+  std::vector<std::int64_t> sizes(int factor = 2) const;
+  /// Empty: not given.
+  std::optional<std::int64_t> segment_bytes() const;
+  /// The number of ranks; `launched`: of an MPI launcher, or 0.
+  int rank_count(int launched = 0) const;
+  /// Ranks by host, for `size` ranks; null: one host.
+  std::shared_ptr<const Hosts> grouping(int size) const;
+  /// Threads as ranks on these hosts.
+  ThreadOptions threads() const;
+};
+
+/// Declares, documents and checks the options of CollectiveOptions; a command declares those that
+/// it takes.
+class CollectiveOptionSet {
+ public:
+  CollectiveOptionSet(const OptionSet& set, CollectiveOptions& values)
+      : set_(set), values_(values) {}
+
+  Option collective(const std::string& more = "") const;
+  Option algorithm(const std::string& help) const;
+  Option bytes(const std::string& more) const;
+  Option type() const;
+  Option op() const;
+  Option root() const;
+  Option ranks(const std::string& help, int most = 4096) const;
+  Option hosts(const std::string& before = "") const;
+  Option segment(const std::string& help) const;
+  Option count() const;
+  Option in_place(const std::string& more = "") const;
+  Option schedule(const std::vector<Option>& replaced, const std::string& more = "") const;
+
+ private:
+  OptionSet set_;
+  CollectiveOptions& values_;
+};
+
+/// One by its name, or "all". Throws Error(invalid_argument).
+std::vector<Collective> collectives_named(const std::string& text);
+
+/// Options of the library, from the environment. Without BATON_TIMEOUT a hang ends after a minute,
+/// with a sentence.
+Options library_options();
+
+/// Option --trace, and the end of what it asks for: collective.
+Option add_trace(const OptionSet& set, std::string& file);
+void stop_recording(Communicator& communicator);
+
+}  // namespace baton::cli

@@ -1,0 +1,67 @@
+#include "text.hpp"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "baton/error.hpp"
+
+namespace baton::cli {
+
+void refuse(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
+
+std::string counted(std::int64_t n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+std::string human_bytes(std::int64_t bytes) {
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string human_time(double us) {
+  if (us < 1e3) return fmt::format("{:.3g} us", us);
+  if (us < 1e6) return fmt::format("{:.4g} ms", us * 1e-3);
+  return fmt::format("{:.4g} s", us * 1e-6);
+}
+
+std::string microseconds(double seconds) {
+  const double us = seconds * 1e6;
+  return fmt::format("{:.{}f}", us, us < 10 ? 3 : us < 1000 ? 2 : 0);
+}
+
+double gigabytes_per_second(std::int64_t bytes, double seconds) {
+  return seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0;
+}
+
+std::string segment_text(std::int64_t bytes) {
+  if (bytes < 0) return "several";
+  if (bytes == 0) return "-";
+  if (bytes % (1 << 20) == 0) return fmt::format("{}M", bytes >> 20);
+  return bytes % 1024 == 0 ? fmt::format("{}K", bytes >> 10) : fmt::format("{}", bytes);
+}
+
+std::string file_text(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  if (!std::filesystem::is_regular_file(file) || !(text << stream.rdbuf())) {
+    refuse(fmt::format("expected a file that can be read, found \"{}\"", file));
+  }
+  return text.str();
+}
+
+void write_file(const std::string& option, const std::string& file, std::string_view text) {
+  std::ofstream stream(file, std::ios::binary);
+  stream << text;
+  stream.close();
+  if (!stream) {
+    refuse(fmt::format("{}: expected a file that can be written, found \"{}\"", option, file));
+  }
+}
+
+}  // namespace baton::cli

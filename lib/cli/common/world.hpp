@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "baton/launch.hpp"
+#include "baton/transport.hpp"
+#include "case.hpp"
+
+namespace baton::cli {
+
+/// A collective that comes with the transport, with its buffers.
+struct BuiltIn {
+  std::string name;  ///< as its library calls it
+  std::function<void()> run;
+};
+
+/// Whose collectives are meant: the library's own (PMPI_…), or those that answer to the names that
+/// programs use (MPI_…), which a drop-in may have taken over.
+enum class Entry : std::uint8_t { library, program };
+
+/// Messages of the transport itself, past the library under test: what its limits are measured by.
+/// Each function returns when this rank's messages are complete; buffers are made beforehand.
+class PlainMessages {
+ public:
+  virtual ~PlainMessages() = default;
+  virtual void reserve(std::size_t bytes) = 0;  ///< for what one call sends or receives
+  virtual void send(int to, std::size_t bytes) = 0;
+  virtual void recv(int from, std::size_t bytes) = 0;
+  /// `window` messages of `bytes` to one rank while as many arrive from another; -1: no rank.
+  virtual void exchange(int to, int from, std::size_t bytes, int window) = 0;
+  /// Receives `messages` from a rank; returns the seconds that posting the receives took.
+  virtual double posting(int from, std::size_t bytes, int messages) = 0;
+  /// Waits for all ranks, asleep rather than polling.
+  virtual void sleepy_barrier() = 0;
+};
+
+/// One rank's link to the others that owes nothing to the library under test: for starting
+/// together, and agreeing on times, counts and errors. All functions but rank(), size(), hosts()
+/// and one_clock() are collective.
+class World {
+ public:
+  virtual ~World() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// The host of each rank: 0 is rank 0's, then as they first appear.
+  virtual const std::vector<int>& hosts() const = 0;
+  /// A transport of all ranks.
+  virtual std::unique_ptr<Transport> transport() = 0;
+  /// all = every rank's `mine` in rank order; `mine` has the same size everywhere.
+  virtual void gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  /// The case by the collectives that come with the transport, out of place: first the one
+  /// that one would call, then what else does the same. Empty if there are none. Collective.
+  virtual std::vector<BuiltIn> built_ins(const Case& subject, const void* input, void* output,
+                                         Entry entry = Entry::library) = 0;
+  /// Null if there are none.
+  virtual std::unique_ptr<PlainMessages> plain_messages() = 0;
+
+  /// Whether std::chrono::steady_clock is one clock for all ranks.
+  bool one_clock() const;
+  void barrier();
+  double max(double value);
+  double min(double value);
+  std::int64_t sum(std::int64_t value);
+  /// Whether all ranks have rank 0's value.
+  bool equal(std::uint64_t value);
+  /// The first text of any rank that is not empty, cut to some hundred bytes.
+  std::string first(const std::string& text);
+  /// Every rank's text in rank order, each cut to some hundred bytes.
+  std::vector<std::string> texts(const std::string& text);
+  /// Calls body(), in which no function of this class is called, on all ranks; if it throws on
+  /// some, all throw the Error of the first of them.
+  void together(const std::function<void()>& body);
+};
+
+/// Seconds of std::chrono::steady_clock.
+double now();
+
+/// Calls body(world) on every rank of this process: `ranks` threads, or the one that an MPI
+/// launcher has started. `options` are those of threads.
+void on_ranks(Launch& launch, int ranks, const ThreadOptions& options,
+              const std::function<void(World&)>& body);
+
+/// Calls body(world) on `ranks` threads of this process; returns when all have returned.
+void run_as_threads(int ranks, const ThreadOptions& options,
+                    const std::function<void(World&)>& body);
+
+/// This process among those of MPI, with its transport.
+std::unique_ptr<World> mpi_world(std::unique_ptr<Transport> transport);
+/// The MPI library's description of itself; empty in a build without MPI.
+std::string mpi_library();
+
+}  // namespace baton::cli

@@ -1,0 +1,259 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "baton/schedule/text.hpp"
+#include "baton/verify.hpp"
+#include "cli/commands.hpp"
+#include "cli/common/progress.hpp"
+#include "cli/common/text.hpp"
+#include "cli/verify/proofs.hpp"
+#include "measure.hpp"
+#include "options.hpp"
+#include "report.hpp"
+
+namespace baton::cli::run {
+namespace {
+
+/// One rank's part of the run. Rank 0 prints.
+class Runner {
+ public:
+  Runner(World& world, const RunOptions& options, const Options& library, std::vector<Job> jobs)
+      : world_(world),
+        options_(options),
+        communicator_(world.transport(), library),
+        jobs_(std::move(jobs)),
+        speaks_(world.rank() == 0) {
+    for (Job& job : jobs_) {
+      for (Case& subject : job.cases) subject.problem.hosts = communicator_.hosts();
+    }
+  }
+
+  /// `head` stands above the first row.
+  Outcome run(const Table& table, std::string head) {
+    head_ = std::move(head);
+    plan();
+    if (speaks_) progress_.emplace(total_, options_.progress);
+    if (options_.prove > 0) prove_algorithms();
+    for (std::size_t j = 0; j < jobs_.size(); ++j) {
+      if (!names_[j].empty()) run_job(jobs_[j], names_[j], table);
+    }
+    for (const Row& row : outcome_.rows) {
+      outcome_.checks += row.checks;
+      outcome_.wrong += row.wrong;
+    }
+    progress_.reset();
+    stop_recording(communicator_);
+    return std::move(outcome_);
+  }
+
+ private:
+  const Registry& registry() const { return communicator_.registry(); }
+  MeasureOptions measure_options() const {
+    return {options_.data.segment_bytes(), options_.iterations, options_.warmup,
+            options_.data.in_place};
+  }
+
+  /// Which algorithms each job runs.
+  void plan() {
+    for (const Job& job : jobs_) {
+      names_.push_back(algorithms_for(job.cases[0], registry(), options_.data.algorithm));
+      total_ += static_cast<std::int64_t>(names_.back().size() * job.cases.size());
+    }
+    if (total_ == 0) named_algorithms();  // says which exist
+  }
+  std::vector<const Algorithm*> named_algorithms() const {
+    std::vector<Collective> collectives;
+    for (const Job& job : jobs_) collectives.push_back(job.cases[0].collective());
+    const std::string& name = options_.data.algorithm;
+    return verify::algorithms_named(registry(), collectives, name == "all" ? "" : name);
+  }
+
+  void prove_algorithms() {
+    const auto algorithms = named_algorithms();
+    const auto tasks = verify::proof_tasks(algorithms, options_.prove);
+    std::vector<verify::ProofTask> own;  // ranks share the work
+    for (std::size_t i = static_cast<std::size_t>(world_.rank()); i < tasks.size();
+         i += static_cast<std::size_t>(world_.size())) {
+      own.push_back(tasks[i]);
+    }
+    std::vector<proving::SweepResult> results;
+    world_.together([&] {
+      results = verify::prove(own, 1, [&](std::int64_t, const verify::ProofTask& task) {
+        show(fmt::format("proving {} {} for {} ranks", name(task.algorithm->collective),
+                         task.algorithm->name, task.ranks));
+      });
+    });
+    proving::SweepResult sum;
+    for (proving::SweepResult& result : results) sum += std::move(result);
+    outcome_.proved = algorithms.size();
+    outcome_.proofs = world_.sum(sum.proofs);
+    outcome_.failures = world_.sum(static_cast<std::int64_t>(sum.findings.size()));
+    const std::string first =
+        world_.first(sum.findings.empty() ? std::string() : verify::text_of(sum.findings[0]));
+    if (first.empty() || !speaks_) return;
+    progress_->clear();
+    fmt::print("# {}\n", first);
+  }
+
+  void run_job(const Job& job, const std::vector<std::string>& names, const Table& table) {
+    std::vector<Row> rows;
+    for (const Case& subject : job.cases) {
+      const auto before = [&](const std::string& algorithm) {
+        show(fmt::format("{} by {}", subject.text(), algorithm));
+      };
+      const auto sides =
+          measure_case(world_, communicator_, subject, names, measure_options(), before);
+      const bool built_in = sides.size() > names.size();
+      done_ += static_cast<std::int64_t>(names.size());
+      const std::string row_name =
+          options_.each && !subject.name.empty() ? job.name + " " + subject.name : job.name;
+      for (std::size_t a = 0; a < names.size(); ++a) {
+        const Row row =
+            row_of(row_name, subject, sides[a], built_in ? sides.back().samples.at(0) : -1);
+        if (options_.each || a == rows.size()) {
+          rows.push_back(row);
+        } else {
+          add_to(rows[a], row);
+        }
+      }
+      if (options_.each) print(rows, table);
+    }
+    print(rows, table);
+  }
+
+  void print(std::vector<Row>& rows, const Table& table) {
+    if (speaks_) progress_->clear();
+    if (speaks_ && !options_.json) fmt::print("{}", std::exchange(head_, {}));
+    for (Row& row : rows) {
+      if (speaks_ && !options_.json) fmt::print("{}", table.line(row));
+      outcome_.rows.push_back(std::move(row));
+    }
+    if (speaks_) std::fflush(stdout);
+    rows.clear();
+  }
+
+  void show(std::string_view what) {
+    if (progress_) progress_->show(done_, what);
+  }
+
+  World& world_;
+  const RunOptions& options_;
+  Communicator communicator_;
+  std::vector<Job> jobs_;
+  bool speaks_;
+  std::vector<std::vector<std::string>> names_;  // of each job's algorithms
+  std::int64_t total_ = 0, done_ = 0;
+  std::optional<Progress> progress_;
+  std::string head_;
+  Outcome outcome_;
+};
+
+Table::Columns columns_for(const RunOptions& options, const std::vector<Job>& jobs, bool built_in) {
+  Table::Columns columns;
+  columns.built_in = built_in;
+  for (const Job& job : jobs) {
+    for (const Case& subject : job.cases) {
+      const std::size_t own = options.each ? subject.name.size() + 1 : 0;
+      if (!job.name.empty()) columns.name = std::max(columns.name, job.name.size() + own);
+      columns.root = columns.root || subject.problem.root != 0;
+    }
+  }
+  return columns;
+}
+
+std::string head_of(const Table& table, const Launch& launch, int ranks, bool built_in) {
+  return fmt::format(
+      "# baton {}, {} ranks, {}\n"
+      "# size: of the whole vector; time: of the slowest rank; busbw: as in nccl-tests{}\n{}",
+      BATON_VERSION, ranks, launch.transport(), built_in ? "; ratio: built-in's time / ours" : "",
+      table.head());
+}
+
+/// Whether the schedules of a user are right; prints what is wrong with them.
+bool proved(const std::vector<Job>& jobs, const std::string& file, bool speaks) {
+  for (const Job& job : jobs) {
+    const auto& schedules = job.cases[0].schedules;
+    if (!schedules) continue;
+    const Proof proof = baton::verify(*schedules, problems_of(*schedules));
+    for (const Finding& finding : proof.findings) {
+      if (speaks) fmt::print("{}: {}: {}\n", file, name(finding.flaw), finding.sentence);
+    }
+    if (!proof.holds()) return false;
+  }
+  return true;
+}
+
+/// What the command line asks for.
+struct Task {
+  Task(const RunOptions& options, int launched)
+      : ranks(ranks_for(options, launched)),
+        jobs(jobs_for(options, ranks)),
+        library(library_options()),
+        threads(options.data.threads()),
+        table(columns_for(options, jobs, launched > 0)) {
+    options.data.segment_bytes();  // is right, or nothing begins
+    threads.seed = options.delays;
+    if (options.check) library.check = true;
+    if (!options.trace.empty()) library.trace = options.trace;
+  }
+  int ranks;
+  std::vector<Job> jobs;
+  Options library;
+  ThreadOptions threads;
+  Table table;
+};
+
+int run(const RunOptions& options, Launch& launch) {
+  const bool speaks = launch.rank() == 0, built_in = launch.processes() > 0;
+  std::optional<Task> task;
+  const auto prepare = [&] { task.emplace(options, launch.processes()); };
+  if (built_in) {  // processes may be on hosts that differ in files and environment
+    on_ranks(launch, 0, {}, [&](World& world) { world.together(prepare); });
+  } else {
+    prepare();
+  }
+  if (!proved(task->jobs, options.data.schedule, speaks)) return 1;
+
+  const std::string head = head_of(task->table, launch, task->ranks, built_in);
+  Outcome outcome;
+  on_ranks(launch, task->ranks, task->threads, [&](World& world) {
+    Outcome own = Runner(world, options, task->library, task->jobs).run(task->table, head);
+    if (world.rank() == launch.rank()) outcome = std::move(own);
+  });
+  if (speaks && options.json) print_json(outcome, options.prove, task->ranks, launch.transport());
+  if (speaks && !options.json) print_end(outcome, options.prove, task->ranks);
+  return outcome.good() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_run(CommandLine& program) {
+  auto options = std::make_shared<RunOptions>();
+  const OptionSet set = program.add_command(
+      "run",
+      "Run collectives, check every result on every rank, and print the table that users of\n"
+      "nccl-tests know. Under mpirun, ranks are its processes and the MPI library's own\n"
+      "collectives are timed too; otherwise ranks are threads",
+      [options](Launch& launch) { return run(*options, launch); });
+  add_options(set, *options);
+  set.footer(
+      "Reductions are checked twice: on numbers whose sum is exact, bit for bit against MPI's own\n"
+      "result (or one computed from all inputs), and on random ones against the error bound of\n"
+      "their folds. Results that ranks share must have the same bits on all ranks, and again "
+      "after\n"
+      "the timed runs.\n"
+      "\n"
+      "Examples:\n"
+      "  baton run all_reduce --algorithm all --ranks 7 --bytes 1K:1M\n"
+      "  mpirun -n 4 baton run all --algorithm all --workload gpt2-small\n"
+      "  baton run all_to_all --workload ulysses-32-heads --each\n"
+      "  baton run --schedule my_schedule.txt --dtype f64 --op max\n"
+      "\n" +
+      environment_help());
+}
+
+}  // namespace baton::cli::run

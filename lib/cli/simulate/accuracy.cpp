@@ -1,0 +1,275 @@
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/common/json.hpp"
+#include "cli/common/progress.hpp"
+#include "cli/common/statistics.hpp"
+#include "cli/common/text.hpp"
+#include "cli/measure/case_runner.hpp"
+#include "common_start.hpp"
+#include "simulation.hpp"
+
+namespace baton::cli::simulate {
+namespace {
+
+/// A run is so many calls that it takes about this long, by its prediction.
+constexpr double run_us = 30e3;
+constexpr int most_calls = 32;
+/// Of what takes longer, fewer runs.
+constexpr double long_run = 1.5;  // seconds
+constexpr int fewest_runs = 3;
+/// A run is repeated if the machine beneath took away more than this share of one processor's time.
+constexpr double most_taken = 0.04;
+constexpr int most_attempts = 4;
+
+/// One algorithm on one size, predicted and measured; in seconds.
+struct Cell {
+  Collective collective;
+  std::string algorithm;
+  std::int64_t segment = 0, bytes = 0;
+  int calls = 1;  ///< in each run, one right after the other; times are per call
+  double predicted = 0;
+  std::vector<double> samples;
+
+  double measured() const { return median(samples); }
+  double error() const { return predicted / measured() - 1; }
+  double distance() const { return std::abs(error()); }
+};
+
+/// Seconds of processor time that a virtual machine's processors have not been given, so far; 0
+/// where nobody says.
+double processor_time_taken() {
+  std::ifstream stat("/proc/stat");
+  std::string word;
+  double ticks = 0;
+  // cpu user nice system idle iowait irq softirq steal
+  for (int field = 0; field < 9 && stat >> word; ++field) {
+    if (field == 8) ticks = std::atof(word.c_str());
+  }
+  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+/// What would be picked, by its prediction, and what is best.
+struct Pick {
+  const Cell* picked;
+  const Cell* best;
+  bool good() const { return picked->measured() <= 1.1 * best->measured(); }
+};
+
+/// One of each collective and size.
+std::vector<Pick> picks_of(const std::vector<Cell>& cells) {
+  std::map<std::pair<Collective, std::int64_t>, Pick> picks;
+  for (const Cell& cell : cells) {
+    const auto [found, fresh] =
+        picks.try_emplace({cell.collective, cell.bytes}, Pick{&cell, &cell});
+    Pick& pick = found->second;
+    if (cell.predicted < pick.picked->predicted) pick.picked = &cell;
+    if (cell.measured() < pick.best->measured()) pick.best = &cell;
+  }
+  std::vector<Pick> all;
+  for (const auto& [key, pick] : picks) all.push_back(pick);
+  return all;
+}
+
+/// Predictions beside measurements, of all cells in turn.
+class Accuracy {
+ public:
+  Accuracy(World& world, const Setting& setting, int runs)
+      : world_(world),
+        setting_(setting),
+        runs_(runs),
+        communicator_(world.transport(), library_options()),
+        start_(world) {}
+
+  void run(const std::vector<Collective>& collectives, const std::vector<std::int64_t>& sizes) {
+    std::vector<Case> cases;
+    for (const Collective collective : collectives) {
+      for (Case& subject : sized_cases(collective, world_.size(), sizes, setting_.type, OpKind::sum,
+                                       setting_.command.data.root)) {
+        subject.problem.hosts = communicator_.hosts();
+        cases.push_back(std::move(subject));
+      }
+    }
+    // All are predicted before any is measured.
+    for (std::size_t e = 0; e < cases.size(); ++e) {
+      for (const Algorithm* algorithm : setting_.algorithms(cases[e].problem)) {
+        Cell cell{cases[e].collective(), algorithm->name, 0, cases[e].bytes(), 1, 0, {}};
+        world_.together([&] {
+          if (world_.rank() != 0) return;
+          Setting same = setting_;
+          const Forecast one = forecast(same, cases[e], *algorithm);
+          if (!one.refused.empty()) throw Error(ErrorCode::unsupported, one.refused);
+          cell.segment = one.segment;
+          same.segment = one.segment;
+          same.best_segment = false;
+          cell.calls = same.command.calls =
+              std::clamp(static_cast<int>(run_us / std::max(one.us(), 1.0)), one.us() < 1e6 ? 2 : 1,
+                         most_calls);
+          cell.predicted = forecast(same, cases[e], *algorithm).us() * 1e-6;
+        });
+        cells_.push_back(std::move(cell));
+        case_of_.push_back(e);
+      }
+    }
+    // All in turn, again and again: what disturbs the machine for a while does so to one run of
+    // each, not to all runs of one.
+    if (world_.rank() == 0) {
+      progress_.emplace(static_cast<std::int64_t>(cells_.size()) * runs_,
+                        setting_.command.progress);
+    }
+    for (int run = 0; run < runs_; ++run) {
+      for (std::size_t c = 0; c < cells_.size(); ++c) {
+        if (progress_) {
+          progress_->show(
+              static_cast<std::int64_t>(c) + static_cast<std::int64_t>(cells_.size()) * run,
+              fmt::format("{} by {}", cases[case_of_[c]].text(), cells_[c].algorithm));
+        }
+        measure(cases[case_of_[c]], cells_[c]);
+      }
+    }
+    progress_.reset();
+  }
+
+  const std::vector<Cell>& cells() const { return cells_; }
+  double start_error() const { return start_.error(); }
+  int repeated() const { return repeated_; }
+
+ private:
+  void measure(const Case& subject, Cell& cell) {
+    if (!cell.samples.empty() && cell.samples.front() * cell.calls > long_run &&
+        static_cast<int>(cell.samples.size()) >= fewest_runs) {
+      return;
+    }
+    std::optional<measure::CaseRunner> runner;
+    world_.together([&] { runner.emplace(communicator_, subject, false); });
+    if (cell.samples.empty()) {  // what the prediction was made for, on all ranks
+      cell.segment = static_cast<std::int64_t>(world_.max(static_cast<double>(cell.segment)));
+      cell.calls = static_cast<int>(world_.max(cell.calls));
+    }
+    const Choice choice{cell.algorithm, cell.segment};
+    start_.timed([&] { runner->run(choice); });  // plans it, and touches its memory
+    for (int attempt = 0;; ++attempt) {
+      const double taken_before = processor_time_taken();
+      const double seconds = start_.timed([&] {
+        for (int i = 0; i < cell.calls; ++i) runner->run(choice);
+      });
+      const double taken = world_.max(processor_time_taken() - taken_before);
+      if (taken <= most_taken * seconds || attempt == most_attempts) {
+        cell.samples.push_back(seconds / cell.calls);
+        return;
+      }
+      ++repeated_;
+    }
+  }
+
+  World& world_;
+  const Setting& setting_;
+  int runs_;
+  Communicator communicator_;
+  CommonStart start_;
+  std::vector<Cell> cells_;
+  std::vector<std::size_t> case_of_;
+  std::optional<Progress> progress_;
+  int repeated_ = 0;
+};
+
+void print_table(const std::vector<Cell>& cells) {
+  fmt::print("{:<15} {:<20} {:>10} {:>9} {:>12} {:>12} {:>10} {:>8}\n", "collective", "algorithm",
+             "size", "segment", "predicted", "measured", "+-", "error");
+  for (const Cell& cell : cells) {
+    fmt::print("{:<15} {:<20} {:>10} {:>9} {:>12} {:>12} {:>10} {:>+7.1f}%\n",
+               name(cell.collective), cell.algorithm, human_bytes(cell.bytes),
+               cell.segment > 0 ? human_bytes(cell.segment) : "-", human_time(cell.predicted * 1e6),
+               human_time(cell.measured() * 1e6), human_time(spread(cell.samples) * 1e6),
+               cell.error() * 100);
+  }
+}
+
+Json json(const Cell& cell) {
+  return Json::object({{"collective", name(cell.collective)},
+                       {"algorithm", cell.algorithm},
+                       {"segment_bytes", cell.segment},
+                       {"bytes", cell.bytes},
+                       {"calls", cell.calls},
+                       {"predicted_us", cell.predicted * 1e6},
+                       {"measured_us", cell.measured() * 1e6},
+                       {"error", cell.error()},
+                       {"samples_us", in_microseconds(cell.samples)}});
+}
+
+}  // namespace
+
+int measured(const SimulateCommand& command, Launch& launch) {
+  on_ranks(launch, command.data.ranks, {}, [&](World& world) {
+    std::optional<Setting> prepared;
+    world.together([&] {
+      prepared.emplace(command);
+      prepared->command.window = library_options().window;
+    });
+    const Setting& setting = *prepared;
+    Accuracy accuracy(world, setting, setting.command.measure);
+    accuracy.run(collectives_named(setting.command.data.collective),
+                 setting.command.data.sizes(setting.command.factor));
+    if (world.rank() != 0) return;
+    const auto& cells = accuracy.cells();
+    std::vector<double> distances;
+    for (const Cell& cell : cells) distances.push_back(cell.distance());
+    const auto picks = picks_of(cells);
+    const auto good =
+        std::count_if(picks.begin(), picks.end(), [](const Pick& p) { return p.good(); });
+    const int hosts = 1 + *std::max_element(world.hosts().begin(), world.hosts().end());
+    if (setting.command.json) {
+      std::vector<Json> rows;
+      for (const Cell& cell : cells) rows.push_back(json(cell));
+      print(Json::object({{"network", setting.network.name},
+                          {"parameters", summary(setting.network)},
+                          {"transport", launch.transport()},
+                          {"ranks", world.size()},
+                          {"hosts", hosts},
+                          {"runs", setting.command.measure},
+                          {"median_error", median(distances)},
+                          {"error_95", quantile(distances, 0.95)},
+                          {"picks", picks.size()},
+                          {"good_picks", good},
+                          {"rows", rows}}));
+      return;
+    }
+    fmt::print(
+        "# {} on {}, {}; per call of 1 to {} in a row; medians of {} from a common start (to "
+        "{}),\n"
+        "# +- half the distance of the quartiles\n# {}\n",
+        counted(world.size(), "rank"), counted(hosts, "host"), launch.transport(), most_calls,
+        counted(setting.command.measure, "run"), human_time(accuracy.start_error() * 1e6),
+        summary(setting.network));
+    print_table(cells);
+    if (accuracy.repeated() > 0) {
+      fmt::print("# {} repeated, during which the machine beneath took processors away\n",
+                 counted(accuracy.repeated(), "run"));
+    }
+    fmt::print("# |error|: median {:.1f} %, 95th percentile {:.1f} %, of {}\n",
+               median(distances) * 100, quantile(distances, 0.95) * 100,
+               counted(static_cast<std::int64_t>(cells.size()), "cell"));
+    fmt::print(
+        "# the algorithm that is predicted to be the fastest takes at most 10 % more than the "
+        "fastest in {} of {} cases\n",
+        good, picks.size());
+    for (const Pick& pick : picks) {
+      if (pick.good()) continue;
+      fmt::print("#   not in {} of {}: {} takes {:.2f} times what {} does\n",
+                 name(pick.picked->collective), human_bytes(pick.picked->bytes),
+                 pick.picked->algorithm, pick.picked->measured() / pick.best->measured(),
+                 pick.best->algorithm);
+    }
+  });
+  return 0;
+}
+
+}  // namespace baton::cli::simulate

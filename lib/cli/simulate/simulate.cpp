@@ -1,0 +1,201 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "baton/schedule/text.hpp"
+#include "cli/commands.hpp"
+#include "cli/common/text.hpp"
+#include "report.hpp"
+#include "simulation.hpp"
+
+namespace baton::cli::simulate {
+namespace {
+
+constexpr std::int64_t most_path_steps = 100'000;  // of schedules whose critical path is looked for
+
+std::string cut(std::int64_t segment) {
+  return segment > 0 ? fmt::format(", pieces of {}", human_bytes(segment)) : "";
+}
+
+int hosts_of(const Case& subject) {
+  return subject.problem.hosts ? subject.problem.hosts->count() : 1;
+}
+
+void print_json(const Setting& setting, const Case& subject, const std::vector<Json>& rows) {
+  cli::print(Json::object({{"network", setting.network.name},
+                           {"parameters", summary(setting.network)},
+                           {"collective", name(subject.collective())},
+                           {"ranks", subject.ranks()},
+                           {"hosts", hosts_of(subject)},
+                           {"type", name(setting.type)},
+                           {"window", setting.command.window},
+                           {"rows", rows}}));
+}
+
+int one(const Setting& setting, const Case& subject, const Algorithm& algorithm) {
+  Forecast found = forecast(setting, subject, algorithm);
+  if (!found.refused.empty()) throw Error(ErrorCode::unsupported, found.refused);
+  std::unique_ptr<CriticalPath> path;
+  if (found.prediction.steps <= most_path_steps) {
+    Setting same = setting;
+    same.segment = found.segment;
+    same.best_segment = false;
+    same.command.calls = 1;
+    path = std::make_unique<CriticalPath>(
+        path_of(*forecast(same, subject, algorithm, true).prediction.timeline));
+  }
+  if (setting.command.json) {
+    print_json(setting, subject, {json_of(found, subject, path.get())});
+    return 0;
+  }
+  fmt::print("{} by {}{}, {} ranks on {}\n{}\n\n", subject.text(), algorithm.name,
+             cut(found.segment), subject.ranks(), counted(hosts_of(subject), "host"),
+             summary(setting.network));
+  print(found, path.get());
+  return 0;
+}
+
+int several(const Setting& setting, const Case& subject) {
+  std::vector<Forecast> found;
+  for (const Algorithm* algorithm : setting.algorithms(subject.problem)) {
+    found.push_back(forecast(setting, subject, *algorithm));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Forecast& a, const Forecast& b) {
+    if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
+    return a.prediction.total < b.prediction.total;
+  });
+  if (setting.command.json) {
+    std::vector<Json> rows;
+    for (const Forecast& f : found) rows.push_back(json_of(f, subject, nullptr));
+    print_json(setting, subject, rows);
+    return 0;
+  }
+  fmt::print("{}, {} ranks on {}\n{}\n\n", subject.text(), subject.ranks(),
+             counted(hosts_of(subject), "host"), summary(setting.network));
+  fmt::print("{:<24} {:>10} {:>12} {:>12} {:>12} {:>10} {:>12}\n", "algorithm", "segment", "time",
+             "median rank", "first rank", "messages", "host link");
+  for (const Forecast& f : found) {
+    if (!f.refused.empty()) {
+      fmt::print("{:<24} {}\n", f.algorithm->name, f.refused);
+      continue;
+    }
+    const Spread spread = spread_of(f.prediction.finish);
+    const HostBytes most = most_bytes(f.prediction);
+    const auto time = [](std::int64_t ns) { return human_time(static_cast<double>(ns) * 1e-3); };
+    fmt::print("{:<24} {:>10} {:>12} {:>12} {:>12} {:>10} {:>12}\n", f.algorithm->name,
+               f.segment > 0 ? human_bytes(f.segment) : "-", time(spread.most), time(spread.median),
+               time(spread.least), f.prediction.messages,
+               human_bytes(std::max(most.sent, most.received)));
+  }
+  return 0;
+}
+
+/// A user's own schedules.
+int own(const Setting& setting) {
+  auto schedules = std::make_shared<std::vector<Schedule>>(
+      parse(file_text(setting.command.data.schedule), setting.command.data.schedule));
+  const Case subject = schedule_case(*schedules, setting.type, OpKind::sum);
+  SimulateOptions options;
+  options.hosts = setting.hosts(static_cast<int>(schedules->size()));
+  options.window = setting.command.window;
+  options.timeline = true;
+  Forecast found;
+  const double begin = now();
+  found.prediction = baton::simulate(schedules, setting.type_bytes(), setting.network, options);
+  found.seconds = now() - begin;
+  const CriticalPath path = path_of(*found.prediction.timeline);
+  if (setting.command.json) {
+    cli::print(Json::object({{"network", setting.network.name},
+                             {"parameters", summary(setting.network)},
+                             {"schedule", setting.command.data.schedule},
+                             {"ranks", subject.ranks()},
+                             {"rows", std::vector<Json>{json_of(found, subject, &path)}}}));
+    return 0;
+  }
+  fmt::print("{}, {} ranks\n{}\n\n", setting.command.data.schedule, subject.ranks(),
+             summary(setting.network));
+  print(found, &path);
+  return 0;
+}
+
+int run(const SimulateCommand& command, Launch& launch) {
+  if (command.measure > 0) return measured(command, launch);
+  if (launch.rank() != 0) return 0;
+  const Setting setting(command);
+  if (!command.data.schedule.empty()) return own(setting);
+  if (!command.sweep.empty()) return sweep(setting);
+  const Collective collective = collective_named(command.data.collective);
+  const Case subject =
+      setting.subject(collective, command.data.ranks, command.data.sizes().front());
+  if (command.data.algorithm == "all") return several(setting, subject);
+  return one(setting, subject, *setting.algorithms(subject.problem).front());
+}
+
+}  // namespace
+
+void add_simulate(CommandLine& program) {
+  auto options = std::make_shared<SimulateCommand>();
+  const OptionSet set = program.add_command(
+      "simulate",
+      "The time that a collective takes on a network, predicted by simulating the ranks that\n"
+      "follow its schedule",
+      [options](Launch& launch) { return run(*options, launch); });
+  const CollectiveOptionSet data(set, options->data);
+  const Option collective = data.collective(" (the default)");
+  const Option algorithm =
+      data.algorithm("by name, or all that serve the problem (default: the library chooses)");
+  const Option ranks = data.ranks("number of ranks (default 8)", 1 << 20);
+  const Option bytes = data.bytes(" (default 1M)");
+  std::string names;
+  for (const std::string& name : shipped_networks()) names += (names.empty() ? "" : ", ") + name;
+  set.add("--network", options->network,
+          "a file (baton calibrate writes one), or one of\n" + names +
+              "\n(default shared-memory; format: lib/simulate/README.md)")
+      .form("FILE");
+  const Option hosts = data.hosts();
+  set.add("--per-host", options->per_host,
+          "number of ranks on each host, 0: all on one (default: as the network says)")
+      .form("K")
+      .range(0, 1 << 20)
+      .excludes({hosts});
+  data.segment(
+      "bytes per message piece, 0: not cut, best: of those that the library tries\n"
+      "(default: the library chooses)");
+  set.add("--window", options->window, "messages in flight on one channel (default 2)")
+      .form("W")
+      .range(1, 32);
+  data.root();
+  data.type();
+  const Option sweep =
+      set.add("--sweep", options->sweep,
+              "ranks=FIRST:LAST or bytes=FIRST:LAST, doubling: times of the algorithms,\n"
+              "all unless one is named, and the best ones with their ranges")
+          .form("WHAT");
+  const Option schedule = data.schedule({collective, algorithm, ranks, bytes, sweep});
+  set.add("--measure", options->measure,
+          "also runs it this many times, on the ranks of mpirun or on threads, and prints\n"
+          "predicted and measured times; collective may be all, --bytes a range")
+      .form("RUNS")
+      .range(1, 1'000'000)
+      .excludes({sweep, schedule});
+  set.add("--calls", options->calls, "calls in a row; times are per call (default 1)")
+      .form("N")
+      .range(1, 1'000'000);
+  set.add("--factor", options->factor, "from one of these sizes to the next (default 2)")
+      .form("N")
+      .range(2, 1 << 20);
+  add_json(set, options->json, "; scripts/plot draws that of --sweep");
+  add_progress(set, options->progress);
+  set.footer(
+      "Examples:\n"
+      "  baton simulate all_reduce --algorithm circulant --ranks 65536 --network infiniband-100g\n"
+      "  baton simulate all_reduce --algorithm all --ranks 64 --per-host 8 --bytes 16M\n"
+      "  baton simulate broadcast --sweep bytes=8:64M --network virtual-cluster-1gbit\n"
+      "  baton simulate all_reduce --sweep ranks=2:1024 --bytes 64K --json >sweep.json\n"
+      "  scripts/plot sweep.json -o plots\n"
+      "  mpirun -n 4 baton simulate all --algorithm all --bytes 16K:1M --measure 9");
+}
+
+}  // namespace baton::cli::simulate

@@ -1,0 +1,330 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "baton/explain.hpp"
+#include "baton/simulate.hpp"
+#include "cli/commands.hpp"
+#include "cli/common/case.hpp"
+#include "cli/common/schedule_request.hpp"
+#include "cli/common/text.hpp"
+#include "diagrams/diagrams.hpp"
+#include "sources.hpp"
+
+namespace baton::cli::timeline {
+namespace {
+
+struct TimelineOptions {
+  ScheduleRequest request;
+  std::string operation, network, ranks_shown, output, title;
+  std::vector<std::string> from;
+  double from_time = 0, to_time = -1;  // µs
+  int width = 1200;
+  bool rounds = false, split_assemble = false, critical_path = false, force = false;
+};
+
+/// The subject of a picture, made when it is needed.
+struct Subject {
+  std::function<Timeline()> timeline;
+  std::function<std::vector<Schedule>()> schedules;
+  bool split_assemble = false;
+};
+
+std::string svg_of(const Subject& subject, const diagrams::Options& how) {
+  return subject.split_assemble ? diagrams::split_assemble_svg(subject.schedules())
+                                : diagrams::svg(subject.timeline(), how);
+}
+
+/// One row for each ending of an output file.
+struct Format {
+  std::string ending;
+  std::string meaning;
+  bool split_assemble;  ///< whether it can show how data is split and put together
+  std::function<std::string(const Subject&, const diagrams::Options&)> render;
+  std::string converted = {};  ///< what rsvg-convert makes of it; empty: written as it is
+  bool all = false;            ///< whether it shows all operations of a recording at once
+};
+
+const std::vector<Format>& formats() {
+  static const std::vector<Format> table = {
+      {"svg", "picture", true, svg_of},
+      {"png", "the same by rsvg-convert", true, svg_of, "png"},
+      {"pdf", "the same by rsvg-convert", true, svg_of, "pdf"},
+      {"drawio", "for draw.io", true,
+       [](const Subject& subject, const diagrams::Options& how) {
+         return subject.split_assemble ? diagrams::split_assemble_drawio(subject.schedules())
+                                       : diagrams::drawio(subject.timeline(), how);
+       }},
+      {"json",
+       "Chrome trace events, for ui.perfetto.dev",
+       false,
+       [](const Subject& subject, const diagrams::Options& how) {
+         return diagrams::chrome_trace(subject.timeline(), how);
+       },
+       {},
+       true},
+      {"txt", "a walk-through, as a table", false,
+       [](const Subject& subject, const diagrams::Options&) {
+         return walk_through(subject.schedules());
+       }},
+      {"goal", "for LogGOPSim", false,
+       [](const Subject& subject, const diagrams::Options&) {
+         return diagrams::goal(subject.timeline());
+       }},
+      {"xml", "an algorithm for MSCCL", false,
+       [](const Subject& subject, const diagrams::Options&) {
+         return diagrams::msccl(subject.schedules());
+       }},
+  };
+  return table;
+}
+
+const Format& format_of(const std::string& file) {
+  const auto dot = file.rfind('.');
+  const std::string ending = dot == std::string::npos ? "" : file.substr(dot + 1);
+  std::string known;
+  for (const Format& format : formats()) {
+    if (format.ending == ending) return format;
+    known += (known.empty() ? "." : ", .") + format.ending;
+  }
+  refuse(fmt::format("-o: expected a file that ends with one of {}, found \"{}\"", known, file));
+}
+
+/// "0-7,9"
+std::vector<int> ranks_named(const std::string& text) {
+  std::vector<int> ranks;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  const auto number = [&] {
+    int value = 0;
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error != std::errc() || value < 0) {
+      refuse(fmt::format("--ranks-shown: expected ranks such as 0-7,9, found \"{}\"", text));
+    }
+    at = next;
+    return value;
+  };
+  while (at != end) {
+    const int first = number();
+    int last = first;
+    if (at != end && *at == '-') {
+      ++at;
+      last = number();
+    }
+    constexpr int most = 1 << 20;
+    if (last < first || last >= most || (at != end && (*at++ != ',' || at == end))) {
+      refuse(fmt::format("--ranks-shown: expected ranks such as 0-7,9, found \"{}\"", text));
+    }
+    for (int r = first; r <= last; ++r) ranks.push_back(r);
+  }
+  return ranks;
+}
+
+/// The collective of the command line.
+TimedCollective collective_of(const TimelineOptions& options) {
+  ScheduleRequest request = options.request;
+  CollectiveOptions& data = request.data;
+  TimedCollective its;
+  const Datatype type = data.datatype();
+  its.element_bytes = size_of(type);
+  its.type = name(type);
+  const auto element = static_cast<std::int64_t>(its.element_bytes);
+  if (const std::int64_t segment = data.segment_bytes().value_or(0); segment > 0) {
+    request.segment = std::max<std::int64_t>(1, segment / element);
+    its.segment = request.segment * element;
+  }
+  if (data.hosts.empty() && !options.network.empty()) {
+    // As `baton simulate` does: the network says how many ranks share a host.
+    const int each = network_named(options.network).ranks_per_host, size = data.rank_count();
+    for (int r = 0; each > 0 && each < size && r < size; ++r) {
+      data.hosts += fmt::format("{}{}", r == 0 ? "" : ",", r / each);
+    }
+  }
+  if (data.schedule.empty() && !data.collective.empty()) {
+    const Collective collective = collective_named(data.collective);
+    const int size = data.rank_count();
+    its.op = reducing(collective) ? name(data.op_kind()) : "";
+    its.hosts = data.grouping(size);
+    if (!data.bytes.empty()) {
+      const auto sizes = data.sizes();
+      if (sizes.size() != 1) refuse("--bytes: expected one size, found several");
+      const Case subject =
+          flat_case(collective, size, sizes[0] / element, type, data.op_kind(), data.root);
+      data.count = subject.problem.count;
+      its.bytes = subject.bytes();
+    }
+  }
+  its.schedules = std::make_shared<const std::vector<Schedule>>(schedules_of(request));
+  return its;
+}
+
+/// One operation, or all where that is asked for, or where the format has room for all.
+Timeline recording(const TimelineOptions& options, const Format& format) {
+  Timeline timeline = recorded(options.from, options.force);
+  std::string wanted = options.operation;
+  if (wanted.empty() && format.all && options.network.empty()) wanted = "all";
+  if (wanted == "all") return timeline;
+  if (wanted.empty()) return only(timeline, typical_operation(timeline));
+  const auto number = static_cast<std::size_t>(std::stoll(wanted));
+  if (number >= timeline.operations.size()) {
+    refuse(fmt::format("--operation: expected a number below {}, found {}",
+                       timeline.operations.size(), wanted));
+  }
+  return only(timeline, static_cast<std::uint32_t>(number));
+}
+
+/// What a prediction of a recorded operation is to be made of.
+TimedCollective collective_of(const Timeline& timeline) {
+  if (timeline.operations.size() != 1) {
+    refuse(fmt::format("expected one operation of the recording (--operation N), found {}",
+                       timeline.operations.size()));
+  }
+  const TimedOperation& operation = timeline.operations[0];
+  TimedCollective its;
+  its.schedules = operation.schedules;
+  its.type = operation.type;
+  its.op = operation.op;
+  its.element_bytes = operation.element_bytes;
+  its.segment = operation.choice.segment.value_or(0);
+  its.bytes = operation.bytes;
+  if (!timeline.hosts.empty()) {
+    std::vector<int> hosts;
+    for (std::size_t r = 0; r < its.schedules->size(); ++r) {
+      hosts.push_back(timeline.host_of(operation.rank_of(static_cast<int>(r))));
+    }
+    its.hosts = host_grouping(hosts);
+  }
+  return its;
+}
+
+int timeline(const TimelineOptions& options, Launch& launch) {
+  if (launch.rank() != 0) return 0;
+  if (options.output.empty() && !options.from.empty()) {
+    fmt::print("{}", contents(recorded(options.from, options.force)));
+    return 0;
+  }
+  const Format& format = format_of(options.output);
+  if (options.split_assemble && !format.split_assemble) {
+    refuse(fmt::format("--split-assemble: expected .svg, .png, .pdf or .drawio, found .{}",
+                       format.ending));
+  }
+  std::optional<Timeline> prediction;
+  diagrams::Options how;
+  how.width = options.width;
+  how.ranks = ranks_named(options.ranks_shown);
+  how.critical_path = options.critical_path;
+  how.from = std::llround(options.from_time * 1000);
+  if (options.to_time >= 0) how.to = std::llround(options.to_time * 1000);
+
+  Subject subject;
+  subject.split_assemble = options.split_assemble;
+  if (!options.from.empty()) {
+    Timeline measured = recording(options, format);
+    measured.title = options.title;
+    if (!options.network.empty()) {
+      prediction = predicted(collective_of(measured), options.network);
+      how.prediction = &*prediction;
+    }
+    subject.schedules = [measured] {
+      const TimedCollective its = collective_of(measured);
+      return *its.schedules;
+    };
+    subject.timeline = [measured] { return measured; };
+  } else {
+    const TimedCollective its = collective_of(options);
+    subject.schedules = [its] { return *its.schedules; };
+    subject.timeline = [its, &options] {
+      Timeline made = options.network.empty() ? rounds_of(its) : predicted(its, options.network);
+      made.title = options.title;
+      return made;
+    };
+  }
+  const std::string text = format.render(subject, how);
+  if (format.converted.empty()) {
+    write_file("-o", options.output, text);
+  } else {
+    diagrams::convert(text, format.converted, options.output);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_timeline(CommandLine& program) {
+  auto options = std::make_shared<TimelineOptions>();
+  const OptionSet set = program.add_command(
+      "timeline",
+      "A picture of which rank sends what to whom when, in rounds, predicted or recorded",
+      [options](Launch& launch) { return timeline(*options, launch); });
+  const CollectiveOptionSet data(set, options->request.data);
+  const Option collective = data.collective();
+  std::string endings;
+  for (const Format& format : formats()) {
+    endings +=
+        fmt::format("{}.{} ({})", endings.empty() ? "" : ", ", format.ending, format.meaning);
+  }
+  set.add("-o,--output", options->output, "the picture; its ending names the format: " + endings)
+      .form("FILE");
+  data.algorithm("by name (default: the reference)").needs(collective);
+  data.ranks("number of ranks (default 4)", 65536).needs(collective);
+  const Option bytes = data.bytes("").needs(collective);
+  data.count().excludes({bytes}).needs(collective);
+  data.type();
+  data.op();
+  data.root();
+  data.segment("bytes per message piece (default: not cut)");
+  data.hosts();
+  data.in_place();
+  const Option schedule = data.schedule({collective});
+  const Option from =
+      set.add("--from", options->from,
+              "instead, a recording (or the parts that ranks left): without -o its contents; with\n"
+              "--network its prediction beside it")
+          .form("FILE...")
+          .excludes({collective, schedule});
+  set.add("--operation", options->operation,
+          "one of the recording, from 0 on, or all (default: all in .json; else the one of\n"
+          "median duration among those that are like the last)")
+      .form("N|all")
+      .needs(from)
+      .check([](const std::string& text) {
+        const bool number = !text.empty() && text.size() < 10 &&
+                            text.find_first_not_of("0123456789") == std::string::npos;
+        return number || text == "all"
+                   ? std::string()
+                   : fmt::format("expected a number or \"all\", found \"{}\"", text);
+      });
+  set.flag("--force", options->force, "take the times of clocks that were not compared as they are")
+      .needs(from);
+  const Option rounds = set.flag("--rounds", options->rounds, "rounds, not times (default)");
+  set.add("--network", options->network, "predicted times on this network")
+      .form("FILE")
+      .excludes({rounds});
+  set.flag("--split-assemble", options->split_assemble,
+           "instead: how inputs are cut, where pieces go, how outputs are put together");
+  set.flag("--critical-path", options->critical_path,
+           "highlight the events that decide the end time");
+  set.add("--ranks-shown", options->ranks_shown, "such as 0-7,9 (default: all)").form("RANKS");
+  set.add("--from-time", options->from_time, "show times from here on, in microseconds").form("T");
+  set.add("--to-time", options->to_time, "show times up to here, in microseconds").form("T");
+  set.add("--width", options->width, "least width of the picture, in pixels (default 1200)")
+      .form("N")
+      .range(400, 10000);
+  set.add("--title", options->title, "in place of the collective's and the algorithm's name")
+      .form("TEXT");
+  set.footer(
+      "Examples:\n"
+      "  baton timeline all_reduce --algorithm ring --ranks 8 -o ring.svg\n"
+      "  baton timeline broadcast --algorithm binomial --ranks 8 --critical-path -o tree.svg\n"
+      "  baton timeline all_to_all --ranks 4 --split-assemble -o all_to_all.pdf\n"
+      "  baton timeline all_reduce --algorithm hierarchical --hosts 2x4 -o hosts.drawio\n"
+      "  mpirun -n 8 baton run all_reduce --bytes 1M --trace t.trace\n"
+      "  baton timeline --from t.trace -o t.svg");
+}
+
+}  // namespace baton::cli::timeline

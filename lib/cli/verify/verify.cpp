@@ -1,0 +1,210 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "baton/schedule/passes.hpp"
+#include "baton/schedule/text.hpp"
+#include "baton/verify.hpp"
+#include "cli/commands.hpp"
+#include "cli/common/collective_options.hpp"
+#include "cli/common/json.hpp"
+#include "cli/common/progress.hpp"
+#include "cli/common/text.hpp"
+#include "proofs.hpp"
+
+namespace baton::cli::verify {
+namespace {
+
+std::string failures(std::size_t n) { return counted(static_cast<std::int64_t>(n), "failure"); }
+
+struct VerifyOptions {
+  CollectiveOptions data = {.collective = "all"};
+  int max_ranks = 64, threads = 0;
+  bool fused = false, in_groups = false, json = false, progress = false;
+};
+
+constexpr std::size_t shown_findings = 10;  // of one algorithm
+
+/// One algorithm's proofs for all numbers of ranks.
+struct Total {
+  const Algorithm* algorithm;
+  proving::SweepResult result;
+};
+
+std::vector<Total> totals(const std::vector<const Algorithm*>& algorithms,
+                          const std::vector<ProofTask>& tasks,
+                          std::vector<proving::SweepResult> results) {
+  std::vector<Total> totals;
+  for (const Algorithm* algorithm : algorithms) totals.push_back({algorithm, {}});
+  for (std::size_t i = tasks.size(); i-- > 0;) {  // few ranks first
+    const auto total = std::ranges::find(totals, tasks[i].algorithm, &Total::algorithm);
+    total->result += std::move(results[i]);
+  }
+  return totals;
+}
+
+Json json(const proving::SweepFinding& finding) {
+  return Json::object({{"problem", finding.problem},
+                       {"flaw", finding.flaw},
+                       {"rank", finding.rank},
+                       {"step", finding.step},
+                       {"sentence", finding.sentence}});
+}
+
+Json json(const std::vector<proving::SweepFinding>& findings) {
+  Json list = Json::array();
+  for (const proving::SweepFinding& finding : findings) list.push_back(json(finding));
+  return list;
+}
+
+int verify_algorithms(const VerifyOptions& options) {
+  const Registry registry = Registry::builtin();
+  const CollectiveOptions& data = options.data;
+  const auto algorithms =
+      algorithms_named(registry, collectives_named(data.collective), data.algorithm);
+  const auto tasks = proof_tasks(algorithms, options.max_ranks, data.ranks);
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads = options.threads > 0 ? options.threads : cores;
+  Progress progress(static_cast<std::int64_t>(tasks.size()), options.progress);
+  const auto show = [&](std::int64_t done, const ProofTask& task) {
+    progress.show(done, fmt::format("{} {}, {} ranks", name(task.algorithm->collective),
+                                    task.algorithm->name, task.ranks));
+  };
+  auto results =
+      prove(tasks, threads, show, options.fused ? proving::Form::fused : proving::Form::plain);
+  progress.clear();
+  const auto all = totals(algorithms, tasks, std::move(results));
+
+  const std::string ranks =
+      data.ranks > 0 ? fmt::format("{}", data.ranks) : fmt::format("1..{}", options.max_ranks);
+  proving::SweepResult sum;
+  std::vector<Json> rows;
+  if (!options.json) {
+    fmt::print("# {:<14} {:<22} {:>8} {:>9} {:>12} {:>12} {:>8}\n", "collective", "algorithm",
+               "ranks", "proofs", "steps", "messages", "failures");
+  }
+  for (const auto& [algorithm, result] : all) {
+    sum += result;
+    if (options.json) {
+      rows.push_back(Json::object({{"collective", name(algorithm->collective)},
+                                   {"algorithm", algorithm->name},
+                                   {"proofs", result.proofs},
+                                   {"steps", result.steps},
+                                   {"messages", result.messages},
+                                   {"findings", json(result.findings)}}));
+      continue;
+    }
+    fmt::print("  {:<14} {:<22} {:>8} {:>9} {:>12} {:>12} {:>8}\n", name(algorithm->collective),
+               algorithm->name, ranks, result.proofs, result.steps, result.messages,
+               result.findings.size());
+    for (std::size_t i = 0; i < std::min(result.findings.size(), shown_findings); ++i) {
+      fmt::print("    {}\n", text_of(result.findings[i]));
+    }
+    if (result.findings.size() > shown_findings) {
+      fmt::print("    and {} more\n", result.findings.size() - shown_findings);
+    }
+  }
+  if (options.json) {
+    print(Json::object({{"ranks", ranks},
+                        {"algorithms", rows},
+                        {"proofs", sum.proofs},
+                        {"failures", sum.findings.size()}}));
+  } else {
+    fmt::print("# {} for P = {}: {} over {}, {}\n",
+               counted(static_cast<std::int64_t>(all.size()), "algorithm"), ranks,
+               counted(sum.proofs, "proof"), counted(sum.messages, "message"),
+               failures(sum.findings.size()));
+  }
+  return sum.holds() ? 0 : 1;
+}
+
+int verify_schedule(const VerifyOptions& options) {
+  auto schedules = parse(file_text(options.data.schedule), options.data.schedule);
+  const auto problems = problems_of(schedules);
+  if (options.fused) schedules = fused(schedules);
+  const bool in_groups = options.fused || options.in_groups;
+  const Proof proof =
+      in_groups ? verify_fused(schedules, problems) : baton::verify(schedules, problems);
+  const Schedule::Header& header = schedules[0].header();
+  if (options.json) {
+    std::vector<Json> findings;
+    for (const Finding& finding : proof.findings) {
+      findings.push_back(Json::object({{"flaw", name(finding.flaw)},
+                                       {"rank", finding.rank},
+                                       {"step", finding.step},
+                                       {"sentence", finding.sentence}}));
+    }
+    print(Json::object({{"schedule", options.data.schedule},
+                        {"collective", name(header.collective)},
+                        {"algorithm", header.algorithm},
+                        {"ranks", header.size},
+                        {"messages", proof.messages},
+                        {in_groups ? "groups" : "rounds", proof.rounds},
+                        {"findings", findings}}));
+    return proof.holds() ? 0 : 1;
+  }
+  for (const Finding& finding : proof.findings) {
+    fmt::print("{}: {}: {}\n", options.data.schedule, name(finding.flaw), finding.sentence);
+  }
+  fmt::print("# {} {} on {}: {}", name(header.collective), header.algorithm,
+             counted(header.size, "rank"), counted(proof.messages, "message"));
+  if (proof.rounds >= 0) {
+    fmt::print(" in {}", counted(proof.rounds, in_groups ? "fused group" : "round"));
+  }
+  fmt::print(", {}\n", failures(proof.findings.size()));
+  return proof.holds() ? 0 : 1;
+}
+
+int verify(const VerifyOptions& options, Launch& launch) {
+  if (launch.rank() != 0) return 0;
+  return options.data.schedule.empty() ? verify_algorithms(options) : verify_schedule(options);
+}
+
+}  // namespace
+
+void add_verify(CommandLine& program) {
+  auto options = std::make_shared<VerifyOptions>();
+  const OptionSet set = program.add_command(
+      "verify",
+      "Prove schedules: every contribution exactly once, messages matched, no deadlock even with\n"
+      "synchronous sends, no hazard, nothing out of bounds, rounds and elements as documented",
+      [options](Launch& launch) { return verify(*options, launch); });
+  const CollectiveOptionSet data(set, options->data);
+  const Option most = set.add("--max-ranks", options->max_ranks, "for 1 to N ranks (default 64)")
+                          .form("N")
+                          .range(1, 4096);
+  const Option ranks = data.ranks("for this number of ranks only").excludes({most});
+  const Option collective =
+      set.add("--collective", options->data.collective, "only this one").form("C");
+  const Option algorithm = data.algorithm("only this one");
+  const Option schedule = data.schedule({most, ranks, collective, algorithm});
+  const Option fused =
+      set.flag("--fused,--grouped", options->fused,
+               "put messages in fused groups first, and prove that these can run one after\n"
+               "another on each rank, as NCCL runs them");
+  set.flag("--in-groups", options->in_groups,
+           "the same for a FILE whose messages are in fused groups already: those of one round\n"
+           "with nothing between")
+      .needs(schedule)
+      .excludes({fused});
+  set.add("--threads", options->threads, "threads that prove at once (default: one per core)")
+      .form("N")
+      .range(1, 1024);
+  add_progress(set, options->progress);
+  add_json(set, options->json);
+  set.footer(
+      "Each algorithm is generated for many counts (even, uneven, fewer than ranks), roots, in\n"
+      "place and not, whole and in segments. The last line gives the number of proofs and of\n"
+      "failures.\n"
+      "\n"
+      "Examples:\n"
+      "  baton verify --max-ranks 16\n"
+      "  baton verify --collective all_reduce --algorithm ring --ranks 7\n"
+      "  baton verify --fused --max-ranks 17\n"
+      "  baton verify --schedule my_schedule.txt");
+}
+
+}  // namespace baton::cli::verify
