@@ -31,7 +31,8 @@ TEST_CASE("each file's row has the file's name, and a place of its own") {
 }
 
 TEST_CASE("the last round has messages, so that pictures show no round too many") {
-  for (const Algorithm& algorithm : Registry::builtin().all()) {
+  const Registry registry = Registry::builtin();
+  for (const Algorithm& algorithm : registry.all()) {
     for (const int size : {2, 3, 4, 5, 8}) {
       Problem p;
       p.collective = algorithm.collective;

@@ -72,7 +72,8 @@ class Registry {
   const Algorithm& find(Collective collective, std::string_view name) const;
   /// All algorithms of a collective, in order of registration: the first is the reference.
   std::vector<const Algorithm*> of(Collective collective) const;
-  const std::vector<Algorithm>& all() const { return algorithms_; }
+  const std::vector<Algorithm>& all() const& { return algorithms_; }
+  void all() && = delete;  // the table would be gone before its algorithms are read
 
  private:
   std::vector<Algorithm> algorithms_;
