@@ -187,4 +187,5 @@ int start(const MpiCall& call, MPI_Request* request) {
 }  // namespace baton::pmpi
 
 /// Tells programs that the drop-in is there, and which.
+extern "C" const char* baton_pmpi_version();
 extern "C" const char* baton_pmpi_version() { return BATON_VERSION; }

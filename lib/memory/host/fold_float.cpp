@@ -11,13 +11,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace baton::host::HWY_NAMESPACE {
 
-FoldFunction float_fold_here(OpKind op, Datatype type) {
+static FoldFunction float_fold_here(OpKind op, Datatype type) {
   if (type == Datatype::f32) return select<Kernel, float>(op);
   if (type == Datatype::f64) return select<Kernel, double>(op);
   return nullptr;
 }
 
-DivideFunction float_divide_here(Datatype type) {
+static DivideFunction float_divide_here(Datatype type) {
   if (type == Datatype::f32) return &divide<float>;
   if (type == Datatype::f64) return &divide<double>;
   return nullptr;

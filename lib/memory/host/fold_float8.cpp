@@ -11,13 +11,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace baton::host::HWY_NAMESPACE {
 
-FoldFunction float8_fold_here(OpKind op, Datatype type) {
+static FoldFunction float8_fold_here(OpKind op, Datatype type) {
   if (type == Datatype::f8e4m3) return select<Kernel, f8e4m3>(op);
   if (type == Datatype::f8e5m2) return select<Kernel, f8e5m2>(op);
   return nullptr;
 }
 
-DivideFunction float8_divide_here(Datatype type) {
+static DivideFunction float8_divide_here(Datatype type) {
   if (type == Datatype::f8e4m3) return &divide<f8e4m3>;
   if (type == Datatype::f8e5m2) return &divide<f8e5m2>;
   return nullptr;

@@ -11,13 +11,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace baton::host::HWY_NAMESPACE {
 
-FoldFunction half_fold_here(OpKind op, Datatype type) {
+static FoldFunction half_fold_here(OpKind op, Datatype type) {
   if (type == Datatype::f16) return select<Kernel, f16>(op);
   if (type == Datatype::bf16) return select<Kernel, bf16>(op);
   return nullptr;
 }
 
-DivideFunction half_divide_here(Datatype type) {
+static DivideFunction half_divide_here(Datatype type) {
   if (type == Datatype::f16) return &divide<f16>;
   if (type == Datatype::bf16) return &divide<bf16>;
   return nullptr;

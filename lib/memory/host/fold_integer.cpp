@@ -18,7 +18,7 @@ FoldFunction signed_fold(OpKind op) {
   return select<Kernel, std::make_unsigned_t<T>>(op);
 }
 
-FoldFunction integer_fold_here(OpKind op, Datatype type) {
+static FoldFunction integer_fold_here(OpKind op, Datatype type) {
   switch (type) {
     case Datatype::i8:
       return signed_fold<std::int8_t>(op);
