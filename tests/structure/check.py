@@ -40,11 +40,6 @@ INCLUDES = [
     (r"diagrams/.*", rf'{STANDARD}|<fmt/\w+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
 ]
 
-# Which other rooms of lib/ a room may include besides base; "*" is all of them.
-ROOMS = {"explain": {"schedule"}, "timeline": {"schedule"}, "simulate": {"schedule"},
-         "execute": {"trace", "memory"}, "select": {"cost"}, "launch": {"transport"}, "transport": {"memory"},
-         "communicator": "*", "cli": "*"}
-
 # The public headers are described by include/README.md, and installed as they are.
 NO_README = re.compile(r"include/baton(/.*)?")
 
@@ -76,7 +71,6 @@ def includes(root):
     program = folders_of_program(root)
     for file in sources(root, ".hpp", ".cpp", ".cu", ".cuh"):
         allowed = next((names for path, names in INCLUDES if re.fullmatch(path, str(file))), ".*")
-        neighbours = ROOMS.get(room(file), set())
         for number, line in enumerate((root / file).read_text().splitlines(), 1):
             found = re.match(r'\s*#\s*include\s*([<"]([^>"]*)[>"])', line)
             if not found:
@@ -85,13 +79,10 @@ def includes(root):
                 yield f"{file}:{number}: expected an include of {allowed}, found {found[1]}"
             candidates = [file.parent / found[2], Path("lib", found[2])]
             included = next((path for path in candidates if (root / path).is_file()), None)
-            if room(file) and included and neighbours != "*":
-                if room(included) not in (None, "base", room(file), *neighbours):
-                    yield f"{file}:{number}: expected no include of another room, found {found[1]}"
             if file.parts[:2] == ("lib", "cli") and len(file.parts) > 3 and included:
                 folder = Path(os.path.normpath(included)).parts[1:-1]
                 if folder[:1] == ("cli",) and folder[1:2] != file.parts[2:3] and folder[1:]:
-                    if folder[1] not in program[file.parts[2]]:
+                    if folder[1] not in program.get(file.parts[2], set()):
                         yield (f"{file}:{number}: expected an include of lib/cli/README.md's table, "
                                f"found {found[1]}")
             if file.parts[0] == "transformer" and included and room(included):
