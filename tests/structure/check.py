@@ -100,6 +100,10 @@ def readmes(root):
         readme = root / folder / "README.md"
         if not readme.is_file() or not readme.read_text().strip():
             yield f"{folder}: expected a README.md that says what lives here, found none"
+    table = (root / "include" / "README.md").read_text()
+    for header in sources(root / "include", ".hpp"):
+        if f"`{header}`" not in table:
+            yield f"include/README.md: expected a row of `{header}` in a table, found none"
 
 
 def part(path):
