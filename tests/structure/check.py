@@ -7,6 +7,7 @@ Usage: check.py ROOT includes
        check.py ROOT namespaces
        check.py ROOT picture
        check.py ROOT readmes
+       check.py ROOT columns
        check.py ROOT headers [--but HEADER]... COMPILER...
 Prints one line for each breach; exit code 1 if there is any.
 """
@@ -104,6 +105,21 @@ def readmes(root):
     for header in sources(root / "include", ".hpp"):
         if f"`{header}`" not in table:
             yield f"include/README.md: expected a row of `{header}` in a table, found none"
+
+
+COLUMNS = 110
+LONG_LINES = re.compile(r"(lib/cli|transformer|tests/transformer)/.*")  # still to be wrapped
+
+
+def columns(root):
+    """Prose of READMEs has at most 110 columns; tables, code and lines with a link may be longer."""
+    for file in sources(root, ".md"):
+        code = False
+        for number, line in enumerate((root / file).read_text().splitlines(), 1):
+            code ^= line.startswith("```")
+            free = code or line.startswith(("|", "    ")) or "](" in line
+            if len(line) > COLUMNS and not free and not LONG_LINES.fullmatch(file.as_posix()):
+                yield f"{file}:{number}: expected at most {COLUMNS} columns, found {len(line)}"
 
 
 def part(path):
@@ -310,7 +326,7 @@ def main():
         _, header, *compiler = compiler
         but.append(header)
     checks = {"includes": includes, "built": built, "heads": heads, "namespaces": namespaces,
-              "picture": picture, "readmes": readmes,
+              "picture": picture, "readmes": readmes, "columns": columns,
               "headers": lambda root: headers(root, compiler, but)}
     breaches = list(checks[what](root))
     for breach in breaches:
