@@ -8,6 +8,7 @@ Usage: check.py ROOT includes
        check.py ROOT picture
        check.py ROOT readmes
        check.py ROOT columns
+       check.py ROOT small
        check.py ROOT headers [--but HEADER]... COMPILER...
 Prints one line for each breach; exit code 1 if there is any.
 """
@@ -152,15 +153,33 @@ def arrows(root):
     return {(box, included) for name, included in drawn for box in boxes(name)}
 
 
+def included_files(root):
+    """Every include of a file of the tree: (file, included file, name as written)."""
+    for file in sources(root, ".hpp", ".cpp", ".cu", ".cuh", ".inc", ".cpp.in"):
+        for name in re.findall(r'^\s*#\s*include\s*[<"]([^>"]*)[>"]', (root / file).read_text(), re.M):
+            folders = [file.parent, *map(Path, ("lib", "include", ".", "tests"))]
+            included = next((folder / name for folder in folders if (root / folder / name).is_file()), None)
+            if included:
+                yield file, Path(os.path.normpath(included)), name
+
+
+def small(root):
+    """A header of a few lines that one file includes belongs into that file."""
+    users = {}
+    for file, included, _ in included_files(root):
+        users.setdefault(included, set()).add(file)
+    for header, files in sorted(users.items()):
+        lines = len((root / header).read_text().splitlines())
+        if header.suffix in (".hpp", ".cuh") and header.parts[0] != "include" and len(files) == 1 and lines < 25:
+            yield f"{header}: expected 25 lines or two users, found {lines} lines that only {files.pop()} includes"
+
+
 def picture(root):
     """The picture of lib/README.md has the arrows of the real includes, and no circle."""
     found = {}
-    for file in sources(root, ".hpp", ".cpp", ".cu", ".cuh"):
-        for name in re.findall(r'^\s*#\s*include\s*[<"]([^>"]*)[>"]', (root / file).read_text(), re.M):
-            candidates = [file.parent / name, *(Path(folder, name) for folder in ("lib", "include", "."))]
-            included = next((path for path in candidates if (root / path).is_file()), None)
-            if included and part(file) not in ("lib", "tests"):
-                found.setdefault((part(file), part(os.path.normpath(included))), f"{file} includes {name}")
+    for file, included, name in included_files(root):
+        if part(file) not in ("lib", "tests"):
+            found.setdefault((part(file), part(included)), f"{file} includes {name}")
     found = {arrow: example for arrow, example in found.items() if arrow[0] != arrow[1]}
     drawn = arrows(root)
     for arrow in sorted(found.keys() - drawn):
@@ -327,6 +346,7 @@ def main():
         but.append(header)
     checks = {"includes": includes, "built": built, "heads": heads, "namespaces": namespaces,
               "picture": picture, "readmes": readmes, "columns": columns,
+              "small": small,
               "headers": lambda root: headers(root, compiler, but)}
     breaches = list(checks[what](root))
     for breach in breaches:
