@@ -12,25 +12,6 @@ int ceil_log(int base, int n) {
   return k;
 }
 
-/// Bytes that the busiest of `parts` parties must send or receive, of `n` in all, where each
-/// collective is a matter of the parties alone.
-double bytes_of(Collective collective, double n, double parts) {
-  switch (collective) {
-    case Collective::all_reduce:
-      return 2 * n * (parts - 1) / parts;
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-      return n * (parts - 1) / parts;
-    case Collective::barrier:
-      return 0;
-    default:  // somebody sends, or receives, everything
-      return n;
-  }
-}
-
 /// Bytes that cross the link of the busiest host. Blocks belong to ranks, of which hosts may have
 /// unequal numbers: `ranks[h]` each.
 double host_bytes_of(const Case& subject, const std::vector<int>& hosts,
@@ -52,7 +33,7 @@ double host_bytes_of(const Case& subject, const std::vector<int>& hosts,
       for (const int p : ranks) most = std::max(most, n * p * (size - p) / size);
       return most;
     default:
-      return bytes_of(subject.collective(), n, static_cast<double>(ranks.size()));
+      return n * bus_factor(subject.collective(), static_cast<double>(ranks.size()));
   }
 }
 
@@ -67,7 +48,9 @@ Demand demand_of(const Case& subject, const std::vector<int>& hosts) {
   const int size = subject.ranks();
   const bool silent = subject.bytes() == 0 && subject.collective() != Collective::barrier;
   if (size == 1 || silent) return demand;
-  demand.rank_bytes = bytes_of(subject.collective(), static_cast<double>(subject.bytes()), size);
+  // Where blocks are exchanged, the busiest rank keeps its own; else somebody sends, or receives,
+  // all.
+  demand.rank_bytes = static_cast<double>(subject.bytes()) * subject.bus_factor();
   const bool whole =
       subject.collective() == Collective::broadcast || subject.collective() == Collective::reduce ||
       subject.collective() == Collective::scan || subject.collective() == Collective::exscan;

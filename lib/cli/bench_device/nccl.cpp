@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 #include <nccl.h>
 
+#include <utility>
+
 #include "baton/nccl.hpp"
 #include "peer_library.hpp"
 #include "transport/nccl/check.hpp"
@@ -11,47 +13,27 @@ namespace baton::cli::bench_device {
 namespace {
 
 ncclDataType_t nccl_type(Datatype type) {
-  switch (type) {
-    case Datatype::i8:
-      return ncclInt8;
-    case Datatype::u8:
-    case Datatype::f8e4m3:  // moved only: not every NCCL and device folds them
-    case Datatype::f8e5m2:
-      return ncclUint8;
-    case Datatype::i32:
-      return ncclInt32;
-    case Datatype::u32:
-      return ncclUint32;
-    case Datatype::i64:
-      return ncclInt64;
-    case Datatype::u64:
-      return ncclUint64;
-    case Datatype::f16:
-      return ncclFloat16;
-    case Datatype::bf16:
-      return ncclBfloat16;
-    case Datatype::f32:
-      return ncclFloat32;
-    default:
-      return ncclFloat64;
+  constexpr std::pair<Datatype, ncclDataType_t> types[] = {
+      {Datatype::i8, ncclInt8},     {Datatype::u8, ncclUint8},      {Datatype::i32, ncclInt32},
+      {Datatype::u32, ncclUint32},  {Datatype::i64, ncclInt64},     {Datatype::u64, ncclUint64},
+      {Datatype::f16, ncclFloat16}, {Datatype::bf16, ncclBfloat16}, {Datatype::f32, ncclFloat32},
+      {Datatype::f64, ncclFloat64}};
+  for (const auto& [ours, theirs] : types) {
+    if (ours == type) return theirs;
   }
+  return ncclUint8;  // 8-bit floats are moved only: not every NCCL and device folds them
 }
 
 std::optional<ncclRedOp_t> nccl_op(OpKind op) {
-  switch (op) {
-    case OpKind::sum:
-      return ncclSum;
-    case OpKind::prod:
-      return ncclProd;
-    case OpKind::min:
-      return ncclMin;
-    case OpKind::max:
-      return ncclMax;
-    case OpKind::avg:
-      return ncclAvg;
-    default:
-      return {};
+  constexpr std::pair<OpKind, ncclRedOp_t> ops[] = {{OpKind::sum, ncclSum},
+                                                    {OpKind::prod, ncclProd},
+                                                    {OpKind::min, ncclMin},
+                                                    {OpKind::max, ncclMax},
+                                                    {OpKind::avg, ncclAvg}};
+  for (const auto& [ours, theirs] : ops) {
+    if (ours == op) return theirs;
   }
+  return {};
 }
 
 /// Without time limits: with one, NCCL would start a thread for each call.

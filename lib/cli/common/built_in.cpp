@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "baton/mpi.hpp"
@@ -14,111 +15,29 @@
 namespace baton::cli {
 namespace {
 
-MPI_Comm world() { return MPI_COMM_WORLD; }
-
-/// The collectives under one of their two names.
-struct Functions {
-  decltype(&MPI_Bcast) bcast;
-  decltype(&MPI_Reduce) reduce;
-  decltype(&MPI_Allreduce) allreduce;
-  decltype(&MPI_Gather) gather;
-  decltype(&MPI_Gatherv) gatherv;
-  decltype(&MPI_Scatter) scatter;
-  decltype(&MPI_Scatterv) scatterv;
-  decltype(&MPI_Allgather) allgather;
-  decltype(&MPI_Allgatherv) allgatherv;
-  decltype(&MPI_Reduce_scatter) reduce_scatter;
-  decltype(&MPI_Reduce_scatter_block) reduce_scatter_block;
-  decltype(&MPI_Alltoall) alltoall;
-  decltype(&MPI_Alltoallw) alltoallw;
-  decltype(&MPI_Scan) scan;
-  decltype(&MPI_Exscan) exscan;
-  decltype(&MPI_Barrier) barrier;
-};
-
-constexpr Functions program_functions = {MPI_Bcast,
-                                         MPI_Reduce,
-                                         MPI_Allreduce,
-                                         MPI_Gather,
-                                         MPI_Gatherv,
-                                         MPI_Scatter,
-                                         MPI_Scatterv,
-                                         MPI_Allgather,
-                                         MPI_Allgatherv,
-                                         MPI_Reduce_scatter,
-                                         MPI_Reduce_scatter_block,
-                                         MPI_Alltoall,
-                                         MPI_Alltoallw,
-                                         MPI_Scan,
-                                         MPI_Exscan,
-                                         MPI_Barrier};
-constexpr Functions library_functions = {PMPI_Bcast,
-                                         PMPI_Reduce,
-                                         PMPI_Allreduce,
-                                         PMPI_Gather,
-                                         PMPI_Gatherv,
-                                         PMPI_Scatter,
-                                         PMPI_Scatterv,
-                                         PMPI_Allgather,
-                                         PMPI_Allgatherv,
-                                         PMPI_Reduce_scatter,
-                                         PMPI_Reduce_scatter_block,
-                                         PMPI_Alltoall,
-                                         PMPI_Alltoallw,
-                                         PMPI_Scan,
-                                         PMPI_Exscan,
-                                         PMPI_Barrier};
-
 MPI_Datatype mpi_type(Datatype type, bool reduced) {
-  switch (type) {
-    case Datatype::i8:
-      return MPI_INT8_T;
-    case Datatype::u8:
-      return MPI_UINT8_T;
-    case Datatype::i32:
-      return MPI_INT32_T;
-    case Datatype::u32:
-      return MPI_UINT32_T;
-    case Datatype::i64:
-      return MPI_INT64_T;
-    case Datatype::u64:
-      return MPI_UINT64_T;
-    case Datatype::f8e4m3:
-    case Datatype::f8e5m2:
-      return reduced ? MPI_DATATYPE_NULL : MPI_UINT8_T;
-    case Datatype::f16:
-    case Datatype::bf16:
-      return reduced ? MPI_DATATYPE_NULL : MPI_UINT16_T;
-    case Datatype::f32:
-      return MPI_FLOAT;
-    default:
-      return MPI_DOUBLE;
+  const std::pair<Datatype, MPI_Datatype> types[] = {
+      {Datatype::i8, MPI_INT8_T},    {Datatype::u8, MPI_UINT8_T},  {Datatype::i32, MPI_INT32_T},
+      {Datatype::u32, MPI_UINT32_T}, {Datatype::i64, MPI_INT64_T}, {Datatype::u64, MPI_UINT64_T},
+      {Datatype::f32, MPI_FLOAT},    {Datatype::f64, MPI_DOUBLE}};
+  for (const auto& [ours, theirs] : types) {
+    if (ours == type) return theirs;
   }
+  if (reduced) return MPI_DATATYPE_NULL;  // 8- and 16-bit floats can be moved only
+  return size_of(type) == 1 ? MPI_UINT8_T : MPI_UINT16_T;
 }
 
 MPI_Op mpi_op(OpKind op) {
-  switch (op) {
-    case OpKind::prod:
-      return MPI_PROD;
-    case OpKind::min:
-      return MPI_MIN;
-    case OpKind::max:
-      return MPI_MAX;
-    case OpKind::logical_and:
-      return MPI_LAND;
-    case OpKind::logical_or:
-      return MPI_LOR;
-    case OpKind::logical_xor:
-      return MPI_LXOR;
-    case OpKind::bit_and:
-      return MPI_BAND;
-    case OpKind::bit_or:
-      return MPI_BOR;
-    case OpKind::bit_xor:
-      return MPI_BXOR;
-    default:
-      return MPI_SUM;
+  const std::pair<OpKind, MPI_Op> ops[] = {
+      {OpKind::prod, MPI_PROD},      {OpKind::min, MPI_MIN},
+      {OpKind::max, MPI_MAX},        {OpKind::logical_and, MPI_LAND},
+      {OpKind::logical_or, MPI_LOR}, {OpKind::logical_xor, MPI_LXOR},
+      {OpKind::bit_and, MPI_BAND},   {OpKind::bit_or, MPI_BOR},
+      {OpKind::bit_xor, MPI_BXOR}};
+  for (const auto& [ours, theirs] : ops) {
+    if (ours == op) return theirs;
   }
+  return MPI_SUM;
 }
 
 /// A committed datatype of our own.
@@ -136,8 +55,10 @@ class Derived {
   MPI_Datatype type_;
 };
 
+using Slice = std::shared_ptr<const Derived>;
+
 /// Part `i` of `parts` of a tensor, cut along `dim`.
-std::shared_ptr<Derived> slice(const Shape& shape, int dim, int parts, int i, MPI_Datatype type) {
+Slice slice(const Shape& shape, int dim, int parts, int i, MPI_Datatype type) {
   std::vector<int> whole, part, start;
   for (int d = 0; d < shape.rank(); ++d) {
     const auto extent = static_cast<int>(shape[d]);
@@ -149,132 +70,137 @@ std::shared_ptr<Derived> slice(const Shape& shape, int dim, int parts, int i, MP
   mpi_checked(MPI_Type_create_subarray(shape.rank(), whole.data(), part.data(), start.data(),
                                        MPI_ORDER_C, type, &made),
               "MPI_Type_create_subarray");
-  return std::make_shared<Derived>(made);
+  return std::make_shared<const Derived>(made);
 }
 
-struct Buffers {
-  const void* input;
-  void* output;
+/// All parts of a tensor, cut along `dim`.
+struct Slices {
+  Slices(const Shape& shape, int dim, int parts, MPI_Datatype type) {
+    for (int i = 0; i < parts; ++i) {
+      own.push_back(slice(shape, dim, parts, i, type));
+      types.push_back(own.back()->get());
+    }
+  }
+  std::vector<Slice> own;
+  std::vector<MPI_Datatype> types;
 };
 
-/// A call of `function`, which MPI knows as `name`.
-template <class Function, class... Arguments>
-BuiltIn built_in(const char* name, Function function, Arguments... arguments) {
-  return {name, [=] { mpi_checked(function(arguments...), name); }};
+using Ints = std::shared_ptr<const std::vector<int>>;
+
+Ints ints(const std::vector<std::int64_t>& values) {
+  return std::make_shared<const std::vector<int>>(values.begin(), values.end());
+}
+Ints ints(int ranks, std::int64_t value) {
+  return ints(std::vector<std::int64_t>(static_cast<std::size_t>(ranks), value));
 }
 
-/// all_to_all of tensors: MPI_Alltoallw of subarrays.
-BuiltIn exchange(const TensorShapes& shapes, int ranks, MPI_Datatype type, const Buffers& buffers,
-                 const Functions& mpi) {
-  std::vector<std::shared_ptr<Derived>> own;
-  std::vector<MPI_Datatype> sent, received;
-  for (int r = 0; r < ranks; ++r) {
-    own.push_back(slice(shapes.input, shapes.scatter_dim, ranks, r, type));
-    sent.push_back(own.back()->get());
-    own.push_back(slice(shapes.output, shapes.gather_dim, ranks, r, type));
-    received.push_back(own.back()->get());
-  }
-  const std::vector<int> ones(static_cast<std::size_t>(ranks), 1),
-      zeros(static_cast<std::size_t>(ranks), 0);
-  return {"MPI_Alltoallw", [=, call = mpi.alltoallw, keep = std::move(own)] {
-            mpi_checked(call(buffers.input, ones.data(), zeros.data(), sent.data(), buffers.output,
-                             ones.data(), zeros.data(), received.data(), world()),
-                        "MPI_Alltoallw");
-          }};
+/// An argument of a call that is repeated, as MPI takes it.
+template <class T>
+const T& bare(const T& argument) {
+  return argument;
 }
+const int* bare(const Ints& argument) { return argument->data(); }
+const MPI_Datatype* bare(const std::shared_ptr<const Slices>& argument) {
+  return argument->types.data();
+}
+MPI_Datatype bare(const Slice& argument) { return argument->get(); }
+
+/// A function of MPI and its name.
+template <class F>
+struct Function {
+  const char* name;
+  F* call;
+
+  template <class... Arguments>
+  BuiltIn on(const Arguments&... arguments) const {
+    return {name, [f = *this, arguments...] { mpi_checked(f.call(bare(arguments)...), f.name); }};
+  }
+};
+template <class F>
+Function(const char*, F*) -> Function<F>;
+
+/// MPI_NAME or PMPI_NAME, whichever `entry` means.
+#define BATON_MPI(NAME) \
+  Function { "MPI_" #NAME, entry == Entry::program ? MPI_##NAME : PMPI_##NAME }
 
 /// all_gather of tensors: every block is a slice of the output, one slice's width after the last.
-BuiltIn join(const TensorShapes& shapes, int ranks, MPI_Datatype type, std::size_t element,
-             const Buffers& buffers, const Functions& mpi) {
-  const auto first = slice(shapes.output, shapes.gather_dim, ranks, 0, type);
+Slice joined_block(const TensorShapes& shapes, int ranks, MPI_Datatype type, std::size_t element) {
+  const Slice first = slice(shapes.output, shapes.gather_dim, ranks, 0, type);
   const std::int64_t width = shapes.input.product(shapes.gather_dim, shapes.input.rank()) *
                              static_cast<std::int64_t>(element);
   MPI_Datatype made = MPI_DATATYPE_NULL;
   mpi_checked(MPI_Type_create_resized(first->get(), 0, static_cast<MPI_Aint>(width), &made),
               "MPI_Type_create_resized");
-  const auto block = std::make_shared<Derived>(made);
-  const auto count = static_cast<int>(shapes.input.elements());
-  return {"MPI_Allgather", [=, call = mpi.allgather] {
-            mpi_checked(call(buffers.input, count, type, buffers.output, 1, block->get(), world()),
-                        "MPI_Allgather");
-          }};
+  return std::make_shared<const Derived>(made);
 }
 
-using Counts = std::shared_ptr<const std::vector<int>>;
-
-Counts counts_of(const std::vector<std::int64_t>& values) {
-  return std::make_shared<const std::vector<int>>(values.begin(), values.end());
+std::vector<BuiltIn> of_tensors(const Case& e, MPI_Datatype type, const void* in, void* out,
+                                Entry entry) {
+  const TensorShapes& shapes = *e.tensor;
+  const int ranks = e.ranks();
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  if (e.collective() == Collective::all_gather) {
+    return {BATON_MPI(Allgather).on(in, static_cast<int>(shapes.input.elements()), type, out, 1,
+                                    joined_block(shapes, ranks, type, size_of(e.type)), comm)};
+  }
+  const Ints ones = ints(ranks, 1), zeros = ints(ranks, 0);
+  const auto slices = [&](const Shape& shape, int dim) {
+    return std::make_shared<const Slices>(shape, dim, ranks, type);
+  };
+  return {BATON_MPI(Alltoallw).on(in, ones, zeros, slices(shapes.input, shapes.scatter_dim), out,
+                                  ones, zeros, slices(shapes.output, shapes.gather_dim), comm)};
 }
 
 /// The uneven forms, for schedules of a user.
-std::vector<BuiltIn> uneven(const Case& e, int rank, MPI_Datatype type, MPI_Op op, const Buffers& b,
-                            const Functions& mpi) {
+std::vector<BuiltIn> uneven(const Case& e, int rank, MPI_Datatype type, MPI_Op op, const void* in,
+                            void* out, Entry entry) {
   const auto& blocks = e.problem.input_blocks ? *e.problem.input_blocks : *e.problem.output_blocks;
-  const Counts counts = counts_of(blocks.counts), offsets = counts_of(blocks.offsets);
-  const int own = (*counts)[static_cast<std::size_t>(rank)], root = e.problem.root;
-  const auto with_counts = [&](const char* name, auto call) {
-    return std::vector<BuiltIn>{
-        {name, [=] { mpi_checked(call(counts->data(), offsets->data()), name); }}};
-  };
+  const Ints n = ints(blocks.counts), at = ints(blocks.offsets);
+  const int own = (*n)[static_cast<std::size_t>(rank)], root = e.problem.root;
+  const MPI_Comm comm = MPI_COMM_WORLD;
   switch (e.collective()) {
     case Collective::gather:
-      return with_counts("MPI_Gatherv", [=, f = mpi.gatherv](const int* n, const int* at) {
-        return f(b.input, own, type, b.output, n, at, type, root, world());
-      });
+      return {BATON_MPI(Gatherv).on(in, own, type, out, n, at, type, root, comm)};
     case Collective::scatter:
-      return with_counts("MPI_Scatterv", [=, f = mpi.scatterv](const int* n, const int* at) {
-        return f(b.input, n, at, type, b.output, own, type, root, world());
-      });
+      return {BATON_MPI(Scatterv).on(in, n, at, type, out, own, type, root, comm)};
     case Collective::all_gather:
-      return with_counts("MPI_Allgatherv", [=, f = mpi.allgatherv](const int* n, const int* at) {
-        return f(b.input, own, type, b.output, n, at, type, world());
-      });
+      return {BATON_MPI(Allgatherv).on(in, own, type, out, n, at, type, comm)};
     case Collective::reduce_scatter:
-      return with_counts("MPI_Reduce_scatter", [=, f = mpi.reduce_scatter](const int* n, auto) {
-        return f(b.input, b.output, n, type, op, world());
-      });
+      return {BATON_MPI(Reduce_scatter).on(in, out, n, type, op, comm)};
     default:
       return {};
   }
 }
 
-std::vector<BuiltIn> even(const Case& e, MPI_Datatype type, MPI_Op op, const Buffers& b,
-                          const Functions& mpi) {
+std::vector<BuiltIn> even(const Case& e, MPI_Datatype type, MPI_Op op, const void* in, void* out,
+                          Entry entry) {
   const auto n = static_cast<int>(e.problem.count);
   const int root = e.problem.root;
-  const void* const in = b.input;
-  void* const out = b.output;
-  const MPI_Comm comm = world();
+  const MPI_Comm comm = MPI_COMM_WORLD;
   switch (e.collective()) {
     case Collective::broadcast:
-      return {built_in("MPI_Bcast", mpi.bcast, out, n, type, root, comm)};
+      return {BATON_MPI(Bcast).on(out, n, type, root, comm)};
     case Collective::reduce:
-      return {built_in("MPI_Reduce", mpi.reduce, in, out, n, type, op, root, comm)};
+      return {BATON_MPI(Reduce).on(in, out, n, type, op, root, comm)};
     case Collective::all_reduce:
-      return {built_in("MPI_Allreduce", mpi.allreduce, in, out, n, type, op, comm)};
+      return {BATON_MPI(Allreduce).on(in, out, n, type, op, comm)};
     case Collective::gather:
-      return {built_in("MPI_Gather", mpi.gather, in, n, type, out, n, type, root, comm)};
+      return {BATON_MPI(Gather).on(in, n, type, out, n, type, root, comm)};
     case Collective::scatter:
-      return {built_in("MPI_Scatter", mpi.scatter, in, n, type, out, n, type, root, comm)};
+      return {BATON_MPI(Scatter).on(in, n, type, out, n, type, root, comm)};
     case Collective::all_gather:
-      return {built_in("MPI_Allgather", mpi.allgather, in, n, type, out, n, type, comm)};
-    case Collective::reduce_scatter: {
-      const auto counts = counts_of(
-          std::vector<std::int64_t>(static_cast<std::size_t>(e.ranks()), e.problem.count));
-      return {built_in("MPI_Reduce_scatter_block", mpi.reduce_scatter_block, in, out, n, type, op,
-                       comm),
-              {"MPI_Reduce_scatter", [=, call = mpi.reduce_scatter] {
-                 mpi_checked(call(in, out, counts->data(), type, op, comm), "MPI_Reduce_scatter");
-               }}};
-    }
+      return {BATON_MPI(Allgather).on(in, n, type, out, n, type, comm)};
+    case Collective::reduce_scatter:
+      return {BATON_MPI(Reduce_scatter_block).on(in, out, n, type, op, comm),
+              BATON_MPI(Reduce_scatter).on(in, out, ints(e.ranks(), n), type, op, comm)};
     case Collective::all_to_all:
-      return {built_in("MPI_Alltoall", mpi.alltoall, in, n, type, out, n, type, comm)};
+      return {BATON_MPI(Alltoall).on(in, n, type, out, n, type, comm)};
     case Collective::scan:
-      return {built_in("MPI_Scan", mpi.scan, in, out, n, type, op, comm)};
+      return {BATON_MPI(Scan).on(in, out, n, type, op, comm)};
     case Collective::exscan:
-      return {built_in("MPI_Exscan", mpi.exscan, in, out, n, type, op, comm)};
+      return {BATON_MPI(Exscan).on(in, out, n, type, op, comm)};
     case Collective::barrier:
-      return {built_in("MPI_Barrier", mpi.barrier, comm)};
+      return {BATON_MPI(Barrier).on(comm)};
   }
   return {};
 }
@@ -299,18 +225,11 @@ std::vector<BuiltIn> mpi_built_ins(const Case& subject, int rank, const void* in
   const MPI_Datatype type = mpi_type(subject.type, reduces);
   const std::int64_t most = std::max(subject.problem.total_count(), subject.problem.count);
   if (type == MPI_DATATYPE_NULL || most > std::numeric_limits<int>::max()) return {};
-  const Functions& mpi = entry == Entry::program ? program_functions : library_functions;
-  const Buffers buffers{input, output};
-  if (subject.tensor) {
-    if (subject.collective() == Collective::all_to_all) {
-      return {exchange(*subject.tensor, subject.ranks(), type, buffers, mpi)};
-    }
-    return {join(*subject.tensor, subject.ranks(), type, size_of(subject.type), buffers, mpi)};
-  }
+  if (subject.tensor) return of_tensors(subject, type, input, output, entry);
   const MPI_Op op = mpi_op(subject.op);
   std::vector<BuiltIn> all = subject.problem.uneven()
-                                 ? uneven(subject, rank, type, op, buffers, mpi)
-                                 : even(subject, type, op, buffers, mpi);
+                                 ? uneven(subject, rank, type, op, input, output, entry)
+                                 : even(subject, type, op, input, output, entry);
   if (!reduces || subject.op != OpKind::avg) return all;
   const std::int64_t count = subject.output_count(rank);
   for (BuiltIn& one : all) {

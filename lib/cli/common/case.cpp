@@ -50,20 +50,9 @@ std::int64_t Case::bytes() const {
   return elements * static_cast<std::int64_t>(size_of(type));
 }
 
-double Case::bus_factor() const {
-  const double P = ranks();
-  switch (collective()) {
-    case Collective::all_reduce:
-      return 2 * (P - 1) / P;
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-      return (P - 1) / P;
-    default:
-      return 1;
-  }
+double bus_factor(Collective collective, double parts) {
+  if (collective == Collective::all_reduce) return 2 * (parts - 1) / parts;
+  return blockwise(collective) ? (parts - 1) / parts : 1;
 }
 
 Call Case::call(const ConstData& in, const Data& out) const {

@@ -16,6 +16,10 @@ struct TensorShapes {
   int scatter_dim = 0, gather_dim = 0;  ///< from 0 on; all_gather has the latter only
 };
 
+/// busbw / algbw among so many parts, as nccl-tests defines it; scan and exscan, which it has not,
+/// as reduce.
+double bus_factor(Collective collective, double parts);
+
 /// A case to run, check and time: a collective on data of a size or a shape.
 struct Case {
   std::string name;        ///< of the data; may be empty
@@ -37,8 +41,8 @@ struct Case {
   std::int64_t block_offset(int i) const;
   /// Size as nccl-tests counts it: bytes of the whole vector, all ranks' blocks together.
   std::int64_t bytes() const;
-  /// busbw / algbw, as nccl-tests defines it; scan and exscan, which it has not, as reduce.
-  double bus_factor() const;
+  /// busbw / algbw.
+  double bus_factor() const { return cli::bus_factor(collective(), ranks()); }
   /// The call on this rank's buffers, described, and made; not for `schedules`.
   Call call(const ConstData& in, const Data& out) const;
   void run(Communicator& communicator, const ConstData& in, const Data& out,

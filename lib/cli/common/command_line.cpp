@@ -78,32 +78,18 @@ Option Option::one_value_each() const {
   return *this;
 }
 
-Option OptionSet::add(const std::string& names, std::string& target,
-                      const std::string& help) const {
+template <class T>
+Option OptionSet::add(const std::string& names, T& target, const std::string& help) const {
   return Option(app_.add_option(names, target, help));
 }
-Option OptionSet::add(const std::string& names, int& target, const std::string& help) const {
-  return Option(app_.add_option(names, target, help));
-}
-Option OptionSet::add(const std::string& names, std::int64_t& target,
-                      const std::string& help) const {
-  return Option(app_.add_option(names, target, help));
-}
-Option OptionSet::add(const std::string& names, std::uint64_t& target,
-                      const std::string& help) const {
-  return Option(app_.add_option(names, target, help));
-}
-Option OptionSet::add(const std::string& names, double& target, const std::string& help) const {
-  return Option(app_.add_option(names, target, help));
-}
-Option OptionSet::add(const std::string& names, std::vector<std::string>& target,
-                      const std::string& help) const {
-  return Option(app_.add_option(names, target, help));
-}
-Option OptionSet::add(const std::string& names, std::vector<double>& target,
-                      const std::string& help) const {
-  return Option(app_.add_option(names, target, help));
-}
+template Option OptionSet::add(const std::string&, std::string&, const std::string&) const;
+template Option OptionSet::add(const std::string&, int&, const std::string&) const;
+template Option OptionSet::add(const std::string&, std::int64_t&, const std::string&) const;
+template Option OptionSet::add(const std::string&, std::uint64_t&, const std::string&) const;
+template Option OptionSet::add(const std::string&, double&, const std::string&) const;
+template Option OptionSet::add(const std::string&, std::vector<std::string>&,
+                               const std::string&) const;
+template Option OptionSet::add(const std::string&, std::vector<double>&, const std::string&) const;
 Option OptionSet::flag(const std::string& names, bool& target, const std::string& help) const {
   return Option(app_.add_flag(names, target, help));
 }

@@ -46,14 +46,9 @@ class OptionSet {
   explicit OptionSet(CLI::App& app) : app_(app) {}
 
   /// `names` is "-o,--output", or a name without dashes for what has no option before it.
-  Option add(const std::string& names, std::string& target, const std::string& help) const;
-  Option add(const std::string& names, int& target, const std::string& help) const;
-  Option add(const std::string& names, std::int64_t& target, const std::string& help) const;
-  Option add(const std::string& names, std::uint64_t& target, const std::string& help) const;
-  Option add(const std::string& names, double& target, const std::string& help) const;
-  Option add(const std::string& names, std::vector<std::string>& target,
-             const std::string& help) const;
-  Option add(const std::string& names, std::vector<double>& target, const std::string& help) const;
+  /// T: a text, a number, or a vector of them.
+  template <class T>
+  Option add(const std::string& names, T& target, const std::string& help) const;
   Option flag(const std::string& names, bool& target, const std::string& help) const;
   /// Text below the options in the help.
   void footer(const std::string& text) const;

@@ -8,35 +8,19 @@
 /// From datatypes to types of C++.
 namespace baton::cli {
 
-/// Calls `use` with a null pointer to the C++ type of a datatype.
+/// Calls `use` with a null pointer to the C++ type of a datatype: one of these.
+template <class T, class... Rest, class F>
+decltype(auto) with_type_of(Datatype type, F&& use) {
+  if constexpr (sizeof...(Rest) > 0) {
+    if (type != datatype_of<T>) return with_type_of<Rest...>(type, use);
+  }
+  return use(static_cast<T*>(nullptr));
+}
+/// Any but Datatype::user.
 template <class F>
 decltype(auto) with_type(Datatype type, F&& use) {
-  switch (type) {
-    case Datatype::i8:
-      return use(static_cast<std::int8_t*>(nullptr));
-    case Datatype::u8:
-      return use(static_cast<std::uint8_t*>(nullptr));
-    case Datatype::i32:
-      return use(static_cast<std::int32_t*>(nullptr));
-    case Datatype::u32:
-      return use(static_cast<std::uint32_t*>(nullptr));
-    case Datatype::i64:
-      return use(static_cast<std::int64_t*>(nullptr));
-    case Datatype::u64:
-      return use(static_cast<std::uint64_t*>(nullptr));
-    case Datatype::f8e4m3:
-      return use(static_cast<f8e4m3*>(nullptr));
-    case Datatype::f8e5m2:
-      return use(static_cast<f8e5m2*>(nullptr));
-    case Datatype::f16:
-      return use(static_cast<f16*>(nullptr));
-    case Datatype::bf16:
-      return use(static_cast<bf16*>(nullptr));
-    case Datatype::f32:
-      return use(static_cast<float*>(nullptr));
-    default:
-      return use(static_cast<double*>(nullptr));
-  }
+  return with_type_of<std::int8_t, std::uint8_t, std::int32_t, std::uint32_t, std::int64_t,
+                      std::uint64_t, f8e4m3, f8e5m2, f16, bf16, float, double>(type, use);
 }
 template <class Pointer>
 using Pointee = std::remove_pointer_t<Pointer>;

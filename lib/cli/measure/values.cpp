@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace baton::cli::measure {
 namespace {
@@ -41,45 +42,26 @@ T random_factor(Bits bits, int rank) {
   return from_real<T>((bits & 1) != 0 ? -magnitude : magnitude);
 }
 
+struct Precision {
+  Datatype type;
+  double unit_roundoff, least_positive;
+};
+
+constexpr Precision precisions[] = {
+    {Datatype::f8e4m3, 0x1p-4, 0x1p-9}, {Datatype::f8e5m2, 0x1p-3, 0x1p-16},
+    {Datatype::f16, 0x1p-11, 0x1p-24},  {Datatype::bf16, 0x1p-8, 0x1p-133},
+    {Datatype::f32, 0x1p-24, 0x1p-149}, {Datatype::f64, 0x1p-53, 0x1p-1074},
+};
+
+Precision precision_of(Datatype type) {
+  const auto* const found = std::ranges::find(precisions, type, &Precision::type);
+  return found == std::end(precisions) ? Precision{type, 0, 0} : *found;
+}
+
 }  // namespace
 
-double unit_roundoff(Datatype type) {
-  switch (type) {
-    case Datatype::f8e4m3:
-      return 0x1p-4;
-    case Datatype::f8e5m2:
-      return 0x1p-3;
-    case Datatype::f16:
-      return 0x1p-11;
-    case Datatype::bf16:
-      return 0x1p-8;
-    case Datatype::f32:
-      return 0x1p-24;
-    case Datatype::f64:
-      return 0x1p-53;
-    default:
-      return 0;
-  }
-}
-
-double least_positive(Datatype type) {
-  switch (type) {
-    case Datatype::f8e4m3:
-      return 0x1p-9;
-    case Datatype::f8e5m2:
-      return 0x1p-16;
-    case Datatype::f16:
-      return 0x1p-24;
-    case Datatype::bf16:
-      return 0x1p-133;
-    case Datatype::f32:
-      return 0x1p-149;
-    case Datatype::f64:
-      return 0x1p-1074;
-    default:
-      return 0;
-  }
-}
+double unit_roundoff(Datatype type) { return precision_of(type).unit_roundoff; }
+double least_positive(Datatype type) { return precision_of(type).least_positive; }
 
 template <class T>
 void Values::write_as(int rank, std::int64_t first, std::int64_t count, void* to) const {
