@@ -8,6 +8,7 @@
 
 namespace BATON_API baton {
 
+/// The collectives; calls.hpp has their contracts.
 enum class Collective : std::uint8_t {
   broadcast,
   reduce,
@@ -27,8 +28,7 @@ inline constexpr int collective_count = 11;
 std::string_view name(Collective collective);
 /// The collective of that name; throws Error(invalid_argument) that lists those that exist.
 Collective collective_named(std::string_view name);
-/// Whether the collective has a root / applies an op.
-bool rooted(Collective collective);
-bool reducing(Collective collective);
+bool rooted(Collective collective);    ///< whether the collective has a root
+bool reducing(Collective collective);  ///< whether the collective applies an op
 
 }  // namespace baton

@@ -26,6 +26,7 @@ struct Timeline;
 struct Traffic {
   std::int64_t messages = 0, bytes = 0;
 
+  /// Adds up.
   Traffic& operator+=(const Traffic& other) {
     messages += other.messages, bytes += other.bytes;
     return *this;
@@ -77,6 +78,10 @@ class PersistentCall {
 
 /// A group of ranks and the collectives among them.
 ///
+/// Every function of namespace `calls` is a member in three forms. name(…, choice) returns when
+/// this rank's part is complete. start_name(…, choice) returns at once; any number may be under
+/// way, started in the same order on all ranks. plan_name(…, choice) makes a PersistentCall.
+///
 /// Every rank of the group makes the same calls in the same order, nonblocking ones included. One
 /// thread at a time uses a communicator; different communicators may be used by different threads
 /// if the transport can (Capabilities::concurrent).
@@ -90,6 +95,8 @@ class PersistentCall {
 /// says; any other overlap of input and output is refused.
 class Communicator {
  public:
+  /// The ranks of a transport. Collective: ranks agree on options. Throws Error(invalid_argument)
+  /// for a wrong option, Error(transport, timeout).
   explicit Communicator(std::unique_ptr<Transport> transport,
                         Options options = Options::from_environment());
   /// With the options of `like`, which is a communicator on every rank. Sends nothing. `members`
@@ -101,22 +108,21 @@ class Communicator {
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
 
-  int rank() const;
-  int size() const;
-  const Options& options() const;
-  const Registry& registry() const;
-  Transport& transport() const;
+  int rank() const;                  ///< this rank, from 0
+  int size() const;                  ///< ranks of the group
+  const Options& options() const;    ///< as the ranks have agreed
+  const Registry& registry() const;  ///< the algorithms that calls choose from
+  Transport& transport() const;      ///< of the communicator's own messages
   /// Which ranks share a host; null: all do.
   const std::shared_ptr<const Hosts>& hosts() const;
 
   /// The communicator of the ranks that give the same color, ordered by key, then by rank. A
   /// negative color gives an empty one (`!valid()`), of which nothing may be asked. Collective.
   Communicator split(int color, int key = 0);
+  /// Whether this is a communicator: false for an empty one of split().
   bool valid() const { return state_ != nullptr; }
 
-  /// Every function of namespace `calls`, in three forms. name(…, choice) returns when this rank's
-  /// part is complete. start_name(…, choice) returns at once; any number may be under way, started
-  /// in the same order on all ranks. plan_name(…, choice) makes a PersistentCall.
+  // The collectives in their three forms.
 #define BATON_FORMS(name, parameters, arguments)                         \
   void name(BATON_LIST parameters const Choice& choice = {});            \
   Request start_##name(BATON_LIST parameters const Choice& choice = {}); \
@@ -124,25 +130,26 @@ class Communicator {
   BATON_COLLECTIVES(BATON_FORMS)
 #undef BATON_FORMS
 
-  /// The same for a description.
-  void run(const Call& call);
-  Request start(const Call& call);
-  PersistentCall plan(const Call& call);
+  void run(const Call& call);             ///< returns when this rank's part is complete
+  Request start(const Call& call);        ///< returns at once
+  PersistentCall plan(const Call& call);  ///< to be started any number of times
   /// Runs a schedule that no registry knows: every rank gives its own part of it. Input and output
   /// must have the sizes that the schedule's header states. It is run as it is; verify() it first.
   void run(const Schedule& schedule, ConstData input, Data output, Op op = sum);
-  /// The schedule that `call` would run, before it is cut into segments; and the choice made.
+  /// The schedule that `call` would run, before it is cut into segments.
   Schedule schedule(const Call& call);
+  /// The algorithm and the segment that `call` would run by.
   Choice chosen(const Call& call);
   /// What this rank sends in `call`, cut into segments and all; Options::check sends more.
   Traffic traffic(const Call& call);
 
-  /// Messages between two ranks, or from a rank to itself. Those of equal tag (0 to 1023) arrive in
-  /// order.
+  /// Sends a message to another rank or to this one; returns when `data` may be used again.
+  /// Messages of equal tag (0 to 1023) arrive in order.
   void send(ConstData data, int peer, int tag = 0);
+  /// Receives a message of exactly this length; throws Error(truncated) for another one.
   void recv(Data data, int peer, int tag = 0);
-  Request start_send(ConstData data, int peer, int tag = 0);
-  Request start_recv(Data data, int peer, int tag = 0);
+  Request start_send(ConstData data, int peer, int tag = 0);  ///< as send(); returns at once
+  Request start_recv(Data data, int peer, int tag = 0);       ///< as recv(); returns at once
 
   /// Advances all operations under way; for callers that compute meanwhile.
   void progress();

@@ -45,6 +45,7 @@ BATON_HIDDEN inline void check_memory(cudaError_t code, std::size_t bytes, std::
 /// Makes a device the thread's current one for as long as this lives.
 class BATON_HIDDEN CurrentDevice {
  public:
+  /// Makes it current. Throws Error(device) where there is no such device.
   explicit CurrentDevice(int ordinal) {
     check(cudaGetDevice(&before_), "the current device");
     if (before_ != ordinal) check(cudaSetDevice(ordinal), "a device as the current one");

@@ -63,23 +63,24 @@ class Device {
 
   /// "CUDA device 0 (NVIDIA H100)"
   virtual std::string name() const = 0;
+  /// Where an address lies, as this device sees it.
   virtual Residence residence(const void* address) const = 0;
   /// Throws Error(invalid_argument) unless collectives may be given to this stream.
   virtual void check_stream(Stream stream) const = 0;
 
   /// Memory of the device, aligned to 256 bytes. Throws Error(memory) where there is not enough.
   virtual std::byte* allocate(std::size_t bytes) = 0;
-  virtual void free(std::byte* memory) noexcept = 0;
+  virtual void free(std::byte* memory) noexcept = 0;  ///< of allocate()
   /// Memory of the host that the device copies to and from while both go on, likewise.
   virtual std::byte* allocate_host(std::size_t bytes) = 0;
-  virtual void free_host(std::byte* memory) noexcept = 0;
+  virtual void free_host(std::byte* memory) noexcept = 0;  ///< of allocate_host()
 
   /// A stream for the library's own work, which no user's stream that is held can hold up.
   virtual Stream make_stream() = 0;
   /// Waits for the work of a stream that make_stream() made, and ends it.
   virtual void end_stream(Stream stream) noexcept = 0;
-  virtual std::unique_ptr<Marker> make_marker() = 0;
-  virtual std::unique_ptr<Gate> make_gate() = 0;
+  virtual std::unique_ptr<Marker> make_marker() = 0;  ///< one that was never set
+  virtual std::unique_ptr<Gate> make_gate() = 0;      ///< one that holds nothing
 
   /// Gives work to a stream; the lists may go when the call returns. Rows of one list are done in
   /// any order: none writes what another touches. Copies also between this device, the host's

@@ -65,6 +65,7 @@ BATON_DEVICE constexpr T canonical(T value) {
   return value == value ? value : std::numeric_limits<T>::quiet_NaN();
 }
 
+/// Exact.
 BATON_DEVICE constexpr float widen(bf16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }

@@ -10,6 +10,7 @@
 
 namespace BATON_API baton {
 
+/// What kind of failure an Error reports.
 enum class ErrorCode : std::uint8_t {
   invalid_argument,  ///< an argument is wrong; nothing was sent
   mismatch,          ///< ranks called different things; nothing of the collective was sent
@@ -20,13 +21,14 @@ enum class ErrorCode : std::uint8_t {
   memory,            ///< a device has not enough memory
   device,            ///< a device failed
 };
-std::string_view name(ErrorCode code);
+std::string_view name(ErrorCode code);  ///< "invalid_argument" and so on
 
 /// What went wrong, in one sentence that names what was expected and what was found, and where.
 /// After invalid_argument, mismatch and unsupported the communicator remains usable; after the
 /// others it refuses further calls.
 class Error : public std::runtime_error {
  public:
+  /// what() returns the sentence.
   Error(ErrorCode code, const std::string& sentence) : std::runtime_error(sentence), code(code) {}
 
   ErrorCode code;

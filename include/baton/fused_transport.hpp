@@ -31,12 +31,13 @@ class FusedTransport {
   /// All messages must be complete, or abort() called before.
   virtual ~FusedTransport() = default;
 
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
+  virtual int rank() const = 0;  ///< this rank, from 0
+  virtual int size() const = 0;  ///< ranks of the group
 
-  virtual void begin() = 0;
-  /// To any rank, this one included.
+  virtual void begin() = 0;  ///< opens a fused group
+  /// Sends `bytes` bytes to any rank, this one included.
   virtual void send(int peer, const void* data, std::size_t bytes, Stream stream) = 0;
+  /// Receives exactly `bytes` bytes from any rank, this one included.
   virtual void recv(int peer, void* data, std::size_t bytes, Stream stream) = 0;
   /// Gives the fused group to its streams. May wait for the peers' calls; does not wait for their
   /// streams.

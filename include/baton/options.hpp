@@ -19,8 +19,9 @@ class Registry;
 
 /// Which algorithm a collective uses.
 struct Choice {
-  std::string algorithm;                ///< empty: chosen by table or cost
-  std::optional<std::int64_t> segment = std::nullopt;  ///< bytes; 0: messages are not cut; empty: chosen, too
+  std::string algorithm;  ///< empty: chosen by table or cost
+  /// Bytes of a piece of a message; 0: messages are not cut; empty: chosen, too.
+  std::optional<std::int64_t> segment = std::nullopt;
 
   bool operator==(const Choice&) const = default;
 };
@@ -63,7 +64,7 @@ struct Options {
 struct OptionInfo {
   std::string variable, form, meaning;
 };
-std::vector<OptionInfo> option_table();
+std::vector<OptionInfo> option_table();  ///< every option that the environment can set
 
 /// "128K" and "64M" as bytes (powers of 1024); throws Error(invalid_argument).
 std::int64_t parse_bytes(std::string_view text);

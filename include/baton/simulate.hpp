@@ -21,6 +21,7 @@ namespace BATON_API baton {
 /// last as between the last two. No points: no time.
 class TimeTable {
  public:
+  /// What a message of this many bytes takes.
   struct Point {
     std::int64_t bytes = 0;
     double ns = 0;
@@ -35,7 +36,7 @@ class TimeTable {
 
   /// To the nearest nanosecond.
   std::int64_t of(std::int64_t bytes) const;
-  std::span<const Point> points() const { return points_; }
+  std::span<const Point> points() const { return points_; }  ///< by bytes, ascending
   bool operator==(const TimeTable&) const = default;
 
  private:
@@ -99,6 +100,7 @@ Network network_named(const std::string& file);
 /// Names of the networks that come with the library.
 std::vector<std::string> shipped_networks();
 
+/// How schedules are simulated.
 struct SimulateOptions {
   std::shared_ptr<const Hosts> hosts;  ///< null: all ranks share one
   int window = 2;                      ///< messages in flight per lane, peer and direction
@@ -112,6 +114,7 @@ struct HostBytes {
   std::int64_t sent = 0, received = 0;
 };
 
+/// Result of a simulation.
 struct Prediction {
   std::vector<std::int64_t> finish;  ///< ns, of each rank, from the common start
   std::int64_t total = 0;            ///< of the last

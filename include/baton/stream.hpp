@@ -13,6 +13,9 @@ namespace BATON_API baton {
 
 /// A group of ranks, each with a device, and the collectives among them on these devices' memory.
 ///
+/// Every function of namespace `calls` is a member that takes a stream, too: name(…, stream,
+/// choice).
+///
 /// A call is given to a stream and returns: what it does comes after all that the stream was given
 /// before it and before all that it is given later, as for a kernel. A thread of the library's own
 /// moves the messages meanwhile; the device is never synchronised. Calls in different streams run
@@ -49,9 +52,10 @@ class StreamCommunicator {
   /// Waits for what is under way.
   ~StreamCommunicator();
 
-  int rank() const;
-  int size() const;
-  Device& device() const;
+  int rank() const;        ///< this rank, from 0
+  int size() const;        ///< ranks of the group
+  Device& device() const;  ///< whose memory calls take
+  /// Whether this is a communicator: false for an empty one of split().
   bool valid() const { return state_ != nullptr; }
   /// As Communicator::split(). Waits for what is under way.
   StreamCommunicator split(int color, int key = 0);
@@ -62,7 +66,7 @@ class StreamCommunicator {
   /// Gives a call to a stream. Lists that it refers to may go when this returns.
   void enqueue(const Call& call, Stream stream);
 
-  /// Every function of namespace `calls`, given to a stream: name(…, stream, choice).
+  // The collectives, given to a stream.
 #define BATON_FORMS(name, parameters, arguments) \
   void name(BATON_LIST parameters Stream stream, const Choice& choice = {});
   BATON_COLLECTIVES(BATON_FORMS)

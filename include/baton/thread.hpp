@@ -13,6 +13,7 @@
 
 namespace BATON_API baton {
 
+/// How ranks as threads behave.
 struct ThreadOptions {
   /// Not 0, for tests: delivery and completion are delayed at random, as this seed says, and
   /// messages of at most `eager_bytes` wait for their receiver at random.

@@ -37,6 +37,7 @@ struct Event {
   std::int64_t bytes = 0;      ///< of a message, or of one operand of another step
   std::int64_t posted = 0, start = 0, end = 0;
 
+  /// Whether the step is a send or a recv.
   bool message() const { return kind == StepKind::send || kind == StepKind::recv; }
 };
 
@@ -51,6 +52,7 @@ struct TimedOperation {
   /// The schedules that its ranks follow, in rank order.
   std::shared_ptr<const std::vector<Schedule>> schedules;
 
+  /// The timeline's rank of a rank of this operation.
   int rank_of(int its_rank) const {
     return ranks.empty() ? its_rank : ranks[static_cast<std::size_t>(its_rank)];
   }
@@ -71,7 +73,7 @@ enum class TimelineKind : std::uint8_t {
   measured,   ///< recorded by running ranks
   rounds,     ///< no times at all: round k of a schedule takes from k to k + 1 microseconds
 };
-std::string_view name(TimelineKind kind);
+std::string_view name(TimelineKind kind);  ///< "predicted" and so on
 
 /// Events of all ranks, with what is needed to understand them.
 struct Timeline {
@@ -92,6 +94,7 @@ struct Timeline {
   std::int64_t early_arrivals = 0;     ///< messages that arrive before they were injected
   std::vector<std::uint64_t> dropped;  ///< events that each rank had no room for; empty: none
 
+  /// The host of a rank, from 0.
   int host_of(int rank) const { return hosts.empty() ? 0 : hosts[static_cast<std::size_t>(rank)]; }
   /// Nanoseconds from the first event's `posted` to the last `end`; 0 without events.
   std::int64_t duration() const;

@@ -10,6 +10,7 @@
 
 namespace BATON_API baton {
 
+/// A recording as it was read.
 struct Trace {
   Timeline timeline;                ///< of what is whole
   std::vector<std::string> damage;  ///< a sentence for each thing that was lost; empty: none
@@ -17,9 +18,8 @@ struct Trace {
 
 /// Reads a trace: one file, or the parts that ranks wrote each for itself. Times are on rank 0's
 /// clock. Throws Error(invalid_argument) where a file cannot be read, is no trace or one of another
-/// version, where parts are of different numbers of
-/// ranks or two of one rank, or where a clock was not compared with rank 0's
-/// before and after the recording, unless `force`.
+/// version, where parts are of different numbers of ranks or two of one rank, or where a clock was
+/// not compared with rank 0's before and after the recording, unless `force`.
 Trace read_trace(std::span<const std::string> files, bool force = false);
 
 }  // namespace baton

@@ -34,11 +34,13 @@ struct Message {
   alignas(16) std::byte state[48];
 };
 
+/// A message to send: `bytes` bytes at `data`.
 struct OutgoingMessage {
   int peer, tag;
   const void* data;
   std::size_t bytes;
 };
+/// Room for a message to receive.
 struct IncomingMessage {
   int peer, tag;
   void* data;
@@ -95,9 +97,9 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
-  virtual Capabilities capabilities() const = 0;
+  virtual int rank() const = 0;                   ///< this rank, from 0
+  virtual int size() const = 0;                   ///< ranks of the group
+  virtual Capabilities capabilities() const = 0;  ///< the same at every call
 
   /// Starts to send `bytes` bytes, to any rank including this one. The buffer is read until test()
   /// returns true.
@@ -125,15 +127,18 @@ class Transport {
   /// Whether messages can still be sent: false after the library below was finalized.
   virtual bool alive() const { return true; }
 
-  /// Optional parts, owned by the transport; null where it has none.
+  /// Optional part, owned by the transport; null where it has none.
   virtual BlockingCalls* blocking() { return nullptr; }
+  /// Optional part, owned by the transport; null where it has none.
   virtual SingleCopy* single_copy() { return nullptr; }
 };
 
-/// Sends, or receives, and waits for the end: by the transport's blocking calls if it has any, else
-/// by isend() or irecv(), test() and idle(). The receiving ones return the bytes that were sent.
+/// Sends a message and waits for its end: by the transport's blocking calls if it has any, else by
+/// isend(), test() and idle().
 void send(Transport& transport, const OutgoingMessage& out);
+/// Receives a message likewise. Returns the bytes that were sent.
 std::size_t recv(Transport& transport, const IncomingMessage& in);
+/// Both at once. Returns the bytes that were sent to this rank.
 std::size_t send_recv(Transport& transport, const OutgoingMessage& out, const IncomingMessage& in);
 
 }  // namespace baton

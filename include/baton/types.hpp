@@ -29,28 +29,30 @@ enum class Datatype : std::uint8_t {
 };
 inline constexpr int datatype_count = 12;  ///< without `user`
 
-std::size_t size_of(Datatype type);  ///< bytes of one element; 0 for `user`
-std::string_view name(Datatype type);
+std::size_t size_of(Datatype type);    ///< bytes of one element; 0 for `user`
+std::string_view name(Datatype type);  ///< "f32" and so on
 /// The datatype of that name; throws Error(invalid_argument) that lists those that exist.
 Datatype datatype_named(std::string_view name);
-bool is_float(Datatype type);
+bool is_float(Datatype type);  ///< of 8 to 64 bits
 
-/// Storage of 8-bit floats: E4M3, without infinities, and E5M2. Source: OCP 8-bit Floating Point
+/// Storage of an 8-bit float without infinities, E4M3. Source: OCP 8-bit Floating Point
 /// Specification (OFP8), revision 1.0, 2023. No arithmetic, here and below: that is the library's,
 /// by the numerics contract.
 struct f8e4m3 {
   std::uint8_t bits;
   bool operator==(const f8e4m3&) const = default;
 };
+/// Storage of an 8-bit float, E5M2. Source: as f8e4m3.
 struct f8e5m2 {
   std::uint8_t bits;
   bool operator==(const f8e5m2&) const = default;
 };
-/// Storage of IEEE binary16 and of bfloat16.
+/// Storage of IEEE binary16.
 struct f16 {
   std::uint16_t bits;
   bool operator==(const f16&) const = default;
 };
+/// Storage of bfloat16.
 struct bf16 {
   std::uint16_t bits;
   bool operator==(const bf16&) const = default;
@@ -105,7 +107,7 @@ enum class OpKind : std::uint8_t {
   user
 };
 inline constexpr int builtin_op_count = 11;
-std::string_view name(OpKind kind);
+std::string_view name(OpKind kind);  ///< "sum" and so on
 /// The built-in operation of that name; throws Error(invalid_argument) that lists those that exist.
 OpKind op_named(std::string_view name);
 /// Whether a built-in operation is defined on a datatype.
@@ -126,6 +128,7 @@ struct Op {
   std::size_t element_bytes = 0;  ///< of one element of Datatype::user
 
   constexpr Op() = default;
+  /// A built-in op.
   constexpr Op(OpKind kind) : kind(kind) {}  // NOLINT: an OpKind is an Op
   /// On elements of a datatype of the library, or, with `element_bytes`, on Datatype::user.
   static constexpr Op user(Function function, void* context, bool commutative,

@@ -12,6 +12,7 @@
 
 namespace BATON_API baton {
 
+/// How long ranks wait for each other, and which threads use them.
 struct UcxOptions {
   /// How long ranks wait for each other at a TCP address.
   std::chrono::milliseconds meeting{30'000};

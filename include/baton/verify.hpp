@@ -27,8 +27,9 @@ enum class Flaw : std::uint8_t {
   disagree,      ///< ranks end with different folds of one element, so not bit for bit equal
   fused_group,   ///< a message waits for another of its fused group (verify_fused)
 };
-std::string_view name(Flaw flaw);
+std::string_view name(Flaw flaw);  ///< "deadlock" and so on
 
+/// One flaw of one rank; rank or step is -1 where the flaw belongs to none.
 struct Finding {
   Flaw flaw;
   int rank = -1;
@@ -36,10 +37,12 @@ struct Finding {
   std::string sentence;  ///< names what was expected and what was found
 };
 
+/// Result of a check: proved if there are no findings.
 struct Proof {
   std::vector<Finding> findings;  ///< empty: proved. At most one per kind of flaw and rank.
   std::int64_t rounds = 0;    ///< longest path in the one-port model (see Cost); -1 if none exists
   std::int64_t messages = 0;  ///< of all ranks
+  /// Whether the schedules are proved.
   bool holds() const { return findings.empty(); }
 };
 

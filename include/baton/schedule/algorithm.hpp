@@ -72,6 +72,7 @@ class Registry {
   const Algorithm& find(Collective collective, std::string_view name) const;
   /// All algorithms of a collective, in order of registration: the first is the reference.
   std::vector<const Algorithm*> of(Collective collective) const;
+  /// All algorithms, in order of registration.
   const std::vector<Algorithm>& all() const& { return algorithms_; }
   void all() && = delete;  // the table would be gone before its algorithms are read
 

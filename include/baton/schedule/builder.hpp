@@ -13,7 +13,8 @@ namespace BATON_API baton {
 /// A buffer cut into chunks. Indices are cyclic: chunk[-1] is the last.
 class Chunks {
  public:
-  int size() const { return size_; }
+  int size() const { return size_; }  ///< chunks
+  /// Chunk i, for any i.
   Region operator[](std::int64_t i) const;
   /// Chunks first, first + 1, …, n of them, wrapping around; neighbours in memory become one
   /// region.
@@ -49,6 +50,7 @@ enum class Side : std::uint8_t { left, right };
 /// In place, input and output are one buffer here too: the accessors return the same regions.
 class ScheduleBuilder {
  public:
+  /// An empty schedule for `problem.rank`.
   explicit ScheduleBuilder(const Problem& problem);
   ~ScheduleBuilder();
   ScheduleBuilder(const ScheduleBuilder&) = delete;
@@ -73,32 +75,39 @@ class ScheduleBuilder {
 
   // --- steps -------------------------------------------------------------------------------
 
-  void send(int peer, const Region& region);
-  void send(int peer, const Regions& regions);
-  void recv(int peer, const Region& region);
-  void recv(int peer, const Regions& regions);
+  void send(int peer, const Region& region);    ///< one message
+  void send(int peer, const Regions& regions);  ///< one message, in packed order
+  void recv(int peer, const Region& region);    ///< one message
+  void recv(int peer, const Regions& regions);  ///< one message, in packed order
   /// region = message (+) region, or region (+) message if the message stands on the right. By
   /// default the message stands on the side of its sender: left if peer < rank. A receive into a
   /// slot, which may be posted at once, and a fold.
   void recv_reduce(int peer, const Region& region);
+  /// The same with the message on the given side.
   void recv_reduce(int peer, const Region& region, Side message);
+  /// The same for several regions: one message.
   void recv_reduce(int peer, const Regions& regions);
+  /// The same for several regions, with the message on the given side.
   void recv_reduce(int peer, const Regions& regions, Side message);
   /// into = message (+) own, or own (+) message. `into` may be `own`.
   void recv_reduce(int peer, const Region& into, const Region& own, Side message);
+  /// The same for several regions of equal length in all.
   void recv_reduce(int peer, const Regions& into, const Regions& own, Side message);
   /// As recv, but through a slot, and copied when `region` is free: for regions whose old contents
   /// are still to be sent.
   void recv_late(int peer, const Region& region);
+  /// The same for several regions: one message.
   void recv_late(int peer, const Regions& regions);
 
+  /// into = left (+) right; all of one length. `into` may be one of the two.
   void fold(const Region& into, const Region& left, const Region& right);
-  void copy(const Region& to, const Region& from);
-  void copy(const Regions& to, const Regions& from);
+  void copy(const Region& to, const Region& from);    ///< both of one length
+  void copy(const Regions& to, const Regions& from);  ///< in packed order; both of one length
   /// Says that the region now holds its whole reduction; for avg, appends the division. Every
   /// reducing algorithm says it exactly once for each element of each rank's result, where it is
   /// cheapest: before finished chunks are passed on.
   void reduced(const Region& region);
+  /// The same for several regions.
   void reduced(const Regions& regions);
 
   /// Appends the steps of `part`, the schedule of this rank in a collective of some of the ranks:
@@ -113,7 +122,7 @@ class ScheduleBuilder {
   /// Ends a round: labels the steps that follow with the next number. Folds, copies and divisions
   /// behind the last round belong to that round.
   void end_round();
-  int round() const;
+  int round() const;  ///< label of the steps that follow
 
   /// The schedule. For a reduction whose result is the work buffer, the part of the result that no
   /// step wrote is copied from the input first (one rank alone; the root of a scan). Names the

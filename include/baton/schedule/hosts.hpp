@@ -19,6 +19,7 @@ class Hosts {
 
   int size() const { return static_cast<int>(of_.size()); }          ///< ranks
   int count() const { return static_cast<int>(begin_.size()) - 1; }  ///< hosts
+  /// The host of a rank.
   int of(int rank) const { return of_[static_cast<std::size_t>(rank)]; }
   std::span<const int> of() const { return of_; }  ///< the host of each rank
   std::span<const int> ranks(int host) const;      ///< ascending
@@ -40,8 +41,8 @@ class Hosts {
 std::shared_ptr<const Hosts> host_grouping(std::span<const int> host_of);
 
 /// "2x4": two hosts of four ranks each, one after the other; "0,1,0,1": the host of each rank.
-/// parse_hosts(print(hosts)) is equal to `hosts`; it throws Error(invalid_argument).
 std::string print(const Hosts& hosts);
+/// parse_hosts(print(hosts)) is equal to `hosts`. Throws Error(invalid_argument).
 Hosts parse_hosts(std::string_view text);
 
 }  // namespace baton

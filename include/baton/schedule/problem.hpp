@@ -70,18 +70,24 @@ struct Problem {
   /// Whether input and output are one buffer on this rank. Then only one of the two is named in its
   /// schedule: the input for scatter and reduce_scatter, the output for the others.
   bool aliased() const;
+  /// Whether blocks differ in size.
   bool uneven() const { return input_blocks || output_blocks; }
-  /// Elements of the whole input / output buffer of this rank; 0 where it has none, and for the one
-  /// that is not named where they are one buffer.
+  /// Elements of this rank's whole input; 0 where it has none, or where input and output are one
+  /// buffer that is named output.
   std::int64_t input_extent() const;
+  /// Elements of this rank's whole output; 0 where it has none, or where input and output are one
+  /// buffer that is named input.
   std::int64_t output_extent() const;
   /// Elements in block i of the buffer that has one block per rank.
   std::int64_t block_count(int i) const;
   /// Sum of block_count over all ranks.
   std::int64_t total_count() const;
 
+  /// The rank `distance` ranks on, round the ring of all ranks.
   int rank_after(int distance) const { return modulo(rank + distance); }
+  /// The rank `distance` ranks back, round the ring of all ranks.
   int rank_before(int distance) const { return modulo(rank - distance); }
+  /// r modulo size, from 0 to size - 1 for negative r, too.
   int modulo(std::int64_t r) const { return static_cast<int>(((r % size) + size) % size); }
   /// The same problem for another rank. Not for uneven all_to_all, where each rank has its own
   /// view.

@@ -26,9 +26,9 @@ struct Region {
   std::int64_t count = 1;
   std::int64_t stride = 0;  ///< 0 if and only if count is 1
 
-  std::int64_t length() const { return block * count; }
-  bool empty() const { return block == 0 || count == 0; }
-  bool contiguous() const { return count == 1; }
+  std::int64_t length() const { return block * count; }    ///< elements
+  bool empty() const { return block == 0 || count == 0; }  ///< no elements
+  bool contiguous() const { return count == 1; }           ///< one block
   /// One past the last element that the region touches.
   std::int64_t end() const { return empty() ? offset : offset + (count - 1) * stride + block; }
 

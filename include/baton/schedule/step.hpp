@@ -14,6 +14,7 @@
 
 namespace BATON_API baton {
 
+/// Kinds of steps, with their operands.
 enum class StepKind : std::uint8_t {
   send,    ///< operand(0) to peer
   recv,    ///< from peer into operand(0)
@@ -21,7 +22,7 @@ enum class StepKind : std::uint8_t {
   copy,    ///< operand(0) = operand(1)
   divide,  ///< operand(0) is divided by the number of ranks (avg)
 };
-std::string_view name(StepKind kind);
+std::string_view name(StepKind kind);  ///< "send" and so on
 
 /// Which ranges of Schedule::regions() a step touches: operands lie one after the other from
 /// `first`; the k-th has `parts[k]` regions.
@@ -34,6 +35,7 @@ struct Step {
   std::uint32_t first = 0;
   std::uint32_t parts[3] = {0, 0, 0};
 
+  /// Whether the step is a send or a recv.
   bool message() const { return kind == StepKind::send || kind == StepKind::recv; }
   bool operator==(const Step&) const = default;
 };
@@ -47,10 +49,12 @@ struct Dependencies {
       0};                           ///< step i waits for list[begin[i]] … list[begin[i + 1] - 1]
   std::vector<std::uint32_t> list;  ///< ascending within a step
 
-  std::size_t size() const { return begin.size() - 1; }
+  std::size_t size() const { return begin.size() - 1; }  ///< steps
+  /// The steps that step i waits for.
   std::span<const std::uint32_t> of(std::size_t i) const {
     return std::span(list).subspan(begin[i], begin[i + 1] - begin[i]);
   }
+  /// Ends the list of one step; the next one begins.
   void end_step() { begin.push_back(static_cast<std::uint32_t>(list.size())); }
   bool operator==(const Dependencies&) const = default;
 };
@@ -61,6 +65,7 @@ struct Dependencies {
 /// understood.
 class Schedule {
  public:
+  /// Facts about the schedule and the sizes of its buffers.
   struct Header {
     Collective collective = Collective::all_reduce;
     std::string algorithm;
@@ -84,19 +89,20 @@ class Schedule {
   /// overlapping region, one of the two writing, unless a step between them hides them by a write.
   Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions);
 
-  const Header& header() const { return header_; }
-  Collective collective() const { return header_.collective; }
-  int size() const { return header_.size; }
-  int rank() const { return header_.rank; }
+  const Header& header() const { return header_; }              ///< collective and sizes
+  Collective collective() const { return header_.collective; }  ///< of the header
+  int size() const { return header_.size; }                     ///< ranks
+  int rank() const { return header_.rank; }                     ///< whose part this is
 
-  std::span<const Step> steps() const { return steps_; }
-  std::span<const Region> regions() const { return regions_; }
+  std::span<const Step> steps() const { return steps_; }        ///< in program order
+  std::span<const Region> regions() const { return regions_; }  ///< operands of all steps
   /// The k-th operand of a step.
   std::span<const Region> operand(const Step& step, int k) const;
   /// Elements in the k-th operand.
   std::int64_t length(const Step& step, int k = 0) const;
   /// Indices of the steps that step i waits for, ascending.
   std::span<const std::uint32_t> dependencies(std::size_t i) const { return dependencies_.of(i); }
+  /// Of all steps.
   const Dependencies& dependencies() const { return dependencies_; }
   /// Pairs of accesses that were ordered without proof that they overlap.
   std::int64_t assumed_overlaps() const { return assumed_; }
