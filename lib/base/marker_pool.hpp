@@ -9,10 +9,10 @@
 
 namespace baton::base {
 
-/// Markers of one device that are of use again: making one costs more than setting it.
+/// Reusable markers of one device: making one costs more than setting it.
 class MarkerPool {
  public:
-  /// So many can be given back without allocation.
+  /// Makes room, so that this many can be given back without allocation.
   void reserve(std::size_t markers) { idle_.reserve(markers); }
   std::unique_ptr<Marker> take(Device& device) {
     if (idle_.empty()) return device.make_marker();

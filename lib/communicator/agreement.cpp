@@ -1,4 +1,4 @@
-// What ranks agree on: rank 0 says it, all others take it over.
+// Agreement of the ranks: rank 0 sends its values, all others take them over.
 
 #include <fmt/core.h>
 
@@ -12,7 +12,7 @@
 namespace baton::communicator {
 namespace {
 
-/// The options that all ranks share, as text: a line each, then the table.
+/// The shared options as text: one line each, then the table.
 std::string written(const Options& options) {
   std::string text = options.check ? "1\n" : "0\n";
   for (const Choice& choice : options.choices)
@@ -48,7 +48,7 @@ std::string State::agreed(const std::function<std::string()>& write) {
     }
     head.length = static_cast<std::int64_t>(text.size());
   }
-  // A text of usual length takes one message; the rest of a longer one follows.
+  // One message suffices for a text of usual length; a longer text needs a second one.
   std::array<std::byte, 2048> record{};
   constexpr std::size_t room = record.size() - sizeof head;
   std::memcpy(record.data(), &head, sizeof head);

@@ -23,14 +23,14 @@ std::int64_t total(std::span<const std::int64_t> counts) {
 
 std::string_view label(const Op& op) { return op.kind == OpKind::user ? op.label : name(op.kind); }
 
-/// Which buffers a rank has in a call, and what its checks need.
+/// A rank's buffers in a call, and the inputs of their checks.
 struct Checker {
   const Call& call;
   int rank, size;
   bool has_input, has_output;
   std::int64_t in = 0, out = 0;  // elements
 
-  /// Whether blocks are even, as far as this rank knows.
+  /// True unless this rank knows that the blocks are uneven.
   bool even(std::span<const std::int64_t> counts) const {
     return counts.empty() || (call.counts_at_root && rank != call.root);
   }
@@ -106,7 +106,7 @@ struct Checker {
   }
 };
 
-/// The room of a buffer that only another rank has.
+/// The room of a buffer that exists on another rank only.
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 
 struct Bytes {
@@ -133,7 +133,7 @@ void bind_tensors(const Checker& check, Arguments& arguments) {
   const Call& call = check.call;
   const Shape& in = call.input_shape;
   const int gather = dimension(check, "gather dimension", call.gather_dim, in.rank());
-  Shape part = in;  // what one rank gives to one other
+  Shape part = in;  // the data from one rank to one other
   if (call.collective == Collective::all_to_all) {
     const int scatter = dimension(check, "scatter dimension", call.scatter_dim, in.rank());
     if (in[scatter] % check.size != 0) {
@@ -153,7 +153,7 @@ void bind_tensors(const Checker& check, Arguments& arguments) {
   if (arguments.count == 0 || check.size == 1) arguments.input_rows = arguments.output_rows = 1;
 }
 
-/// Sets the counts of the problem, from what the collective demands of its buffers.
+/// Sets the counts of the problem from the buffers of the collective.
 void bind_counts(const Checker& check, Arguments& a) {
   const Call& call = check.call;
   const auto own = static_cast<std::size_t>(check.rank);
@@ -229,8 +229,7 @@ void bind_counts(const Checker& check, Arguments& a) {
   }
 }
 
-/// Whether the one input and the one output are the same memory as in place demands; refuses any
-/// other overlap.
+/// Whether input and output are the same memory, as in place demands. Throws on any other overlap.
 bool in_place(const Checker& check, const Arguments& a) {
   if (!check.has_input || !check.has_output) return false;
   const Data& output = check.call.output;

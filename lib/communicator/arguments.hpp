@@ -10,8 +10,8 @@
 
 namespace baton::communicator {
 
-/// A call that has been checked, in the terms of schedules. Kept by the communicator and filled
-/// anew for each call, so that a repeated call allocates nothing.
+/// A checked call, in the terms of schedules. The communicator keeps one and refills it for each
+/// call, so a repeated call allocates nothing.
 struct Arguments {
   Collective collective = Collective::barrier;
   Op op;
@@ -25,16 +25,15 @@ struct Arguments {
   bool counts_at_root = false;                          ///< as in Call
   std::vector<std::byte*> bases;                        ///< of the tensors: inputs, then outputs
   std::vector<std::int64_t> input_sizes, output_sizes;  ///< elements
-  std::byte token{};                                    ///< what a barrier sends; never written
+  std::byte token{};                                    ///< sent by a barrier; never written
 
-  /// Fills this from a call; throws Error(invalid_argument) that names what was expected and found.
+  /// Fills this from a call. Throws Error(invalid_argument).
   void bind(const Call& call, int rank, int size);
-  /// The problem for this rank.
   Problem problem(int rank, int size) const;
-  /// Throws Error(invalid_argument) where the host cannot reach the data. Costs a microsecond, so
-  /// it is for calls that are planned anew.
+  /// Throws Error(invalid_argument) if the host cannot reach the data. Costs a microsecond, so only
+  /// new plans are checked.
   void check_reach() const;
-  /// Appends all that the problem depends on.
+  /// Appends everything that the problem depends on.
   void append_to(execute::PlanKey& key) const;
 };
 

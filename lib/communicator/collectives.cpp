@@ -1,4 +1,4 @@
-// Every collective in every form that waits or starts, by the table of baton/calls.hpp.
+// Defines every collective, blocking and nonblocking, from the table in baton/calls.hpp.
 
 #include <utility>
 
@@ -79,7 +79,7 @@ void Communicator::barrier(const Choice& choice) {
   state_->run_simple(SimpleCall(Collective::barrier, {}, {}), &state_->arguments.token, nullptr,
                      choice, [] { return calls::barrier(); });
 }
-// Repeated as the call on two buffers is.
+// Calls the two-buffer form, so that RepeatedCalls serves both.
 void Communicator::all_reduce(Data data, Op op, const Choice& choice) {
   all_reduce(data, data, op, choice);
 }

@@ -26,7 +26,7 @@ void put(std::byte* record, char kind, const std::string& text) {
   record[1 + length] = std::byte{0};
 }
 
-/// All that must be equal on all ranks, in words.
+/// Everything that must be equal on all ranks, in words.
 std::string describe(const Arguments& a, const Choice& choice) {
   std::string text(name(a.collective));
   if (a.collective == Collective::barrier) return text;

@@ -12,19 +12,20 @@
 
 namespace baton::communicator {
 
-/// The comparison of a call among all ranks before it runs: rank 0 gathers every rank's description
-/// of its call and broadcasts its verdict, so that all raise the same sentence.
+/// Compares a call among all ranks before it runs: rank 0 gathers every rank's description and
+/// broadcasts its verdict. All ranks throw the same sentence.
 class Comparison {
  public:
-  /// `wrong`: this rank's own error, if its call is wrong.
+  /// `wrong`: this rank's own error, null if its call is valid.
   Comparison(const Context& context, Planner& planner, Runs& runs, const Arguments& arguments,
              const Choice& choice, const Error* wrong);
   ~Comparison();
 
-  /// Starts to send; `tag` is the operation's.
+  /// Sends this rank's description; `tag` is the operation's.
   void start(int tag);
-  /// Advances it; whether it is finished and all ranks make the same call. Throws the verdict, as
-  /// Error(invalid_argument) where all ranks' calls are wrong alike, else as Error(mismatch).
+  /// Advances the comparison; true if it is finished and all calls are equal. Throws
+  /// Error(invalid_argument) if all ranks' calls are wrong in the same way, Error(mismatch) if the
+  /// calls differ.
   bool step();
   void abandon() noexcept;
   const execute::Run& current() const { return *(telling_ ? broadcast_ : gather_).run; }
@@ -36,7 +37,7 @@ class Comparison {
 
   const Context& context_;
   Runs& runs_;
-  std::vector<std::byte> records_;  // this rank's; on rank 0 everybody's behind it
+  std::vector<std::byte> records_;  // this rank's; on rank 0, all others' behind it
   std::vector<std::byte> verdict_;
   Execution gather_, broadcast_;
   int tag_ = 0;

@@ -18,7 +18,7 @@ Context::Context(std::unique_ptr<Transport> made, Options given)
 
 Context::Context(std::unique_ptr<Transport> made, const Context& like)
     : Context(std::move(made), like.options) {
-  options.trace.clear();  // the communicator that records writes the file
+  options.trace.clear();  // the recording communicator writes the file
   table = like.table;
   if (table) section = table->find(selecting::scope_of(*transport, hosts.get()));
 }

@@ -11,24 +11,24 @@
 
 namespace baton::communicator {
 
-/// Tags 0 … user_tags - 1 belong to send() and recv(). An operation has one tag for each lane.
+/// send() and recv() use tags 0 … user_tags - 1. An operation has one tag for each lane.
 inline constexpr int user_tags = 1024, lanes = 8;
 
-/// Facts about a communicator that hold for its whole life, once options and table are agreed.
+/// Facts that hold for a communicator's whole life, once options and table are agreed.
 struct Context {
   Context(std::unique_ptr<Transport> transport, Options options);
-  /// With the options and the table of another one.
+  /// Takes options and table from another context.
   Context(std::unique_ptr<Transport> transport, const Context& like);
 
   const std::unique_ptr<Transport> transport;
   Options options;
-  const Capabilities can;  ///< of the transport
+  const Capabilities can;  ///< the transport's
   const int rank, size;
-  const std::shared_ptr<const Hosts> hosts;  ///< null: all ranks share one
+  const std::shared_ptr<const Hosts> hosts;  ///< null: all ranks share one host
   const std::shared_ptr<const Registry> registry;
   const costs::NetworkParameters network;
   std::shared_ptr<const selecting::Table> table;
-  const selecting::TableSection* section = nullptr;  ///< of the table, for this communicator
+  const selecting::TableSection* section = nullptr;  ///< the table's section for this communicator
 };
 
 }  // namespace baton::communicator

@@ -13,7 +13,7 @@
 namespace baton::communicator {
 namespace {
 
-// As far apart as a device's memory blocks are aligned.
+// The alignment of a device's memory blocks.
 constexpr std::size_t alignment = 256;
 std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
@@ -31,7 +31,7 @@ FusedCalls::~FusedCalls() {
   try {
     reap();
   } catch (const Error&) {
-    // Nobody is left to be told.
+    // The destructor has no caller to report an error to.
   }
   if (!calls_.empty()) transport_->abort();
 }
@@ -59,7 +59,7 @@ void FusedCalls::enqueue(const Call& call, Stream stream) {
   if (!state_.context.options.check) {
     bind();
   } else {
-    synchronize_in_use();  // the host's messages and fused groups are never under way together
+    synchronize_in_use();  // the host's messages and fused groups must not be under way together
     std::optional<Error> wrong;
     try {
       bind();
@@ -68,7 +68,8 @@ void FusedCalls::enqueue(const Call& call, Stream stream) {
     }
     compare(call.choice, wrong ? &*wrong : nullptr, tag);
   }
-  if (call.collective == Collective::barrier) work.bases = {};  // its token is the host's
+  // A barrier's token lies in the host's memory.
+  if (call.collective == Collective::barrier) work.bases = {};
   try {
     give(work, stream);
   } catch (const Error& error) {
@@ -79,7 +80,7 @@ void FusedCalls::enqueue(const Call& call, Stream stream) {
 void FusedCalls::compare(const Choice& choice, const Error* wrong, int tag) {
   Launcher& launcher = state_.launcher;
   Operation& operation = launcher.blocking();
-  // The operation is its comparison; its plan has no step.
+  // The operation carries the comparison only; its plan is empty.
   launcher.load(operation, {&state_.planner.message(StepKind::send, 0, 0, 1)});
   operation.compare_first(std::make_unique<Comparison>(
       state_.context, state_.planner, launcher.runs(), state_.arguments, choice, wrong));
@@ -110,7 +111,7 @@ void FusedCalls::give(const Work& work, Stream stream) {
   } else {
     std::copy(work.bases.begin(), work.bases.end(), bases.begin() + execute::first_tensor_base);
   }
-  // From here on it counts as under way, whatever fails.
+  // From here on the call counts as under way, even if an enqueue fails.
   calls_.push_back(std::move(call));
   Given& given = calls_.back();
   const bool watched = state_.context.options.timeout.count() > 0;

@@ -17,8 +17,8 @@
 
 namespace baton::communicator {
 
-/// Calls given to the device's streams as a whole. A call has its scratch until a marker behind it
-/// has been passed; a later call in the same stream may have it before.
+/// Calls enqueued as a whole in a device's streams. A marker behind each call protects its scratch
+/// from other streams; a later call in the same stream may reuse the scratch at once.
 class FusedCalls final : public DeviceCalls {
  public:
   FusedCalls(State& state, std::shared_ptr<Device> device,
@@ -35,11 +35,11 @@ class FusedCalls final : public DeviceCalls {
     const char* name;
     std::uint64_t number;
     Stream stream;
-    std::byte* block;  // of scratch
+    std::byte* block;  // scratch
     std::size_t bytes;
-    /// One behind all; with a timeout, also one before all and one behind each fused group.
+    /// One behind the call. With a timeout, also one before it and one behind each fused group.
     std::vector<std::unique_ptr<Marker>> markers;
-    std::size_t passed = 0;  // of these
+    std::size_t passed = 0;  // markers passed
 
     bool watched() const { return markers.size() > 1; }
   };
@@ -48,22 +48,22 @@ class FusedCalls final : public DeviceCalls {
   void compare(const Choice& choice, const Error* wrong, int tag);
   void give(const Work& work, Stream stream);
   std::byte* take_block(Stream stream, std::size_t bytes);
-  /// Forgets calls that are complete. Throws what went wrong in any.
+  /// Forgets complete calls. Throws their first failure.
   void reap();
-  /// Returns when all are complete. Throws what went wrong; Error(timeout) where the oldest call
-  /// has begun and came no further for as long as Options::timeout says.
+  /// Returns when all calls are complete. Throws their failures, and Error(timeout) if the oldest
+  /// call has begun and made no progress for Options::timeout.
   void wait();
-  /// The same, in a call.
+  /// wait(), inside a call.
   void synchronize_in_use();
-  /// Lets all streams go on, refuses further calls, and throws. Scratch of calls under way is kept
-  /// for good.
+  /// Releases all streams, refuses further calls, and throws. Never reuses the scratch of calls
+  /// under way.
   [[noreturn]] void give_up(const Error& error);
   Error timeout_error() const;
   Error named(const Error& error) const;
 
   const std::unique_ptr<FusedTransport> transport_;
   execute::FusedQueue fused_queue_;
-  std::deque<Given> calls_;  // under way, the oldest first
+  std::deque<Given> calls_;  // calls under way, oldest first
   base::MarkerPool markers_;
 };
 

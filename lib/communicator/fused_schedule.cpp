@@ -14,8 +14,8 @@
 namespace baton::communicator {
 namespace {
 
-/// What rank `rank` has to do with the rank of `own`, as far as `own` tells: its ends of the
-/// messages between the two, none of which waits for another.
+/// The ends of rank `rank` of its messages with the rank of `own`, derived from `own`. None waits
+/// for another.
 Schedule other_ends(const Schedule& own, int rank) {
   Schedule::Header header = own.header();
   header.rank = rank;
@@ -36,8 +36,8 @@ Schedule other_ends(const Schedule& own, int rank) {
   return Schedule(header, std::move(steps), std::move(regions));
 }
 
-/// In fused groups, where each rank knows its own counts alone. All ranks find the same fused
-/// groups if no message waits for another; then there is one.
+/// Fuses a schedule if each rank knows only its own counts. The result is one fused group, so all
+/// ranks agree. Throws if a message waits for another.
 Schedule fused_alone(const Schedule& own, const std::string& algorithm) {
   Schedule schedule =
       fused([&](int rank) { return rank == own.rank() ? own : other_ends(own, rank); }, own.rank());
@@ -60,14 +60,14 @@ Schedule fused_schedule(const Arguments& arguments, const selecting::Selection& 
   if (arguments.counts_at_root ||
       (problem.collective == Collective::all_to_all && problem.uneven()))
     return fused_alone(own, selected.algorithm->name);
-  // Whether others call in place is not known here; who does waits for more.
+  // This rank does not know whether others call in place. Calls in place wait for more.
   Problem known = problem;
   known.in_place = known.input_rows == known.output_rows;
   if (!refusal(*selected.algorithm, known).empty()) known.in_place = problem.in_place;
   const auto schedule_of = [&](int other) {
     return packed(selecting::scheduled(selected, known.at(other), arguments.element_bytes));
   };
-  // One piece of a message in a fused group, or cutting would be in vain.
+  // With segments, each piece of a message needs its own fused group; one group would undo the cut.
   return fused(schedule_of, own, selected.segment > 0 ? 1 : 0);
 }
 

@@ -5,10 +5,12 @@
 
 namespace baton::communicator {
 
-/// This rank's schedule of a call, in fused groups that all ranks agree on. They are counted on
-/// facts that all ranks know: the schedules of calls in place, since a rank does not know whether
-/// others call in place, and these wait for more. Throws Error(unsupported) where ranks only know
-/// their own counts and messages of the algorithm wait for one another.
+/// This rank's schedule of a call, in fused groups that all ranks agree on. The groups are derived
+/// from facts that all ranks know. A rank does not know whether others call in place. Calls in
+/// place wait for more, so their schedules are used.
+///
+/// Throws Error(unsupported) if ranks know only their own counts and a message of the algorithm
+/// waits for another.
 Schedule fused_schedule(const Arguments& arguments, const selecting::Selection& selected,
                         const Problem& problem);
 

@@ -90,7 +90,7 @@ void Launcher::run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byt
     adopt();
     fail(blocking_);
   }
-  // This takes longer: wait for it as for any other.
+  // Not done after the first polls: wait as for any other operation.
   adopt();
   wait(blocking_);
 }

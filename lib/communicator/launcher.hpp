@@ -17,14 +17,14 @@
 
 namespace baton::communicator {
 
-/// What a communicator shares with those split from it.
+/// Shared by a communicator and its splits.
 struct Family {
   execute::ProgressList operations;
-  execute::UseFlag busy{false};  ///< used where the transport serves one thread at a time
-  std::unique_ptr<ProgressThread> progress_thread;  ///< of communicators on a device's memory
+  execute::UseFlag busy{false};  ///< used if the transport serves one thread at a time
+  std::unique_ptr<ProgressThread> progress_thread;  ///< for communicators on a device's memory
 };
 
-/// Marks a communicator, or its family, as in use for the length of a call.
+/// Marks a communicator, or its family, as in use during a call.
 class InUse {
  public:
   explicit InUse(execute::UseFlag& flag) : flag_(flag) {
@@ -40,26 +40,25 @@ class InUse {
   execute::UseFlag& flag_;
 };
 
-/// Work of one operation.
+/// The work of one operation.
 struct Work {
   execute::CachedPlan* plan = nullptr;
   execute::Kernels kernels{};
-  std::span<std::byte* const> bases{};     ///< of the tensors
-  const char* name = "";                   ///< in errors
-  std::optional<RecordedCall> recorded{};  ///< empty: leaves no trace in a recording
+  std::span<std::byte* const> bases{};     ///< the tensors' addresses
+  const char* name = "";                   ///< for errors
+  std::optional<RecordedCall> recorded{};  ///< empty: not recorded
 };
 
-/// Starts operations and waits for them. Every operation starts in one way: it takes a run of its
-/// plan (load), a number and a tag (enter), and begins; only a repeated call takes a shorter way
-/// (run_again).
+/// Starts operations and waits for them. load() takes a run of the plan, enter() assigns a number
+/// and a tag, start() begins. A repeated call takes a shorter way, run_again().
 class Launcher {
  public:
   Launcher(const Context& context, Planner& planner, Recording& recording,
            std::shared_ptr<Family> family);
 
-  /// Throws Error(transport) where no further calls are possible.
+  /// Throws Error(transport) after break_off().
   void require_usable() const;
-  /// Makes further calls impossible.
+  /// Makes further calls impossible. `why` is the reason.
   void break_off(std::string why);
   const std::string& broken() const { return broken_; }
 
@@ -67,30 +66,30 @@ class Launcher {
   void enter(Operation& operation, const Work& work);
   /// Runs work to its end.
   void run(const Work& work);
-  /// The operation of calls that wait: starts it after enter(), and waits for its end.
+  /// The operation of blocking calls: starts it after enter(), and waits for its end.
   Operation& blocking() { return blocking_; }
   void run_blocking();
-  /// Runs a repeated call on the run that its entry has at hand.
+  /// Runs a repeated call on its entry's own run.
   void run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byte* output);
-  /// Keeps an operation among those under way until forget(). `ordered`: its tag is an operation's,
-  /// not a message's.
+  /// Keeps an operation among those under way until forget(). `ordered`: it is a collective, not a
+  /// message.
   void keep(Operation& operation, bool ordered) {
     if (ordered) under_way_.push_back(&operation);
     family_->operations.add(&operation);
   }
 
-  /// Waits for the operation, advancing the family's others.
+  /// Waits for the operation and advances the rest of the family.
   void wait(Operation& operation);
-  /// Gives the operation up and throws the exception being handled, with the operation's name.
+  /// Abandons the operation and rethrows the exception being handled, with the operation's name.
   [[noreturn]] void fail(Operation& operation);
   void forget(Operation& operation) {
     family_->operations.remove(&operation);
     std::erase(under_way_, &operation);
   }
 
-  /// An operation that is not in use; null where there is none.
+  /// An idle operation; null if there is none.
   std::unique_ptr<Operation> take_idle();
-  /// The same, else a new one.
+  /// An idle operation, or a new one.
   std::unique_ptr<Operation> take_operation();
   void give_operation(std::unique_ptr<Operation> operation) {
     idle_.push_back(std::move(operation));
@@ -103,7 +102,7 @@ class Launcher {
     return user_tags + lanes * tag_turn_;
   }
   std::uint64_t sequence() const { return sequence_; }
-  /// Brings operations under way to their end whose tag is about to be used again.
+  /// Completes operations whose tag comes next.
   void free_next_tag() {
     if (!under_way_.empty() && sequence_ >= static_cast<std::uint64_t>(operation_tags_))
       finish_oldest();
@@ -116,8 +115,8 @@ class Launcher {
 
  private:
   void finish_oldest();
-  /// Whether nothing but a call's own messages matters while it waits: no time limit, and nothing
-  /// else under way that must be advanced.
+  /// Whether a call may wait for its own messages only: there is no time limit, and no other
+  /// operation needs to advance.
   bool may_wait() const {
     return waits_ && context_.options.timeout.count() == 0 && family_->operations.empty();
   }
@@ -128,15 +127,15 @@ class Launcher {
   const std::shared_ptr<Family> family_;
   execute::UseFlag own_busy_;
   execute::UseFlag* const busy_;  // own_busy_, or the family's
-  const bool waits_;              // the transport has blocking calls that serve one thread
-  const int operation_tags_;      // operations that tags tell apart
+  const bool waits_;              // the transport has blocking calls and serves one thread
+  const int operation_tags_;      // how many operations tags can tell apart
   std::uint64_t sequence_ = 0;
   int tag_turn_ = 0;
-  std::string broken_;  // why no further calls are possible
+  std::string broken_;  // the reason if no further calls are possible
   Runs runs_;
   Operation blocking_;
   std::vector<std::unique_ptr<Operation>> idle_;
-  std::vector<Operation*> under_way_;  // nonblocking collectives, the oldest first
+  std::vector<Operation*> under_way_;  // nonblocking collectives, oldest first
 };
 
 }  // namespace baton::communicator

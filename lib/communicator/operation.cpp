@@ -41,7 +41,7 @@ bool Operation::step() {
     comparison_.reset();
     start();
   }
-  if (finished_) return true;  // it was started just now
+  if (finished_) return true;  // start() has finished it
   if (!execution_.run->drive()) return false;
   finish();
   return true;
@@ -91,7 +91,7 @@ void Operation::abandon() noexcept {
   }
   if (comparison_) {
     comparison_->abandon();
-    // Where the transport cannot cancel, a message may still arrive in its buffers.
+    // If the transport cannot cancel, a message may still arrive in the buffers.
     if (!context_.can.cancels) static_cast<void>(comparison_.release());
     comparison_.reset();
   }

@@ -15,51 +15,51 @@ namespace baton::communicator {
 
 struct State;
 
-/// The error with an operation's name and rank, unless the call itself is wrong.
+/// The error with an operation's name and rank. Errors of a wrong call are unchanged.
 Error named(const Error& error, const char* operation, std::uint64_t number, int rank);
 
-/// One collective or message under way.
+/// A collective or message under way.
 class Operation : public execute::Advancing {
  public:
-  /// `busy` says who is at the communicator.
+  /// `busy` is the communicator's flag.
   Operation(const Context& context, Runs& runs, execute::UseFlag& busy)
       : context_(context), runs_(runs), busy_(busy) {}
 
-  /// Makes it operation number `number` of its communicator, whose messages carry `tag`.
+  /// Makes this operation number `number` of its communicator. Its messages carry `tag`.
   void enter(const char* name, std::uint64_t number, int tag);
-  /// Its run: to be set before start().
+  /// Its run; set it before start().
   Execution& execution() { return execution_; }
-  /// Has the call compared among the ranks before the run.
+  /// Compares the call among the ranks before the run.
   void compare_first(std::unique_ptr<Comparison> comparison) {
     comparison_ = std::move(comparison);
   }
-  /// Takes over a run that has been started.
+  /// Takes over a run that has already started.
   void adopt(Execution execution, const char* name, std::uint64_t number, int tag) {
     enter(name, number, tag);
     execution_ = std::move(execution);
   }
 
-  /// Starts the comparison, if there is one, else the run. The run may come to its end if that
-  /// takes at most `polls` polls, or waits in the transport.
+  /// Starts the comparison, if there is one, or the run. The run may end here: after at most
+  /// `polls` polls, or by waiting in the transport if `may_wait`.
   void start(int polls = 0, bool may_wait = false);
-  /// Advances it once; whether it is finished. Throws what went wrong.
+  /// Advances it once; true if it is finished. Throws its failure.
   bool step();
-  /// Changes if and only if there was progress.
+  /// Changes exactly if there was progress.
   std::size_t completed() const;
   bool finished() const { return finished_; }
   std::uint64_t number() const { return number_; }
-  /// Whether it waits until a device's stream has come to it.
+  /// Whether it waits for its turn in a device's stream.
   virtual bool ahead() const { return false; }
 
   bool advance(const execute::UseFlag* held) noexcept override;
-  /// Whether advance() met an error that nobody has been told.
+  /// Whether it holds an unreported error.
   bool failed() const { return error_ != nullptr; }
-  /// Throws that error, if any.
+  /// Throws the unreported error, if any.
   void rethrow();
 
-  /// Gives up the messages in flight and returns plan and scratch.
+  /// Abandons the messages in flight and gives back plan and scratch.
   void abandon() noexcept;
-  /// Throws Error(timeout) that says which ranks it waits for.
+  /// Throws Error(timeout) with the ranks that it waits for.
   [[noreturn]] void fail_timeout() const;
   Error named(const Error& error) const {
     return communicator::named(error, name_, number_, context_.rank);
@@ -71,9 +71,9 @@ class Operation : public execute::Advancing {
   const Context& context_;
 
  private:
-  /// Of an operation in a stream: starts it if the stream has come to it; whether it has.
+  /// Of an operation in a stream: starts it if its turn has come; true if started.
   virtual bool reach() { return true; }
-  /// advance() has made a step, has met an exception (that is being handled).
+  /// Hooks of advance(): after a step, and while it handles an exception.
   virtual void stepped() {}
   virtual void failed_meanwhile() noexcept { error_ = std::current_exception(); }
   virtual void ended() noexcept {}

@@ -25,7 +25,7 @@ struct PersistentCall::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  /// The caller's lists may go.
+  /// Copies the caller's lists, so that the caller may free them.
   void copy_lists() {
     inputs.assign(call.inputs.begin(), call.inputs.end());
     outputs.assign(call.outputs.begin(), call.outputs.end());

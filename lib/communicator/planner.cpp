@@ -30,7 +30,7 @@ Problem Planner::problem(const Arguments& arguments) const {
 selecting::Selection Planner::selection(const Arguments& arguments, const Problem& problem,
                                         const Choice& choice) const {
   const Options& options = context_.options;
-  // Where some ranks do not know the counts, these must not decide.
+  // If some ranks do not know the counts, the counts must not decide.
   selecting::Selection selected =
       arguments.counts_at_root
           ? selecting::Selection{context_.registry->of(problem.collective).front(), 0,
@@ -50,7 +50,7 @@ selecting::Selection Planner::selection(const Arguments& arguments, const Proble
 }
 
 CachedPlan& Planner::keep(std::unique_ptr<CachedPlan> plan) {
-  if (plans_.full()) repeated_.forget();  // so that their plans may go
+  if (plans_.full()) repeated_.forget();  // drops references, so that the plans can be dropped
   return plans_.insert(key_, std::move(plan));
 }
 
@@ -107,7 +107,7 @@ CachedPlan& Planner::message(StepKind kind, int peer, std::int64_t count, std::s
   if (CachedPlan* const found = plans_.find(key_)) return *found;
   Schedule::Header header;
   header.collective = Collective::broadcast;
-  // One more rank sends or receives for this one, since no schedule has messages to its own rank.
+  // One additional rank stands for this one, since a schedule cannot send to its own rank.
   header.size = context_.size + 1;
   header.rank = context_.size;
   header.output = count;

@@ -12,8 +12,7 @@
 
 namespace baton::communicator {
 
-/// All that tells one simple call (plain buffers, built-in op) from another, apart from addresses
-/// and the caller's choice.
+/// A simple call (plain buffers, built-in op) without its addresses and the caller's choice.
 struct SimpleCall {
   SimpleCall() = default;
   SimpleCall(Collective collective, const ConstData& input, const Data& output,
@@ -26,27 +25,28 @@ struct SimpleCall {
 
   Collective collective() const { return static_cast<Collective>(kind & 0xff); }
   OpKind op() const { return static_cast<OpKind>(kind >> 24 & 0xff); }
-  Datatype type() const { return static_cast<Datatype>(kind >> 16 & 0xff); }  ///< of the output
+  Datatype type() const { return static_cast<Datatype>(kind >> 16 & 0xff); }  ///< the output's
   bool of_user() const { return op() == OpKind::user; }
   bool operator==(const SimpleCall&) const = default;
 
-  std::uint64_t kind = 0;  // collective, types, op, root: so that one comparison serves
+  // collective, types, op and root in one word, so that one comparison suffices
+  std::uint64_t kind = 0;
   std::int64_t input_count = 0, output_count = 0;
 };
 
-/// Simple calls that were made before, with their plans: a repeated call only needs a check of its
-/// addresses. Direct-mapped; forgotten when a plan is dropped or the communicator breaks. Calls
-/// that are compared among the ranks, or whose op is the user's, are not kept.
+/// Simple calls made before, with their plans: a repeated call needs only a check of its addresses.
+/// Direct-mapped. Entries are forgotten when a plan is dropped or the communicator breaks. Calls
+/// that are compared among the ranks, and calls with a user's op, are not kept.
 class RepeatedCalls {
  public:
   struct Entry {
     SimpleCall call;
     Choice choice;
     execute::CachedPlan* plan = nullptr;
-    std::unique_ptr<execute::Run> run;  ///< at hand, if it needs no scratch of the communicator's
+    std::unique_ptr<execute::Run> run;  ///< kept here if it needs no scratch of the communicator's
     execute::Kernels kernels;
     std::size_t input_bytes, output_bytes;
-    std::ptrdiff_t in_place_distance;  ///< input - output, bytes
+    std::ptrdiff_t in_place_distance;  ///< input - output, in bytes
     bool in_place;
 
     bool is(const SimpleCall& other, const Choice& its_choice) const {
@@ -54,7 +54,7 @@ class RepeatedCalls {
              choice.algorithm.size() == its_choice.algorithm.size() &&
              (choice.algorithm.empty() || choice.algorithm == its_choice.algorithm);
     }
-    /// Whether this entry holds for these addresses, too.
+    /// Whether this entry also holds for these addresses.
     bool fits(const std::byte* input, const std::byte* output) const {
       if ((input_bytes > 0 && !input) || (output_bytes > 0 && !output)) return false;
       if (in_place) return input - output == in_place_distance;
@@ -73,31 +73,31 @@ class RepeatedCalls {
   std::array<Entry, 32> entries_{};
 };
 
-/// Finds the plan of a call among those made before, or selects an algorithm and makes it.
+/// Finds the plan of an earlier equal call, or selects an algorithm and makes a plan.
 class Planner {
  public:
-  /// Memory that plans are made for.
+  /// The memory that plans work on.
   enum class Memory : std::uint8_t {
     host,
-    device,        ///< messages by the transport, folds and copies in `queue`
-    device_fused,  ///< the whole plan in a stream, messages in fused groups
+    device,        ///< the transport moves messages; `queue` folds and copies
+    device_fused,  ///< the whole plan runs in a stream, messages in fused groups
   };
   explicit Planner(const Context& context)
       : context_(context), plans_(static_cast<std::size_t>(context.options.plans)) {}
-  /// Plans to come are for a device's memory. `queue` outlives them.
+  /// Makes all later plans for a device's memory. `queue` outlives them.
   void plan_for(Memory memory, const execute::DeviceQueue* queue) {
     memory_ = memory;
     queue_ = queue;
   }
 
   execute::CachedPlan& plan(const Arguments& arguments, const Choice& choice);
-  /// The schedule of the same call, before it is cut into segments.
+  /// The call's schedule before it is cut into segments.
   Schedule schedule(const Arguments& arguments, const Choice& choice) const;
-  /// A built-in algorithm on bytes of the host's memory, for the library's own use.
+  /// A built-in algorithm on bytes of the host's memory, for internal use.
   execute::CachedPlan& internal(Collective collective, const char* algorithm, std::int64_t count);
-  /// One message, of so many elements of so many bytes.
+  /// A single message of `count` elements of `bytes` bytes each.
   execute::CachedPlan& message(StepKind kind, int peer, std::int64_t count, std::size_t bytes);
-  /// A schedule of the caller's own. Kept until the next one comes.
+  /// A schedule of the caller's own. Kept until the next call of this function.
   execute::CachedPlan& unregistered(const Schedule& schedule, std::size_t element_bytes,
                                     std::int64_t input, std::int64_t output);
 

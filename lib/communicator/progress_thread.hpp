@@ -8,8 +8,7 @@
 
 namespace baton::communicator {
 
-/// A thread that advances the operations of a family of communicators while any operation that was
-/// given to a device's stream is under way.
+/// Advances a family's operations while any of them is in a device's stream.
 class ProgressThread {
  public:
   explicit ProgressThread(execute::ProgressList& operations);
@@ -17,7 +16,7 @@ class ProgressThread {
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  /// One more operation, or one less, is under way.
+  /// One more operation is under way, or one less.
   void began();
   void ended() noexcept;
 
@@ -29,7 +28,7 @@ class ProgressThread {
   std::condition_variable changed_;
   int under_way_ = 0;
   bool stop_ = false;
-  std::thread thread_;  // last: it uses all the others
+  std::thread thread_;  // last: it uses all other members
 };
 
 }  // namespace baton::communicator

@@ -31,20 +31,20 @@ std::string host_name() {
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-/// Bytes of the whole vector as one rank sees it; a rank without the larger buffer sees less.
+/// Bytes of the whole vector as far as this rank sees; less on a rank without the larger buffer.
 std::int64_t whole_bytes(const execute::Plan& plan) {
   return std::max(plan.header().input, plan.header().output) *
          static_cast<std::int64_t>(plan.element_bytes());
 }
 
-/// How to wait for others to take part in the beginning or the end of a recording.
+/// How to wait for the other ranks when a recording begins or ends.
 tracing::Patience patience(State& state) {
   const auto timeout = state.context.options.timeout;
   return {timeout.count() > 0 ? timeout : usual_patience,
           [&state] { state.launcher.family().operations.advance(&state.launcher.busy()); }};
 }
 
-/// This rank's clock against rank 0's, if it is the first that has it.
+/// This rank's clock against rank 0's, if no lower rank has the same clock.
 std::optional<tracing::ClockSample> compare_clocks(State& state, const RecordingSession& session) {
   const Context& context = state.context;
   std::optional<tracing::ClockSample> sample;
@@ -70,7 +70,7 @@ std::string gathered_parts(State& state, const std::string& own) {
   if (state.context.rank > 0) {
     tracing::send_all(transport, 0, tag, &length, sizeof length, how);
     tracing::send_all(transport, 0, tag, own.data(), own.size(), how);
-    tracing::recv_all(transport, 0, tag, nullptr, 0, how);  // all have arrived
+    tracing::recv_all(transport, 0, tag, nullptr, 0, how);  // all parts have arrived
     return {};
   }
   std::string all = tracing::file_head() + own;

@@ -49,7 +49,7 @@ void Request::wait() {
 }
 
 void Request::Release::operator()(Operation* operation) const {
-  // Keeps the communicator until the operation is back in its pool.
+  // Keeps the communicator alive until the operation is back in its pool.
   const std::shared_ptr<communicator::State> state = std::move(operation->keep_alive);
   Launcher& launcher = state->launcher;
   launcher.forget(*operation);
@@ -63,7 +63,7 @@ void Request::Release::operator()(Operation* operation) const {
         launcher.wait(*operation);
       }
     } catch (...) {
-      operation->abandon();  // nobody is left to be told
+      operation->abandon();  // a destructor cannot report its failure
     }
   }
   launcher.give_operation(std::unique_ptr<Operation>(operation));

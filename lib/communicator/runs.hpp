@@ -10,7 +10,7 @@
 
 namespace baton::communicator {
 
-/// A run taken from its plan, with scratch.
+/// A run with its scratch.
 struct Execution {
   execute::CachedPlan* plan = nullptr;
   std::unique_ptr<execute::Run> run;
@@ -21,15 +21,15 @@ struct Execution {
 class Runs {
  public:
   explicit Runs(const Context& context) : context_(context) {}
-  /// Runs on a device's memory take their scratch from here.
+  /// Takes the scratch of runs on a device's memory from `pool`.
   void use_device_scratch(execute::ScratchPool& pool) { device_scratch_ = &pool; }
 
-  /// `bases`: of the tensors. Throws Error(memory).
+  /// `bases`: the tensors' addresses. Throws Error(memory).
   Execution take(execute::CachedPlan& plan, const execute::Kernels& kernels,
                  std::span<std::byte* const> bases);
   void give_back(Execution& execution) noexcept;
-  /// As give_back(), for a run whose messages were abandoned. Where the transport cannot cancel,
-  /// one may still arrive: then the run and its scratch are kept for good.
+  /// give_back() for a run with abandoned messages. If the transport cannot cancel, a message may
+  /// still arrive: then the run and its scratch are never reused.
   void give_up(Execution& execution) noexcept;
 
  private:
@@ -42,7 +42,7 @@ class Runs {
   execute::ScratchPool* device_scratch_ = nullptr;
 };
 
-/// Sets the functions that a call applies to data, in kernels that are empty.
+/// Completes `kernels` with the functions for the call's op and type.
 void choose_kernels(Collective collective, const Op& op, Datatype type, execute::Kernels& kernels);
 
 }  // namespace baton::communicator

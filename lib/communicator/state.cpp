@@ -161,7 +161,7 @@ void State::run_schedule(const Schedule& schedule, ConstData input, Data output,
   const Datatype type = header.output > 0 ? output.type : input.type;
   execute::CachedPlan& plan =
       planner.unregistered(schedule, size_of(type), input.count, output.count);
-  // It may fold and divide, whatever its collective.
+  // A user's schedule may fold and divide in any collective.
   execute::Kernels applied;
   choose_kernels(Collective::all_reduce, op, type, applied);
   applied.divide = host::divide(type);

@@ -19,11 +19,10 @@ namespace baton::communicator {
 
 class DeviceCalls;
 
-/// A communicator: the objects that share the work of its calls, and the way of a call through
-/// them.
+/// A communicator's objects, and the path of a call through them.
 struct State : std::enable_shared_from_this<State> {
   State(std::unique_ptr<Transport> transport, Options options);
-  /// With the options, the table and the family of another.
+  /// Takes options, table and family from another.
   State(std::unique_ptr<Transport> transport, const State& like);
   ~State();
 
@@ -33,33 +32,34 @@ struct State : std::enable_shared_from_this<State> {
   Planner planner;
   Recording recording;
   Launcher launcher;
-  Arguments arguments;  ///< of the call being made
+  Arguments arguments;  ///< the current call's
 
   void run(const Call& call, const Choice& choice);
   Request start(const Call& call, const Choice& choice);
   Request start_message(StepKind kind, Data data, int peer, int tag);
   void run_schedule(const Schedule& schedule, ConstData input, Data output, Op op);
-  /// Runs a simple call: at once if it is a repeated one, else by the description that `describe()`
-  /// makes.
+  /// Runs a simple call. Calls `describe()` only if the call is not a repeated one.
   template <class Describe>
   void run_simple(const SimpleCall& simple, const void* input, void* output, const Choice& choice,
                   const Describe& describe);
 
-  /// Checks a call and finds its plan: sets all of the work but its name. It refers to `arguments`.
+  /// Checks a call and finds its plan. Sets all members of `work` but the name. The work refers to
+  /// `arguments`.
   void bind(const Call& call, const Choice& choice, Work& work);
   /// The choice that a call would make.
   Choice chosen(const Call& call);
-  /// Loads and enters a call; with Options::check it is compared first, and so are its errors.
+  /// Loads and enters a call. With Options::check, compares it and its errors among the ranks
+  /// first.
   void prepare(Operation& operation, const Call& call, const Choice& choice);
 
-  /// The caller's hold on an operation.
+  /// The caller's handle of an operation.
   Request request(std::unique_ptr<Operation> operation);
 
-  // Collective, for the library's own use:
+  // Collective, for internal use:
 
-  /// Rank 0's options, and its table, become everybody's.
+  /// Gives rank 0's options and table to all ranks.
   void agree_options();
-  /// Rank 0's text on all ranks; throws on all what `write` throws there.
+  /// Rank 0's text on all ranks. If `write` throws on rank 0, all ranks throw.
   std::string agreed(const std::function<std::string()>& write);
   /// Every rank's number, in rank order.
   std::vector<std::uint64_t> gathered(std::uint64_t own);

@@ -65,7 +65,7 @@ StreamCommunicator::~StreamCommunicator() {
   try {
     synchronize();
   } catch (...) {
-    // Nobody is left to be told.
+    // The destructor has no caller to report an error to.
   }
   state_->device->close();
 }

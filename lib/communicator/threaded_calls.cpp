@@ -67,7 +67,7 @@ std::unique_ptr<DeviceCalls> ThreadedCalls::split(State* part, int, int) {
 
 std::unique_ptr<StreamOperation> ThreadedCalls::take_operation() {
   Launcher& launcher = state_.launcher;
-  // All idle operations of a communicator on a device's memory are of this kind.
+  // On a device's memory, all idle operations are StreamOperations.
   if (auto idle = launcher.take_idle())
     return std::unique_ptr<StreamOperation>(static_cast<StreamOperation*>(idle.release()));
   return std::make_unique<StreamOperation>(state_.context, launcher.runs(), launcher.busy(), *this);
@@ -106,13 +106,14 @@ void ThreadedCalls::enqueue(const Call& call, Stream stream) {
     state_.prepare(*operation, call, call.choice);
     operation->mark(*device_, stream);
   } catch (const Error& error) {
-    // Its peers may have scratch, and wait.
+    // Its peers may already have scratch and wait for this rank.
     if (error.code != ErrorCode::invalid_argument && error.code != ErrorCode::unsupported)
       launcher.break_off(error.what());
     operation->abandon();
     wrong = std::current_exception();
   }
-  // Hardware queues are shared: no rank's stream is held before all ranks' collectives are in line.
+  // Ranks share hardware queues: no stream is held before all ranks have enqueued their
+  // collectives.
   if (state_.context.can.one_process && state_.context.size > 1) meet();
   if (wrong) {
     launcher.give_operation(std::move(operation));

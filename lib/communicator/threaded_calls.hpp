@@ -15,14 +15,14 @@ namespace baton::communicator {
 
 class ThreadedCalls;
 
-/// An operation at a point of a device's stream: it starts when the stream has come to that point,
-/// and the stream is held until it is complete.
+/// An operation at a point of a device's stream. It starts when the stream reaches that point, and
+/// holds the stream until it is complete.
 class StreamOperation final : public Operation {
  public:
   StreamOperation(const Context& context, Runs& runs, execute::UseFlag& busy, ThreadedCalls& calls)
       : Operation(context, runs, busy), calls_(calls) {}
 
-  /// In two steps, puts it at this point of the stream.
+  /// Both steps of placing it at this point of the stream.
   void mark(Device& device, Stream stream);
   void start_when_reached(Stream stream);
   bool ahead() const override { return ahead_; }
@@ -36,14 +36,13 @@ class StreamOperation final : public Operation {
   ThreadedCalls& calls_;
   std::unique_ptr<Marker> reached_;
   std::unique_ptr<Gate> gate_;
-  bool held_ = false;  // the stream is
+  bool held_ = false;  // whether the stream is held
   bool ahead_ = false;
   std::size_t completed_ = 0;
-  std::chrono::steady_clock::time_point since_;  // it has had so many steps completed
+  std::chrono::steady_clock::time_point since_;  // time of the last progress
 };
 
-/// Calls whose messages go by the transport: a thread of the family moves them while the stream
-/// waits.
+/// A thread of the family moves the messages while the stream waits.
 class ThreadedCalls final : public DeviceCalls {
  public:
   ThreadedCalls(State& state, std::shared_ptr<Device> device);
@@ -53,7 +52,7 @@ class ThreadedCalls final : public DeviceCalls {
   void close() noexcept override { under_way_.clear(); }
   std::unique_ptr<DeviceCalls> split(State* part, int color, int key) override;
 
-  /// Ends an operation that failed with the exception being handled.
+  /// Ends an operation with the exception being handled.
   void fail(StreamOperation& operation) noexcept;
   ProgressThread& thread() const;
 
@@ -63,13 +62,13 @@ class ThreadedCalls final : public DeviceCalls {
     Request request;
   };
   std::unique_ptr<StreamOperation> take_operation();
-  /// Throws the first error that nobody has been told, once.
+  /// Throws the first unreported error, once.
   void tell_error();
-  /// Returns when all ranks have come here.
+  /// Returns when all ranks have called it.
   void meet();
 
   std::exception_ptr error_;
-  std::vector<UnderWay> under_way_;  // the oldest first
+  std::vector<UnderWay> under_way_;  // oldest first
 };
 
 }  // namespace baton::communicator

@@ -53,7 +53,7 @@ void DeviceRun::work_on_ready() {
   if (ready_begin_ == ready_end_) return;
   const std::uint32_t first = ready_begin_;
   while (ready_begin_ < ready_end_) {
-    // Steps that are ready at once are independent of one another: one launch for all of a kind.
+    // Steps that are ready together are independent: one launch for all of a kind.
     const auto ready = std::span(ready_).subspan(ready_begin_, ready_end_ - ready_begin_);
     for (const StepKind kind : {StepKind::copy, StepKind::fold, StepKind::divide})
       launch(kind, ready);
@@ -111,7 +111,7 @@ void DeviceRun::wait_for_device() noexcept {
         std::this_thread::yield();
       }
     } catch (const Error&) {
-      collected_ = launched_.size();  // it does nothing any more
+      collected_ = launched_.size();  // the device has finished
     }
   }
 }

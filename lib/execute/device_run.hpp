@@ -12,7 +12,7 @@
 
 namespace baton::execute {
 
-/// The stream of a device that runs of plans on its memory give their folds and copies to.
+/// A device and its stream for the folds and copies of plans on its memory.
 struct DeviceQueue {
   Device* device;
   Stream stream;
@@ -21,13 +21,13 @@ struct DeviceQueue {
 /// Appends the operands of a fold, copy or divide, given the base addresses.
 void append_rows(const Plan& plan, const Plan::Item& item, std::span<std::byte* const> bases,
                  std::vector<Rows>& rows);
-/// Gives the work of steps of one kind to a stream.
+/// Enqueues steps of one kind.
 void give_rows(Device& device, const Plan& plan, StepKind kind, const Kernels& kernels,
                std::span<const Rows> rows, Stream stream);
 
-/// A run on a device's memory. Folds and copies are given to a stream as soon as all before them is
-/// complete or in the same stream; a marker behind them tells when the messages that wait for them
-/// may be posted.
+/// A run on a device's memory. It enqueues a fold or copy as soon as its dependencies are complete
+/// or in the same stream. A marker behind it tells when the messages that depend on it may be
+/// posted.
 class DeviceRun final : public Run {
  public:
   /// `queue` outlives this.
@@ -37,29 +37,29 @@ class DeviceRun final : public Run {
   bool start(Transport& transport, const Kernels& kernels, int tag,
              const Patience& patience = {}) override;
   bool drive() override;
-  /// Returns when the device works on this run's memory no more.
+  /// Returns when the device no longer works on this run's memory.
   void abandon() noexcept override;
 
  protected:
   void work_on_ready() override;
 
  private:
-  /// Steps that were given to the device, ready_[first] to ready_[last - 1], and the marker behind.
+  /// Enqueued steps, ready_[first] to ready_[last - 1], and the marker behind them.
   struct Launched {
     std::unique_ptr<Marker> marker;
     std::uint32_t first, last;
   };
-  /// Gives those of the steps that are of this kind to the device.
+  /// Enqueues those of the steps that are of this kind.
   void launch(StepKind kind, std::span<const std::uint32_t> steps);
-  /// Completes the steps that the device has done.
+  /// Completes the steps that the device has finished.
   void collect();
   void wait_for_device() noexcept;
 
   const DeviceQueue& queue_;
   std::vector<Launched> launched_;
-  std::size_t collected_ = 0;  // of launched_
+  std::size_t collected_ = 0;  // in launched_
   base::MarkerPool markers_;
-  std::vector<Rows> rows_;  // of the step being given to the device
+  std::vector<Rows> rows_;  // of the step being enqueued
 };
 
 }  // namespace baton::execute

@@ -40,7 +40,7 @@ void check_bounds(const Schedule& schedule) {
   }
 }
 
-/// Where tensors begin, leaving out the first at 0: the offsets that no region may cross.
+/// Where tensors begin, without the first at 0. No region may cross these offsets.
 std::vector<std::int64_t> inner_boundaries(std::span<const std::int64_t> sizes) {
   std::vector<std::int64_t> offsets;
   std::int64_t end = 0;
@@ -170,8 +170,8 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
   script_ = script_of(schedule);
 }
 
-// What is received into a slot has one step that consumes it; steps that only write there again
-// depend on the receive as well.
+// One step consumes the data received into a slot. Steps that write there again depend on the
+// receive, too.
 std::uint32_t Plan::fold_of(std::uint32_t step) const {
   const Item& recv = items_[step];
   if (recv.kind != StepKind::recv || recv.bytes == 0) return no_fold;

@@ -11,15 +11,14 @@
 
 namespace baton::execute {
 
-/// Where an operand begins: bytes from one of a run's base addresses.
+/// The start of an operand: an offset in bytes from one of a run's base addresses.
 struct Place {
   std::uint32_t base = 0;
   std::int64_t offset = 0;
   bool operator==(const Place&) const = default;
 };
 
-/// Base addresses of a run: scratch, slots, then the tensors of the input, then those of the
-/// output.
+/// Base addresses of a run: scratch, slots, then the input tensors, then the output tensors.
 enum : std::uint32_t { scratch_base = 0, slot_base = 1, first_tensor_base = 2 };
 
 /// `rows` blocks of `block` elements; operand k's blocks are `stride[k]` bytes apart.
@@ -30,13 +29,13 @@ struct Piece {
   std::int64_t rows = 1;
 };
 
-/// The schedule as it is run on tensors of these sizes (elements, laid end to end): messages
-/// contiguous, regions cut where tensors begin.
+/// The schedule for tensors of these sizes (elements, laid end to end): messages are contiguous,
+/// regions are cut at tensor boundaries.
 Schedule bound(const Schedule& schedule, std::span<const std::int64_t> inputs,
                std::span<const std::int64_t> outputs);
 
-/// A schedule bound to element size and buffers' shapes, in the form that a run needs: addresses as
-/// base and offset, dependents instead of dependencies, messages by channel. Immutable.
+/// A schedule bound to an element size and buffer shapes. Addresses are base and offset, dependents
+/// replace dependencies, messages are sorted by channel. Immutable.
 ///
 /// A *channel* is the messages of one lane, peer and direction, in program order.
 class Plan {
@@ -50,10 +49,10 @@ class Plan {
     std::uint32_t waits;    ///< steps that must be complete first
     std::uint32_t first_dependent;
     std::uint32_t dependent_count;
-    std::uint32_t first_piece;  ///< in pieces(); a message has one, of one row
+    std::uint32_t first_piece;  ///< in pieces(); a message has one piece of one row
     std::uint32_t piece_count;
     std::int64_t bytes;  ///< of a message
-    std::uint32_t fold;  ///< of a receive: the step that folds it whole, or no_fold
+    std::uint32_t fold;  ///< of a receive: the step that folds all of it, or no_fold
 
     bool folds() const { return fold != no_fold; }
     bool local() const { return kind != StepKind::send && kind != StepKind::recv; }
@@ -64,13 +63,13 @@ class Plan {
   };
 
   /// `inputs` and `outputs` are the tensors' sizes in elements, laid end to end. Throws
-  /// Error(invalid_argument) where the schedule does not fit them or leaves its own bounds.
+  /// Error(invalid_argument) if the schedule does not fit them or exceeds its own bounds.
   Plan(const Schedule& schedule, std::size_t element_bytes, std::span<const std::int64_t> inputs,
        std::span<const std::int64_t> outputs);
 
   const Schedule::Header& header() const { return header_; }
-  /// The schedule as it is run: messages contiguous, regions cut where tensors begin and operands'
-  /// pieces end.
+  /// The bound schedule: messages are contiguous, regions are cut at boundaries of tensors and of
+  /// operands' pieces.
   Schedule schedule() const;
   std::size_t element_bytes() const { return element_bytes_; }
   std::size_t scratch_bytes() const {
@@ -95,11 +94,11 @@ class Plan {
   }
   std::span<const Channel> channels() const { return channels_; }
   std::span<const std::uint32_t> messages() const { return messages_; }
-  /// Steps that are not messages and wait for nothing.
+  /// Local steps without dependencies.
   std::span<const std::uint32_t> initial() const { return initial_; }
-  /// The way through a small plan; empty for others.
+  /// The script of a small plan; empty for others.
   std::span<const ScriptLine> script() const { return script_; }
-  /// Messages of the channel that has most.
+  /// The number of messages in the longest channel.
   std::uint32_t longest_channel() const;
 
  private:
@@ -113,7 +112,7 @@ class Plan {
   std::uint32_t bases_ = 0;
   std::uint32_t lanes_ = 1;
   std::uint32_t first_output_ = 0;
-  std::vector<std::int64_t> begins_;  // of the tensors, in elements: inputs, then outputs
+  std::vector<std::int64_t> begins_;  // start of each tensor, in elements: inputs, then outputs
   std::vector<Item> items_;
   std::vector<Piece> pieces_;
   std::vector<std::uint32_t> dependents_;

@@ -13,7 +13,7 @@
 
 namespace baton::execute {
 
-/// All that a plan depends on, as words; two calls with equal keys have equal plans.
+/// Everything that a plan depends on, as words. Calls with equal keys have equal plans.
 class PlanKey {
  public:
   void clear() { words_.clear(); }
@@ -37,16 +37,16 @@ class PlanKey {
   std::vector<std::int64_t> words_;
 };
 
-/// A plan and its idle runs; a run is taken for one execution and given back.
+/// A plan and its idle runs. A run is taken for one execution and then given back.
 class CachedPlan {
  public:
-  /// `queue`: of data in a device's memory; it outlives this.
+  /// `queue`: for data in a device's memory; it outlives this.
   CachedPlan(std::shared_ptr<const Plan> plan, std::string algorithm, std::int64_t segment,
              const DeviceQueue* queue = nullptr)
       : plan(std::move(plan)), algorithm(std::move(algorithm)), segment(segment), queue_(queue) {
     idle_.reserve(4);
   }
-  /// Of messages that go in fused groups; has no runs.
+  /// For messages in fused groups; has no runs.
   CachedPlan(std::shared_ptr<const Plan> plan, std::string algorithm, std::int64_t segment,
              std::vector<FusedGroup> groups)
       : plan(std::move(plan)),
@@ -64,7 +64,7 @@ class CachedPlan {
     idle_.pop_back();
     return run;
   }
-  /// As take(), but only a run that needs no scratch from outside; otherwise null.
+  /// take() for a run that has its own scratch; null if there is none.
   std::unique_ptr<Run> take_small(int window) {
     std::unique_ptr<Run> run = take(window);
     if (!run->has_scratch()) give(std::exchange(run, nullptr));
@@ -74,7 +74,7 @@ class CachedPlan {
     --taken_;
     idle_.push_back(std::move(run));
   }
-  /// Between pin() and unpin() the plan is in use, also while none of its runs is.
+  /// Between pin() and unpin() the plan counts as in use, even without a run.
   void pin() { ++taken_; }
   void unpin() { --taken_; }
   bool in_use() const { return taken_ > 0; }
@@ -84,7 +84,7 @@ class CachedPlan {
   const std::int64_t segment;  ///< bytes; 0: not cut
   const std::vector<FusedGroup> groups;
 
-  /// What a recorder knows this plan by, for elements of one type and one operation.
+  /// The plan's number in a recorder, for one element type and one op.
   struct Recorded {
     std::weak_ptr<const tracing::Recorder> recorder;
     Datatype type;
@@ -103,8 +103,8 @@ class CachedPlan {
   int taken_ = 0;
 };
 
-/// The plans that were used last. Bounded, but for plans in use: the one not used for longest goes
-/// first.
+/// The most recently used plans. The number is bounded, except for plans in use. The least recently
+/// used plan is dropped first.
 class PlanCache {
  public:
   explicit PlanCache(std::size_t bound) : bound_(bound < 1 ? 1 : bound) {}
@@ -118,7 +118,6 @@ class PlanCache {
   }
   /// Whether the next insert() drops a plan.
   bool full() const { return plans_.size() >= bound_; }
-  /// Keeps a plan.
   CachedPlan& insert(const PlanKey& key, std::unique_ptr<CachedPlan> plan) {
     if (full()) evict();
     return *plans_.insert_or_assign(key, Entry{std::move(plan), ++clock_}).first->second.plan;

@@ -11,16 +11,16 @@
 
 namespace baton::execute {
 
-/// Who is at a communicator: nobody, a call, or another communicator's call that advances its
-/// operations meanwhile. A call finds an advance out quickly and waits for its end; two calls at
-/// once are the caller's mistake.
+/// Says who uses a communicator: nobody, a call, or another communicator's call that advances the
+/// operations here. A call tells an advance to stop early and waits for its end. Two calls at once
+/// are the caller's mistake.
 class UseFlag {
  public:
-  /// `concurrent`: whether several threads may come at once, each to its own communicator. If not,
-  /// two at once are noticed unless they come within the same few nanoseconds.
+  /// `concurrent`: several threads may call at once, each on its own communicator. Otherwise two
+  /// calls at once are detected, unless they come within the same few nanoseconds.
   explicit UseFlag(bool concurrent = true) : concurrent_(concurrent) {}
 
-  /// For a call: false if another call is at it, also one further up in this thread.
+  /// For a call: false if another call uses the communicator, even one of this thread.
   bool enter() {
     if (!concurrent_) return take(Use::call);
     Use found = Use::none;
@@ -32,7 +32,7 @@ class UseFlag {
     }
     return true;
   }
-  /// For advancing: false if anybody is at it.
+  /// For advancing: false if anybody uses the communicator.
   bool try_advance() {
     if (!concurrent_) return take(Use::advance);
     Use found = Use::none;
@@ -41,7 +41,8 @@ class UseFlag {
     return true;
   }
   void leave() {
-    // Before the next one advances, who sets it a moment after it takes the flag.
+    // Cleared before the flag is free: the next thread that advances sets it a moment after it
+    // takes the flag.
     advancer_.store({}, std::memory_order_relaxed);
     use_.store(Use::none, std::memory_order_release);
   }
@@ -55,20 +56,21 @@ class UseFlag {
   }
   const bool concurrent_;
   std::atomic<Use> use_{Use::none};
-  std::atomic<std::thread::id> advancer_{};  // none while nobody is, or a moment longer
+  // none while the communicator is free, or a moment longer
+  std::atomic<std::thread::id> advancer_{};
 };
 
-/// Something under way that can be advanced without waiting.
+/// Something under way that can advance without waiting.
 class Advancing {
  public:
   virtual ~Advancing() = default;
-  /// Advances it, unless another thread is at it; errors are kept for whoever waits for it. `held`
-  /// is the flag of the communicator that the calling thread uses already. Whether it got further.
+  /// Advances it, unless another thread does so. Keeps errors for the caller that waits. `held` is
+  /// the flag of the communicator that the calling thread already uses. True if there was progress.
   virtual bool advance(const UseFlag* held) noexcept = 0;
 };
 
-/// The operations under way on a communicator and on all that were split from it. Whoever waits for
-/// one advances the others too, since its peers may be waiting for those. For any thread.
+/// The operations under way on a communicator and its splits. A rank that waits for one advances
+/// the others too, since its peers may wait for those. Safe for any thread.
 class ProgressList {
  public:
   void add(Advancing* operation) {
@@ -83,7 +85,7 @@ class ProgressList {
   }
   /// Whether there are none, as far as this thread knows.
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
-  /// Advances all; returns at once if another thread does so already. Whether any got further.
+  /// Advances all; returns at once if another thread does so already. True if any made progress.
   bool advance(const UseFlag* held) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return false;
@@ -98,14 +100,14 @@ class ProgressList {
   std::atomic<std::size_t> count_{0};
 };
 
-/// How to wait: spin briefly, then leave the core to others, and notice when the time is over.
+/// How to wait: spin briefly, then leave the core to others, and notice a timeout.
 class Waiting {
  public:
   Waiting(Transport& transport, std::chrono::milliseconds timeout)
       : transport_(transport), timeout_(timeout) {}
 
-  /// To be called after each attempt that completed nothing. Returns false when `timeout` has
-  /// passed since the last progress.
+  /// Call this after each attempt that completed nothing. False if `timeout` has passed since the
+  /// last progress.
   bool again() {
     if (++attempts_ < spins) return true;
     if (timeout_.count() > 0) {
@@ -119,7 +121,7 @@ class Waiting {
     transport_.idle(std::chrono::microseconds(200));
     return true;
   }
-  /// To be called after progress.
+  /// Call this after progress.
   void progressed() { attempts_ = 0; }
   bool spinning() const { return attempts_ < spins; }
 

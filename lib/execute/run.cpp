@@ -178,7 +178,7 @@ void Run::abandon() noexcept {
     try {
       transport_->cancel(flights_[flight].message);
     } catch (const Error&) {
-      // Already failing: the first error is the one that is reported.
+      // Already failing: the first error is reported.
     }
   }
   active_.clear();

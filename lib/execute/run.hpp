@@ -19,27 +19,27 @@ namespace baton::execute {
 /// The functions that a run applies to data.
 struct Kernels {
   FoldFunction fold = nullptr;
-  Op::Function user = nullptr;  ///< instead of `fold`
+  Op::Function user = nullptr;  ///< replaces `fold`
   void* context = nullptr;
   DivideFunction divide = nullptr;
-  OpKind op = OpKind::sum;  ///< of `fold`, and the type of its elements: for devices
+  OpKind op = OpKind::sum;  ///< the op of `fold` and its element type, for devices
   Datatype type = Datatype::u8;
 };
 
-/// How long start() may stay with messages that are near.
+/// How long start() may wait for messages that are near.
 struct Patience {
   int attempts = 0;       ///< tests of messages before it returns; 0: it only posts
-  bool may_wait = false;  ///< it may wait in the transport's blocking calls, if it has any, where
-                          ///< nothing else can be done
+  bool may_wait = false;  ///< it may wait in the transport's blocking calls, if there is nothing
+                          ///< else to do
 };
 
-/// One execution of a plan at a time, on the host's memory: each step starts when all steps that it
-/// waits for are complete. This is the reference; the other kinds of run are derived from it and
-/// differ in how they carry out steps, never in their results.
+/// Executes a plan in the host's memory, one execution at a time. A step starts when all its
+/// dependencies are complete. This is the reference. Derived kinds of run carry out steps in other
+/// ways, with the same results.
 ///
-/// Use: set bases(), call start(), then drive() until it returns true; then start() again, if the
-/// plan is to run again. Messages of a channel are posted in program order, at most `window` of
-/// them in flight. All memory is taken by the constructor: start() and drive() allocate nothing.
+/// Use: set bases(), call start(), then call drive() until it returns true; start() may then run
+/// the plan again. Messages of a channel are posted in program order, at most `window` of them in
+/// flight. The constructor takes all memory: start() and drive() allocate nothing.
 class Run {
  public:
   Run(std::shared_ptr<const Plan> plan, int window);
@@ -48,30 +48,30 @@ class Run {
   Run& operator=(const Run&) = delete;
 
   const Plan& plan() const { return *plan_; }
-  /// Base addresses, to be set before start(): scratch, slots, inputs, outputs.
+  /// Base addresses: scratch, slots, inputs, outputs. Set them before start().
   std::span<std::byte*> bases() { return bases_; }
-  /// Whether the run has set its bases of scratch and slots itself.
+  /// Whether the run has its own scratch and slots.
   bool has_scratch() const { return has_scratch_; }
   virtual bool on_device() const { return false; }
 
-  /// Gives the times of all steps of the next execution to `recorder`, as those of its plan `plan`.
+  /// Gives the times of the next execution to `recorder`, as those of its plan `plan`.
   void record(const std::shared_ptr<tracing::Recorder>& recorder, std::uint32_t plan,
               std::uint32_t sequence);
 
-  /// Posts the messages that wait for nothing, with tags `tag` + lane. Returns done(). Throws as
-  /// drive().
+  /// Posts the messages without dependencies, with tags `tag` + lane. Returns done(). Throws as
+  /// drive() does.
   virtual bool start(Transport& transport, const Kernels& kernels, int tag,
                      const Patience& patience = {});
-  /// Goes as far as it can without waiting. Returns done(). Throws Error (transport, truncated),
-  /// after which the run must be abandoned.
+  /// Advances without waiting. Returns done(). Throws Error (transport, truncated); then abandon
+  /// the run.
   virtual bool drive();
   bool done() const { return completed_ == plan_->items().size(); }
   /// Steps completed so far.
   std::size_t completed() const { return completed_; }
-  /// Gives up all messages in flight.
+  /// Abandons all messages in flight.
   virtual void abandon() noexcept;
 
-  /// "waits for rank 3 (step 7: recv 128 B, lane 0) and …": the messages in flight.
+  /// The messages in flight: "waits for rank 3 (step 7: recv 128 B, lane 0) and …".
   std::string waiting() const;
   /// Peer and step of one message in flight, or -1.
   std::pair<int, int> blocker() const;
@@ -88,20 +88,20 @@ class Run {
     std::uint32_t free;  // bit k: flight k of this channel is free
   };
 
-  // The steps of a run, in which the other kinds differ.
+  // The parts of a run that the derived kinds change.
 
   /// Called at the first start() with a transport.
   virtual void use(Transport& transport);
   /// Hands the flight's message to the transport.
   virtual void post(std::uint32_t flight);
-  /// Called when the flight's message is complete, before the flight is free for another.
+  /// Called when the flight's message is complete, before the flight is reused.
   virtual void landed(std::uint32_t) {}
   /// Carries out a fold, copy or divide.
   virtual void work(std::uint32_t step);
-  /// Carries out all folds, copies and divides that are ready, and those that they make ready.
+  /// Carries out all folds, copies and divides that are ready or become ready meanwhile.
   virtual void work_on_ready();
 
-  // The parts of start() and drive().
+  // Parts of start() and drive().
 
   void begin(Transport& transport, const Kernels& kernels, int tag) {
     if (transport_ != &transport) [[unlikely]]
@@ -111,9 +111,9 @@ class Run {
     completed_ = 0;
     active_.clear();
   }
-  /// No step is complete, no message posted.
+  /// Resets all steps and messages.
   void reset();
-  /// Posts all that may be posted.
+  /// Posts every message that may be posted.
   void post_all();
   /// Posts messages of a channel until one must wait.
   void post_ready(std::uint32_t channel);
@@ -122,9 +122,9 @@ class Run {
     if (recorded_) [[unlikely]]
       moments_[step].posted = when;
   }
-  /// Counts the step as complete, and starts or makes ready the steps that waited for it alone.
+  /// Completes the step. Starts, or makes ready, the steps that waited only for it.
   void complete(std::uint32_t step);
-  /// Hands over the recording of a run that is done. Returns done().
+  /// Hands over the recording of a finished run. Returns done().
   bool finish();
 
   std::byte* address(const Place& place) const { return bases_[place.base] + place.offset; }
@@ -147,9 +147,9 @@ class Run {
       kernels_.fold(into, left, right, count);
     }
   }
-  /// Throws Error(truncated): the step's message was of another length.
+  /// Throws Error(truncated): the step's message had another length.
   [[noreturn]] void fail_length(std::uint32_t step, std::size_t bytes) const;
-  /// Hands over the times recorded of this execution.
+  /// Hands over the recorded times of this execution.
   void end_recording() noexcept {
     if (recorded_) [[unlikely]]
       add_to_recorder();
@@ -163,14 +163,14 @@ class Run {
   std::size_t completed_ = 0;
   std::vector<std::byte*> bases_;
   bool has_scratch_ = false;
-  std::vector<std::uint32_t> initial_waits_;  // of each step: how many steps it waits for
-  std::vector<std::uint32_t> waits_;          // for how many it waits still
+  std::vector<std::uint32_t> initial_waits_;  // of each step: the number of its dependencies
+  std::vector<std::uint32_t> waits_;          // of each step: dependencies not yet complete
   std::vector<Channel> channels_;
   std::vector<Flight> flights_;
   std::vector<std::uint32_t> active_;  // flights in use
   std::vector<std::uint32_t> ready_;   // folds, copies and divides, each entered once
   std::uint32_t ready_begin_ = 0, ready_end_ = 0;
-  bool recorded_ = false;                  // whether this execution is; if so:
+  bool recorded_ = false;                  // this execution is recorded; if so:
   std::vector<tracing::Moments> moments_;  // of each step
 
  private:

@@ -8,14 +8,14 @@
 
 namespace baton::execute {
 
-/// Scratch memory that is used again and again: blocks of powers of two bytes, aligned to 64; the
-/// host's or a device's. Not for several threads at once.
+/// Reusable scratch memory of the host or a device: blocks of powers of two bytes, aligned to 64.
+/// For one thread at a time.
 class ScratchPool {
  public:
-  /// At least `bytes` bytes with undefined contents; null for 0. Throws Error(memory) where a
-  /// device has not enough.
+  /// At least `bytes` bytes with undefined contents; null for 0. Throws Error(memory) if a device
+  /// has too little.
   std::byte* take(std::size_t bytes);
-  /// Returns what take(bytes) gave.
+  /// Gives back a block of take(bytes).
   void give(std::byte* block, std::size_t bytes) noexcept;
 
   /// `device`, if not null, outlives the pool.

@@ -36,11 +36,11 @@ class Writer {
   static std::uint64_t bit(std::uint32_t i) { return std::uint64_t{1} << i; }
   std::uint32_t count() const { return static_cast<std::uint32_t>(posted_.size()); }
   const Step& step(std::uint32_t i) const { return schedule_.steps()[i]; }
-  /// Whether step i cannot begin before step j is complete.
+  /// Whether step i depends on step j, even indirectly.
   bool needs(std::uint32_t i, std::uint32_t j) const { return (needs_[i] & bit(j)) != 0; }
 
-  /// Whether this receive, once all is done that does not need it, is all that the rank waits for
-  /// but for sends that nothing else needs, so that to wait for it alone holds nothing up.
+  /// Whether it is safe to wait for this receive alone. That holds if, after all steps independent
+  /// of it, the rank has nothing else to wait for than sends that nothing else needs.
   bool alone(std::uint32_t i) const {
     if (step(i).kind != StepKind::recv) return false;
     for (std::uint32_t j = 0; j < count(); ++j) {
@@ -53,8 +53,8 @@ class Writer {
     return true;
   }
 
-  /// The send that was posted last before this receive, if that is the last message of all and
-  /// nothing was waited for in between; or none.
+  /// The last send posted before this receive, if all messages have been posted and nothing was
+  /// awaited in between; otherwise none.
   std::uint8_t company_of(std::uint32_t i) const {
     for (std::uint32_t j = 0; j < count(); ++j) {
       if (step(j).message() && !posted_[j]) return ScriptLine::none;
@@ -90,7 +90,7 @@ class Writer {
       add(ScriptLine::Act::local, i);
     }
   }
-  /// Messages of a channel are posted in program order: one that waits holds up those behind it.
+  /// Posts in program order within each channel: a message that must wait holds up those behind it.
   void post_what_can_be(StepKind kind) {
     std::map<std::tuple<int, int>, bool> held;
     for (std::uint32_t i = 0; i < count(); ++i) {
@@ -113,9 +113,9 @@ class Writer {
   }
 
   const Schedule& schedule_;
-  std::vector<bool> posted_;  // or done, what is no message
+  std::vector<bool> posted_;  // messages posted and local steps done
   std::vector<std::uint8_t> turn_;
-  std::vector<std::uint64_t> needs_;  // steps, as bits, that each cannot do without
+  std::vector<std::uint64_t> needs_;  // all steps that each step depends on, as bits
   std::vector<bool> alone_;
   std::uint64_t complete_ = 0;
   std::map<std::tuple<int, int, bool>, std::uint8_t> turns_;  // messages of each channel so far

@@ -9,7 +9,7 @@ namespace baton::execute {
 namespace {
 
 constexpr std::size_t most_own_scratch = 4096;  // bytes
-constexpr std::size_t most_together = 4096;     // bytes; a rank with more under way had better copy
+constexpr std::size_t most_together = 4096;     // bytes; above this, copying is faster
 constexpr std::uint32_t alone = ~std::uint32_t{0};
 
 }  // namespace
@@ -75,9 +75,9 @@ void ScriptedRun::write_waiting_script() {
                                      [&](const Line& line) { return line.step == send; });
     if (posted->bytes > most_together) continue;
     waiting_script_[i].with = static_cast<std::uint32_t>(posted - script_.begin());
-    return drop(send);  // there is but one last receive
+    return drop(send);  // there is only one last receive
   }
-  // Or the last message is a small send that only sends are under way with.
+  // Otherwise the last message may be a small send, with only sends under way.
   for (auto line = waiting_script_.rbegin(); line != waiting_script_.rend(); ++line) {
     if (line->act == ScriptLine::Act::local) continue;
     if (line->act == ScriptLine::Act::await && line->sends) continue;
@@ -101,7 +101,7 @@ bool ScriptedRun::start(Transport& transport, const Kernels& kernels, int tag,
   const Line* line = script.data();
   const Line* const end = line + script.size();
   bool near = true;
-  std::uint64_t posted = 0;  // messages of the line that is awaited
+  std::uint64_t posted = 0;  // messages of the awaited line
   try {
     for (; line != end; ++line) {
       switch (line->act) {
@@ -117,7 +117,7 @@ bool ScriptedRun::start(Transport& transport, const Kernels& kernels, int tag,
             line->sends ? send(*line) : receive(*line);
             continue;
           }
-          // A message that its receiver reads is not one for blocking calls.
+          // Blocking calls do not serve a message that its receiver reads in the sender's memory.
           if (line->with != alone) {
             const Line& send = script_[line->with];
             post_line(send);

@@ -12,9 +12,9 @@
 
 namespace baton::execute {
 
-/// A run whose large messages are read by their receivers in their senders' memory, where the
-/// transport offers that (SingleCopy). A message whose fold waits for nothing else by the time it
-/// is posted is folded part by part while it is read; others are read into their places.
+/// A run whose receivers read large messages in the senders' memory, if the transport offers that
+/// (SingleCopy). If a message's fold depends on nothing else when the receive is posted, it is
+/// folded in parts while it is read. Other messages are read into their places.
 class SingleCopyRun : public Run {
  public:
   SingleCopyRun(std::shared_ptr<const Plan> plan, int window);
@@ -30,13 +30,14 @@ class SingleCopyRun : public Run {
   }
   void work(std::uint32_t step) override;
 
-  /// Whether a message is read in its sender's memory.
+  /// Whether the receiver reads this message in its sender's memory.
   bool reads(int peer, std::size_t bytes) const {
     return bytes >= least_read_ && single_copy_->reads(peer);
   }
-  /// Posts a message that is.
+  /// Posts such a message.
   void post_read(std::uint32_t flight, std::uint32_t fold);
-  /// The fold that a receive alone holds up, while steps wait for `waits`, or no_fold.
+  /// The fold for which only this receive is missing, given the open dependencies `waits`; or
+  /// no_fold.
   std::uint32_t fold_after(std::uint32_t step, std::span<const std::uint32_t> waits) const {
     const std::uint32_t fold = plan_->items()[step].fold;
     return fold != Plan::no_fold && waits[fold] == 1 ? fold : Plan::no_fold;
@@ -47,21 +48,21 @@ class SingleCopyRun : public Run {
   }
 
  private:
-  /// A fold that is carried out while its message is read.
+  /// A fold that runs while its message is read.
   struct Fold {
     SingleCopyRun* run = nullptr;
     std::uint32_t flight = 0;
-    std::uint32_t step = Plan::no_fold;  // while there is one
+    std::uint32_t step = Plan::no_fold;  // no_fold: none
     std::size_t folded = 0;              // bytes
-    bool outgrows = false;               // the cache
+    bool outgrows = false;               // larger than the cache
   };
-  /// Folds a part of a message (Destination).
+  /// Folds a part of a message (a Destination).
   static void take(void* fold, std::byte* part, std::size_t bytes);
   [[gnu::cold]] void note_fold(std::uint32_t flight);
 
   SingleCopy* single_copy_ = nullptr;                                 // the transport's, if any
   std::size_t least_read_ = std::numeric_limits<std::size_t>::max();  // bytes
-  std::size_t folding_ = 0;   // flights whose folds are under way
+  std::size_t folding_ = 0;   // flights with a fold under way
   std::vector<Fold> folds_;   // of each flight, if any step may fold
   std::vector<char> folded_;  // of each step, likewise
 };

@@ -52,10 +52,10 @@ class MpiLaunch final : public Launch {
 
  private:
   void finalize() {
-    if (owner_) MPI_Finalize();  // nothing is left to be told of a failure
+    if (owner_) MPI_Finalize();  // the destructor cannot report a failure
   }
 
-  bool owner_ = false;  // of MPI: it was not initialised before
+  bool owner_ = false;  // this object initialised MPI
   int rank_ = 0, size_ = 1;
 };
 

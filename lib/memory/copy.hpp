@@ -1,23 +1,23 @@
 #pragma once
-/// Copies in the host's memory, around the cache where it would not keep them.
+/// Copies in the host's memory; large ones bypass the cache.
 
 #include <cstddef>
 #include <cstring>
 
 namespace baton::host {
 
-/// Bytes that any cache keeps.
+/// Bytes that fit any cache.
 constexpr std::size_t little = 1 << 20;
-/// An eighth of the largest cache, but no less than `little`.
+/// An eighth of the largest cache, at least `little`.
 std::size_t share_of_cache();
-/// Whether the cache would not keep so many bytes of each rank that shares it.
+/// Whether a rank's share of the cache is too small for so many bytes.
 inline bool outgrows_cache(std::size_t bytes) {
   return bytes >= little && bytes >= share_of_cache();
 }
-/// As memcpy, around the cache: the memory that is written to is not read first, and nothing else
-/// leaves the cache for it.
+/// memcpy that bypasses the cache: it does not first read the memory that it writes, and displaces
+/// no other data.
 void copy_past_cache(void* into, const void* from, std::size_t bytes);
-/// As memcpy, by the better way.
+/// memcpy by the faster of both ways.
 inline void copy(void* into, const void* from, std::size_t bytes) {
   if (!outgrows_cache(bytes)) [[likely]] {
     std::memcpy(into, from, bytes);

@@ -7,7 +7,7 @@
 namespace baton::host {
 namespace {
 
-// Of the driver's interface, which never changes; so that nothing need be built with CUDA.
+// From the driver's stable interface, so that the build needs no CUDA.
 using PointerGetAttribute = int(void* data, int attribute, unsigned long long address);
 constexpr int memory_type = 2, is_managed = 8;
 constexpr unsigned type_device = 2;
@@ -17,7 +17,7 @@ PointerGetAttribute* attribute_function() {
   if (!driver) return nullptr;
   auto* const function =
       reinterpret_cast<PointerGetAttribute*>(dlsym(driver, "cuPointerGetAttribute"));
-  dlclose(driver);  // whoever loaded it keeps it
+  dlclose(driver);  // the process that loaded it keeps its own reference
   return function;
 }
 

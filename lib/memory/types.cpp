@@ -55,7 +55,7 @@ constexpr std::array<OpRow, builtin_op_count + 1> ops{{{"sum", true},
 const DatatypeRow& row(Datatype type) { return datatypes[static_cast<std::size_t>(type)]; }
 const OpRow& row(OpKind kind) { return ops[static_cast<std::size_t>(kind)]; }
 
-/// Index of the row of that name; throws Error(invalid_argument) that lists the names.
+/// Index of the row of that name. Throws Error(invalid_argument) that lists the names.
 template <class Rows>
 std::size_t find(const Rows& rows, std::string_view name, std::string_view what) {
   using Row = std::ranges::range_value_t<Rows>;

@@ -23,7 +23,7 @@ std::uint64_t hash(std::string_view text, std::uint64_t seed = 0xcbf29ce48422232
 Place own_place() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) name[0] = '\0';
-  std::string boot;  // stays empty where there is no such file: then hosts differ by name
+  std::string boot;  // stays empty without such a file: then host names decide
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   const std::uint64_t machine = hash(boot.empty() ? name.data() : boot.c_str());
   return {hash(name.data(), machine), machine};

@@ -1,5 +1,5 @@
 #pragma once
-/// Where ranks run: what every transport of processes tells its group once.
+/// Where ranks run. Ranks of transports between processes exchange this once.
 
 #include <cstdint>
 #include <span>
@@ -7,13 +7,13 @@
 
 namespace baton::transport {
 
-/// Hashes. Ranks are on one host if they see the same host name on the same machine. A machine may
-/// pose as several hosts (containers, network namespaces), whose ranks share its cores.
+/// Hashes. Ranks share a host if they see the same host name on the same machine. A machine may
+/// pose as several hosts (containers, network namespaces); their ranks share its cores.
 struct Place {
   std::uint64_t host, machine;
 };
 
-/// Of this process.
+/// This process's place.
 Place own_place();
 
 /// The host of each rank, as Transport::hosts() numbers them.

@@ -25,7 +25,7 @@ cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 using WaitValue = CUresult(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
 
-/// The driver's function, looked up when it is needed, so that nothing links the driver.
+/// The driver's function, looked up at first use, so that nothing links the driver.
 WaitValue* wait_value() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result{};
@@ -64,11 +64,11 @@ class CudaMarker final : public Marker {
   cudaEvent_t event_ = nullptr;
 };
 
-/// A word that counts up; a stream waits until it is as large as it was to be. Comparison is
-/// cyclic, so that it may wrap around.
+/// A word that counts up. A stream waits until the word reaches a value. The comparison is cyclic,
+/// so the word may wrap around.
 class CudaGate final : public Gate {
  public:
-  /// Of a word of locked memory.
+  /// `word` lies in locked memory.
   CudaGate(int device, std::byte* word, WaitValue* wait)
       : device_(device), wait_(wait), word_(new (word) Word(0)) {
     void* reached = nullptr;
@@ -77,7 +77,7 @@ class CudaGate final : public Gate {
   }
   ~CudaGate() override {
     open();
-    // Not given back: a stream may not have looked at it yet.
+    // The word is not given back: a stream may not have read it yet.
   }
   void hold(Stream stream) override {
     const CurrentDevice current(device_);
@@ -106,7 +106,7 @@ class CudaGate final : public Gate {
 
 class CudaDevice final : public Device {
  public:
-  /// Of the thread's current device.
+  /// For the thread's current device.
   explicit CudaDevice(int ordinal) : ordinal_(ordinal), wait_(wait_value()) {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, ordinal), "a device's properties");
@@ -123,7 +123,7 @@ class CudaDevice final : public Device {
     of.location.type = cudaMemLocationTypeDevice;
     of.location.id = ordinal;
     check(cudaMemPoolCreate(&pool_, &of), "a memory pool");
-    std::uint64_t keep = ~std::uint64_t{0};  // nothing is given back to the system while it lives
+    std::uint64_t keep = ~std::uint64_t{0};  // keeps all memory from the system during its lifetime
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "a memory pool");
     free(allocate(device_bytes));
     locked_.emplace(host_bytes);
@@ -180,7 +180,8 @@ class CudaDevice final : public Device {
     const CurrentDevice current(ordinal_);
     void* memory = nullptr;
     check_memory(cudaMallocFromPoolAsync(&memory, bytes, pool_, memory_stream_), bytes, name_);
-    check(cudaStreamSynchronize(memory_stream_), "memory of a device");  // nothing else is in it
+    // The stream has no other work.
+    check(cudaStreamSynchronize(memory_stream_), "memory of a device");
     return static_cast<std::byte*>(memory);
   }
   void free(std::byte* memory) noexcept override {
@@ -223,7 +224,7 @@ class CudaDevice final : public Device {
   }
 
  private:
-  /// Copies between devices go straight where they can.
+  /// Enables direct copies between devices if possible.
   void reach_others() {
     int devices = 0;
     check(cudaGetDeviceCount(&devices), "the devices");

@@ -1,6 +1,6 @@
 #pragma once
-/// The numerics contract for one vector, on host and device: the host's element.hpp, element by
-/// element.
+/// The numerics contract for one vector, on host and device; equal to the host's element.hpp for
+/// each element.
 
 #include <bit>
 #include <type_traits>
@@ -12,7 +12,7 @@ namespace baton::cuda {
 
 // --- vectors -----------------------------------------------------------------------------------
 
-/// `width` bytes that are loaded and stored at once.
+/// `width` bytes, loaded and stored at once.
 template <std::uint32_t width>
 struct alignas(width) Vector {
   std::uint32_t words[width / 4];
@@ -35,8 +35,8 @@ constexpr bool bitwise(OpKind op) {
   return op == OpKind::bit_and || op == OpKind::bit_or || op == OpKind::bit_xor;
 }
 
-/// The type whose kernel serves T: only min and max of integers depend on the sign, and bitwise
-/// operations not on the size.
+/// The type whose kernel serves T. Only min and max of integers depend on the sign; bitwise ops do
+/// not depend on the size.
 template <OpKind op, class T>
 struct ServedBy {
   using type = T;
@@ -48,7 +48,7 @@ requires(op != OpKind::min && op != OpKind::max) struct ServedBy<op, T> {
 template <OpKind op, class T>
 using Served = typename ServedBy<op, T>::type;
 
-/// What a vector's elements are taken as. Bitwise operations take whole words.
+/// The element type of a vector in a kernel. Bitwise ops use whole words.
 template <OpKind op, class T, std::uint32_t width>
 using Lane = std::conditional_t<bitwise(op) && width >= 4, std::uint32_t, T>;
 

@@ -1,4 +1,4 @@
-/// Folds of i8 and u8, and the bitwise ones of all integers.
+/// Folds of i8 and u8, and bitwise folds of all integers.
 
 #include "kernel.cuh"
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The kernels around units.hpp.
+/// The kernels that call units.hpp.
 
 #include "kernel_table.hpp"
 #include "units.hpp"
@@ -18,7 +18,7 @@ const void* kernel_of() {
   return reinterpret_cast<const void*>(&fold_batch<op, Served<op, T>>);
 }
 
-/// The kernel of an operation on T, but for bitwise ones; null where there is none.
+/// The kernel of an op on T, except bitwise ops; null if there is none.
 template <class T>
 const void* fold_of(OpKind op) {
   switch (op) {

@@ -1,6 +1,6 @@
 #pragma once
-/// What the library does to memory of a CUDA device: folds, divisions and strided copies, enqueued
-/// on a stream.
+/// The library's work on a CUDA device's memory: folds, divisions and strided copies, enqueued on a
+/// stream.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,27 +12,27 @@ typedef struct CUstream_st* cudaStream_t;  // as in <cuda_runtime_api.h>
 
 namespace baton::cuda {
 
-/// All of these return after enqueueing work on `stream`, of the current device. What they read and
-/// write must stay valid until the stream has done it, and be accessible to that device. Pieces of
-/// one call are done in any order: none may write what another touches.
+/// All functions enqueue work on `stream`, of the current device, and return. All memory must be
+/// accessible to that device and stay valid until the work is done. Pieces of one call run in any
+/// order: none may write memory that another one uses.
 ///
-/// All throw Error(device) with CUDA's own code and text where CUDA refuses, and
-/// Error(invalid_argument) on a negative number of elements or rows.
+/// All throw Error(device) with CUDA's own code and text, and Error(invalid_argument) for a
+/// negative number of elements or rows.
 
 /// into[i] = left[i] (+) right[i], bit by bit as lib/memory/README.md says. `into` may be `left` or
-/// `right`, no other overlap. Throws Error(invalid_argument) where the operation is not defined on
-/// the type, and where an address or stride is no multiple of the element's size.
+/// `right`; no other overlap. Throws Error(invalid_argument) if the op is not defined on the type,
+/// and if an address or stride is no multiple of the element's size.
 void fold(OpKind op, Datatype type, std::span<const Rows> pieces, cudaStream_t stream);
 
-/// data[i] /= ranks, as avg ends. Throws as fold() does, and on `ranks` below 1.
+/// data[i] /= ranks, the last step of avg. Throws as fold() does, and for `ranks` below 1.
 void divide(Datatype type, int ranks, std::span<const Rows> pieces, cudaStream_t stream);
 
-/// into[i] = from[i], of elements of any size and alignment. No overlap.
+/// into[i] = from[i], for elements of any size and alignment. No overlap.
 void copy(std::size_t element_bytes, std::span<const Rows> pieces, cudaStream_t stream);
 
-/// Loads all kernels into the current device. CUDA loads a kernel when it is first launched, which
-/// may wait for all that runs on the device; where a stream waits for a later launch, that is a
-/// deadlock. Repeating it costs some microseconds.
+/// Loads all kernels into the current device. CUDA loads a kernel at its first launch, and this may
+/// wait for all work of the device. That is a deadlock if a stream waits for a later launch. A
+/// second call costs some microseconds.
 void load_kernels();
 
 }  // namespace baton::cuda

@@ -7,17 +7,16 @@
 namespace baton::cuda {
 namespace {
 
-constexpr std::int64_t narrowest_body = 8;  // vectors; a shorter block is not worth three jobs
-constexpr std::int64_t largest_cell = 32;   // bytes: a sector, which memory moves whole anyway
-constexpr std::int64_t least_cells = 64;    // that are worth tiles
-constexpr std::int64_t line_bytes = 128;    // of a tile, where there are as many
+constexpr std::int64_t narrowest_body = 8;  // vectors; a shorter block does not pay for three jobs
+constexpr std::int64_t largest_cell = 32;   // bytes: a sector, the least that memory moves
+constexpr std::int64_t least_cells = 64;    // fewer do not pay for tiles
+constexpr std::int64_t line_bytes = 128;    // of a tile, if there are enough cells
 constexpr std::int64_t most_lines = 512;
-constexpr std::int64_t tile_bytes =
-    8192;  // to aim at: enough in flight, many blocks on a processor
+constexpr std::int64_t tile_bytes = 8192;  // aimed at: enough in flight, many blocks on a processor
 
 std::uint64_t number(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
-/// The widest of `widths` that divides all of what was or-ed to `alignment`.
+/// The widest of `widths` that divides all numbers or-ed into `alignment`.
 std::uint32_t widest_in(std::uint32_t widths, std::uint64_t alignment) {
   const std::uint64_t divides = alignment == 0 ? widest : alignment & -alignment;
   const std::uint32_t fit =
@@ -33,7 +32,7 @@ std::uint64_t strides_of(const Sheet<operands>& sheet) {
   return all;
 }
 
-/// Whether all of a's operands are b's, `factor` times.
+/// Whether all of a's operands equal b's times `factor`.
 template <std::size_t n>
 bool multiple(const std::int64_t (&a)[n], const std::int64_t (&b)[n], std::int64_t factor) {
   for (std::size_t k = 0; k < n; ++k)
@@ -41,7 +40,7 @@ bool multiple(const std::int64_t (&a)[n], const std::int64_t (&b)[n], std::int64
   return true;
 }
 
-/// The same blocks in as few directions as they need.
+/// The same blocks in the fewest directions.
 template <int operands>
 void simplify(Sheet<operands>& sheet) {
   const auto drop_outer = [&] {
@@ -177,7 +176,8 @@ std::optional<Tiles> tiles_of(const Sheet<2>& sheet) {
   tiles.cell = Divider(cell);
   tiles.line_a = Divider(cell * tiles.tile_a);
   tiles.line_b = Divider(cell * tiles.tile_b);
-  // Lines of an odd number of words or vectors: a column of the tile lies in different banks.
+  // Lines have an odd number of words or vectors, so that a column of the tile lies in different
+  // banks.
   tiles.pitch = tiles.tile_a * static_cast<std::uint32_t>(sheet.bytes) + std::max(4u, tiles.width);
   return tiles;
 }
@@ -200,7 +200,7 @@ std::pair<Sheet<operands>, Sheet<operands>> halves(const Sheet<operands>& sheet,
   return {first, second};
 }
 
-// The number of operands: of divide, copy and fold.
+// Numbers of operands: divide, copy and fold.
 #define BATON_FOR(operands)                                                            \
   template Sheet<operands> take_sheet<operands>(std::span<const Rows>&, std::int64_t); \
   template std::uint32_t width_of(const Sheet<operands>&, std::uint32_t);              \

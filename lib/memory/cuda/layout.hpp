@@ -1,6 +1,6 @@
 #pragma once
-/// From pieces to the jobs of launches: what joins, how wide vectors are, where edges are peeled,
-/// what is a transposition. Knows no CUDA.
+/// From pieces to the jobs of launches: joins pieces, chooses vector widths, peels edges, detects
+/// transpositions. Independent of CUDA.
 
 #include <optional>
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace baton::cuda {
 
-/// outer × rows blocks of `bytes` bytes: pieces of a list that lie at equal distances. Strides are
-/// 0 where there is nothing to step to.
+/// outer × rows blocks of `bytes` bytes: pieces of a list at equal distances. The stride of a
+/// direction with one entry is 0.
 template <int operands>
 struct Sheet {
   std::byte* at[operands];
@@ -23,20 +23,19 @@ struct Sheet {
   bool operator==(const Sheet&) const = default;
 };
 
-/// Widths, added up, that the kernel of an operation takes.
+/// The widths that an op's kernel accepts, added up.
 std::uint32_t fold_widths(OpKind op, Datatype type);
 
-/// Drops leading pieces that have no elements.
+/// Drops leading empty pieces.
 void skip_empty(std::span<const Rows>& pieces);
 
-/// The sheet made of the first pieces of a list, as many as fit, in its simplest form; drops them
-/// from the list. Pieces without elements must have been left out. `element_bytes` is that of the
-/// pieces' blocks.
+/// Joins as many of the first pieces as possible into a sheet of the simplest form, and drops them
+/// from the list. No piece may be empty. `element_bytes`: size of an element.
 template <int operands>
 Sheet<operands> take_sheet(std::span<const Rows>& pieces, std::int64_t element_bytes);
 
-/// The widest of `widths` (bytes, powers of two added up) in which every block of the sheet can be
-/// moved whole. `widths` must hold one that can.
+/// The widest of `widths` (bytes, powers of two added up) that divides every block of the sheet. At
+/// least one must.
 template <int operands>
 std::uint32_t width_of(const Sheet<operands>& sheet, std::uint32_t widths);
 
@@ -45,8 +44,8 @@ struct Peel {
   std::int64_t head, body, tail;  // bytes
   std::uint32_t width;            // of the body
 };
-/// How to cut blocks that start misaligned alike, for wider vectors, if blocks are long enough for
-/// it to pay.
+/// Cuts blocks that are misaligned alike, to use wider vectors, if the blocks are long enough to
+/// pay for it.
 template <int operands>
 std::optional<Peel> peel_of(const Sheet<operands>& sheet, std::uint32_t widths);
 
@@ -61,12 +60,12 @@ Sheet<operands> part(Sheet<operands> sheet, std::int64_t first, std::int64_t byt
   return sheet;
 }
 
-/// Cuts a sheet in two across its slowest direction; `width` bytes of a block stay together.
+/// Cuts a sheet in two across its slowest direction; keeps `width` bytes of a block together.
 template <int operands>
 std::pair<Sheet<operands>, Sheet<operands>> halves(const Sheet<operands>& sheet,
                                                    std::uint32_t width);
 
-/// Gathers jobs in batches, each of which it hands to `launch`.
+/// Gathers jobs in batches and hands each batch to `launch`.
 template <class Job, class Launch>
 class Batcher {
  public:
@@ -88,7 +87,7 @@ class Batcher {
   Launch launch_;
 };
 
-/// Most vectors of one job: Divider's range.
+/// The most vectors of one job: Divider's range.
 inline constexpr std::int64_t most_vectors = (std::int64_t{1} << 31) - 1;
 
 /// Adds a sheet to a batcher as jobs of one width.
@@ -129,8 +128,8 @@ void add_sheet(const Sheet<operands>& sheet, std::uint32_t widths, Batcher& batc
   }
 }
 
-/// Cuts a list of pieces into batches, each of which it hands to `launch`. Blocks are of elements
-/// of `element_bytes`, vectors of one of `widths`.
+/// Cuts a list of pieces into batches and hands each to `launch`. Blocks consist of elements of
+/// `element_bytes`, vectors have one of `widths`.
 template <int operands, class Launch>
 void for_batches(std::span<const Rows> pieces, std::size_t element_bytes, std::uint32_t widths,
                  Launch launch) {
@@ -142,7 +141,7 @@ void for_batches(std::span<const Rows> pieces, std::size_t element_bytes, std::u
   batcher.flush();
 }
 
-/// The same of a copy, where transpositions are batches of tiles.
+/// The same for a copy; transpositions become batches of tiles.
 template <class LaunchStrided, class LaunchTiles>
 void for_copy_batches(std::span<const Rows> pieces, std::size_t element_bytes,
                       LaunchStrided launch_strided, LaunchTiles launch_tiles) {

@@ -1,4 +1,4 @@
-/// All kernels there are.
+/// Loads all kernels.
 
 #include "baton/cuda_runtime.hpp"
 #include "kernel_table.hpp"
@@ -8,7 +8,7 @@ namespace baton::cuda {
 namespace {
 
 void load(const void* kernel) {
-  cudaFuncAttributes attributes;  // asking for them loads the kernel
+  cudaFuncAttributes attributes;  // the query loads the kernel
   check(cudaFuncGetAttributes(&attributes, kernel), "loading a kernel");
 }
 

@@ -1,5 +1,4 @@
 #pragma once
-/// Locked host memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,17 +8,17 @@
 
 namespace baton::cuda {
 
-/// Locked host memory that the device reaches, in blocks of 64 bytes and more; most of it allocated
-/// beforehand, since locking may wait for all that the device does. Any thread.
+/// Locked host memory that the device can access, in blocks of at least 64 bytes. Most of it is
+/// allocated in advance, since locking may wait for all work of the device. For any thread.
 class LockedMemory {
  public:
-  /// With `bytes` to begin with, of the current device.
+  /// Allocates `bytes` for the current device.
   explicit LockedMemory(std::size_t bytes);
   ~LockedMemory();
   LockedMemory(const LockedMemory&) = delete;
   LockedMemory& operator=(const LockedMemory&) = delete;
 
-  /// Throws Error(memory) where there is not enough.
+  /// Throws Error(memory) if there is too little.
   std::byte* take(std::size_t bytes);
   void give(std::byte* block) noexcept;
 

@@ -1,6 +1,6 @@
 #pragma once
-/// What one launch is told: a batch of jobs, cut into units that one thread block does at a time.
-/// Plain values, for host and device alike.
+/// The parameter of a launch: a batch of jobs, cut into units of one thread block each. Plain
+/// values for host and device.
 
 #include <bit>
 #include <cstddef>
@@ -11,8 +11,8 @@
 namespace baton::cuda {
 
 inline constexpr std::uint32_t threads = 256;  ///< of a thread block
-/// Thread blocks of a launch for each multiprocessor, at most: as many as registers leave room for
-/// (up to 64 a thread in folds and divisions, 32 in copies).
+/// The most thread blocks of a launch for each multiprocessor. Registers allow this many: up to 64
+/// a thread in folds and divisions, 32 in copies.
 inline constexpr std::uint32_t fold_blocks = 4, copy_blocks = 8;
 inline constexpr std::uint32_t widest = 16;  ///< bytes of one load or store
 
@@ -20,17 +20,16 @@ inline constexpr std::uint32_t widest = 16;  ///< bytes of one load or store
 constexpr std::uint32_t widths_for(std::size_t element_bytes) {
   return widest | (element_bytes < 4 ? 4 : 0) | static_cast<std::uint32_t>(element_bytes);
 }
-/// Likewise of copies: all there are.
+/// Widths, added up, of copies: all.
 inline constexpr std::uint32_t copy_widths = 2 * widest - 1;
 
-/// Vectors that a thread has in flight, of each operand.
+/// Vectors of each operand that a thread has in flight.
 constexpr std::uint32_t in_flight(std::uint32_t width) { return width >= 8 ? 4 : 8; }
 /// Vectors of one unit.
 constexpr std::uint32_t stretch(std::uint32_t width) { return threads * in_flight(width); }
 
-/// Division of numbers below 2^31 by a number known beforehand, of 1 to 2^31 - 1: a product and a
-/// shift. Source: Granlund & Montgomery, Division by invariant integers using multiplication, PLDI
-/// 1994.
+/// Divides numbers below 2^31 by a constant from 1 to 2^31 - 1, by a product and a shift. Source:
+/// Granlund & Montgomery, Division by invariant integers using multiplication, PLDI 1994.
 class Divider {
  public:
   constexpr explicit Divider(std::uint32_t divisor = 1)
@@ -51,7 +50,7 @@ class Divider {
   std::uint32_t divisor_, multiplier_, shift_;
 };
 
-/// Vectors of `width` bytes, columns × rows × outer of them, the columns side by side.
+/// columns × rows × outer vectors of `width` bytes, the columns side by side.
 template <int operands>
 struct Strided {
   std::byte* at[operands];
@@ -63,7 +62,7 @@ struct Strided {
 
   constexpr std::uint32_t units() const { return (vectors + stretch(width) - 1) / stretch(width); }
 
-  /// Where vector `index`, counted column by column, then row by row, lies in operand k.
+  /// The address of vector `index` in operand k, counted column by column, then row by row.
   BATON_DEVICE std::byte* address(std::uint32_t index, int k) const {
     const std::uint32_t line = columns.quotient(index), plane = rows.quotient(line);
     const std::uint32_t column = index - line * columns.divisor();
@@ -73,9 +72,9 @@ struct Strided {
   }
 };
 
-/// A transposition: a × b cells of some bytes. In the source, cells that differ by one in a lie
-/// side by side; in the destination, those that differ by one in b. Both sides of a tile are lines
-/// of many cells; it turns in shared memory.
+/// A transposition of a × b cells. In the source, neighbours along a lie side by side; in the
+/// destination, neighbours along b. Both sides of a tile are lines of many cells. The tile turns in
+/// shared memory.
 struct Tiles {
   std::byte* into;
   const std::byte* from;
@@ -102,9 +101,9 @@ struct Batch {
   std::uint32_t count = 0, units = 0;
   Job jobs[capacity];
 
-  /// The job that a unit is part of.
+  /// The job of a unit.
   BATON_DEVICE const Job& job_of(std::uint32_t unit) const {
-    std::uint32_t low = 0, high = count;  // first units rise, the first is 0
+    std::uint32_t low = 0, high = count;  // first units increase, from 0
     while (high - low > 1) {
       const std::uint32_t middle = (low + high) / 2;
       (jobs[middle].first_unit <= unit ? low : high) = middle;

@@ -1,5 +1,6 @@
 #pragma once
-/// What one thread does for one unit of a batch, on host and device: tests run it without a device.
+/// The work of one thread for one unit of a batch, on host and device. Tests run it without a
+/// device.
 
 #include "element.hpp"
 #include "strided.hpp"
@@ -17,8 +18,8 @@ BATON_DEVICE void store(std::byte* at, const Vector<width>& vector) {
 
 BATON_DEVICE std::uint32_t least(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
 
-/// into = op(in...) for the thread's vectors of a unit. All are loaded before any is stored, so
-/// `into` may be an operand.
+/// into = op(in...) for the thread's vectors of a unit. All loads precede all stores, so `into` may
+/// be an operand.
 template <std::uint32_t width, int operands, class Op>
 BATON_DEVICE void transform(const Strided<operands>& job, std::uint32_t unit, std::uint32_t thread,
                             Op op) {
@@ -28,7 +29,7 @@ BATON_DEVICE void transform(const Strided<operands>& job, std::uint32_t unit, st
   Vector<width> in[ins][count];
   BATON_UNROLL
   for (std::uint32_t i = 0; i < count; ++i) {
-    // Beyond the end the last vector again: no branch comes between the loads.
+    // Repeats the last vector beyond the end, so that no branch separates the loads.
     const std::uint32_t index = least(first + i * threads, job.vectors - 1);
     for (int k = 0; k < ins; ++k) in[k][i] = load<width>(job.address(index, first_in + k));
   }
@@ -86,7 +87,7 @@ BATON_DEVICE void copy_unit(const Batch<Strided<2>>& batch, std::uint32_t unit,
   });
 }
 
-/// Where a unit's tile begins, in cells.
+/// The first cell of a unit's tile.
 struct Corner {
   std::uint32_t a, b;
 };
@@ -95,7 +96,7 @@ BATON_DEVICE Corner corner_of(const Tiles& tiles, std::uint32_t unit) {
   return {(tile - down * tiles.across.divisor()) * tiles.tile_a, down * tiles.tile_b};
 }
 
-/// Copies a tile to shared memory, lines along a.
+/// Copies a tile to shared memory, in lines along a.
 BATON_DEVICE void tile_in(const Batch<Tiles>& batch, std::uint32_t unit, std::uint32_t thread,
                           std::byte* shared) {
   const Tiles& tiles = batch.job_of(unit);
@@ -125,7 +126,7 @@ BATON_DEVICE void tile_in(const Batch<Tiles>& batch, std::uint32_t unit, std::ui
   });
 }
 
-/// Copies a tile from shared memory, lines along b.
+/// Copies a tile from shared memory, in lines along b.
 BATON_DEVICE void tile_out(const Batch<Tiles>& batch, std::uint32_t unit, std::uint32_t thread,
                            const std::byte* shared) {
   const Tiles& tiles = batch.job_of(unit);

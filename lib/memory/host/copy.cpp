@@ -1,5 +1,3 @@
-/// Copies of memory.
-
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -17,10 +15,11 @@
 namespace baton::host {
 namespace {
 
-/// Of the largest cache, or what most machines have.
+/// The size of the largest cache, or a usual value.
 std::size_t cache_bytes() {
   std::size_t largest = 0;
-  for (int index = 0; index < 8; ++index) {  // sysconf() adds up caches of AMD's that are apart
+  // Sysconf() adds up the separate caches of AMD's processors.
+  for (int index = 0; index < 8; ++index) {
     std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) +
                        "/size");
     std::size_t kib = 0;
@@ -30,10 +29,10 @@ std::size_t cache_bytes() {
   return largest > 0 ? largest : std::size_t{32} << 20;
 }
 
-/// What a core writes to memory at once.
+/// The unit in which a core writes to memory.
 constexpr std::size_t line_bytes = 64;
 
-/// Returns how much it copied: whole lines of `into`.
+/// Copies whole lines of `into`; returns the bytes copied.
 std::size_t stream_lines(std::byte* into, const std::byte* from, std::size_t bytes) {
   std::size_t done = 0;
 #ifdef __SSE2__

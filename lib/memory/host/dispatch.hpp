@@ -1,13 +1,13 @@
 #pragma once
-/// The vector kernels by instruction set. `target` is one of Highway's target bits; null where the
-/// operation is not defined on the type, or the type is not of the group.
+/// The vector kernels by instruction set. `target` is one of Highway's target bits. Null if the op
+/// is not defined on the type, or the type is not in the file's set.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "baton/memory.hpp"
 
-// Where the compiler may use all of AVX3_DL (-march=native), Highway 1.0 wants to be asked for it.
+// With all of AVX3_DL enabled (-march=native), Highway 1.0 still needs this request.
 #if defined(__AVX512VBMI2__) && !defined(HWY_WANT_AVX3_DL)
 #define HWY_WANT_AVX3_DL
 #endif

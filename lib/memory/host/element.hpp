@@ -1,5 +1,5 @@
 #pragma once
-/// The numerics contract for one element, in plain C++: what every instruction set must reproduce.
+/// The numerics contract for one element, in plain C++. Every instruction set must reproduce it.
 
 #include <concepts>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace baton::host {
 using floats::canonical, floats::Float8, floats::narrow, floats::NarrowFloat, floats::widen;
 namespace bits = floats::bits;
 
-/// Element `index` of memory that need not be aligned.
+/// Element `index`; the memory may be unaligned.
 template <class T>
 T load(const void* base, std::size_t index) {
   T value;
@@ -58,7 +58,7 @@ BATON_DEVICE constexpr T combine(T left, T right) {
   }
 }
 
-/// value / ranks, as avg ends. `ranks` is at least 1.
+/// value / ranks, the last step of avg. `ranks` is at least 1.
 template <class T>
 BATON_DEVICE constexpr T divide(T value, int ranks) {
   if constexpr (NarrowFloat<T>) {
@@ -72,20 +72,20 @@ BATON_DEVICE constexpr T divide(T value, int ranks) {
   }
 }
 
-/// One plain loop of combine().
+/// A plain loop of combine().
 template <OpKind op, class T>
 void fold_elements(void* into, const void* left, const void* right, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
     store(into, i, combine<op>(load<T>(left, i), load<T>(right, i)));
 }
 
-/// One plain loop of divide().
+/// A plain loop of divide().
 template <class T>
 void divide_elements(void* data, std::size_t count, int ranks) {
   for (std::size_t i = 0; i < count; ++i) store(data, i, divide(load<T>(data, i), ranks));
 }
 
-/// Kernel<op, T>::fold for an operation known at run time; null where it is not defined on T.
+/// Kernel<op, T>::fold for an op chosen at run time; null if it is not defined on T.
 template <template <OpKind, class> class Kernel, class T>
 FoldFunction select(OpKind op) {
   switch (op) {

@@ -1,4 +1,4 @@
-/// Choice of the instruction set.
+/// Selects the instruction set.
 
 #include <fmt/core.h>
 
@@ -12,7 +12,7 @@
 namespace baton::host {
 namespace {
 
-/// Highway's targets that were compiled and that this machine has, best first.
+/// Highway's targets that are compiled in and that this machine supports, best first.
 const std::vector<std::int64_t>& levels() {
   static const std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
   return targets;

@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace baton::host::HWY_NAMESPACE {
 
-/// Only min and max depend on the sign; the others share the unsigned kernels.
+/// Only min and max depend on the sign; other ops share the unsigned kernels.
 template <class T>
 FoldFunction signed_fold(OpKind op) {
   if (op == OpKind::min || op == OpKind::max) return select<Kernel, T>(op);

@@ -1,9 +1,9 @@
-/// The vector kernels, compiled once per instruction set; the same bits as element.hpp.
+/// The vector kernels, compiled once per instruction set. Same bits as element.hpp.
 
 #include "element.hpp"
 #include "hwy/highway.h"
 
-// Highway's include guard for what is compiled once per instruction set.
+// Highway's include guard for code that is compiled once per instruction set.
 #if defined(BATON_KERNELS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef BATON_KERNELS_INL
 #undef BATON_KERNELS_INL
@@ -38,20 +38,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // --- one vector --------------------------------------------------------------------------------
 
-/// `value`, its NaNs made canonical.
+/// `value` with canonical NaNs.
 template <class D, class V>
 HWY_INLINE V canonical(D d, V value) {
   const V nan = hn::Set(d, std::numeric_limits<hn::TFromD<D> >::quiet_NaN());
   return hn::IfThenElse(hn::IsNaN(value), nan, value);
 }
 
-/// 1 where `value` is not 0, of unsigned lanes.
+/// 1 if `value` is not 0, else 0; for unsigned lanes.
 template <class D, class V>
 HWY_INLINE V truth(D d, V value) {
   return hn::Min(value, hn::Set(d, 1));
 }
 
-/// The low half of the product. Bytes: the even and the odd ones as 16-bit products.
+/// The low half of the product. Bytes use 16-bit products of even and odd lanes.
 template <class D, class V>
 HWY_INLINE V multiply(D d, V left, V right) {
   if constexpr (sizeof(hn::TFromD<D>) == 1) {
@@ -66,7 +66,7 @@ HWY_INLINE V multiply(D d, V left, V right) {
   }
 }
 
-/// left (+) right. Logical operations want unsigned lanes.
+/// left (+) right. Logical ops need unsigned lanes.
 template <OpKind op>
 struct Combine {
   template <class D, class V>
@@ -78,7 +78,7 @@ struct Combine {
       return canonical(d, hn::Mul(left, right));
     } else if constexpr (floating) {
       static_assert(op == OpKind::min || op == OpKind::max);
-      // If either is NaN, nothing is less: left would be the result.
+      // No value is less than a NaN, so the result would be left.
       const auto take_right = op == OpKind::min ? hn::Lt(right, left) : hn::Lt(left, right);
       const auto taken = hn::IfThenElse(hn::Or(take_right, hn::IsNaN(right)), right, left);
       return canonical(d, taken);
@@ -118,7 +118,7 @@ struct Divide {
   }
 };
 
-/// An operation on vectors of T. narrow_floats-inl.hpp lifts those on fp32 to narrower floats.
+/// An op on vectors of T. narrow_floats-inl.hpp adapts ops on fp32 to narrower floats.
 template <class T, class Op>
 struct Lifted : Op {};
 
@@ -134,14 +134,14 @@ struct LaneOf<T> {
 };
 template <class T>
 using Lane = typename LaneOf<T>::type;
-/// A whole vector of this instruction set, and one of 16 bytes for fewer elements.
+/// A whole vector of this instruction set, and a vector of 16 bytes for fewer elements.
 template <class T>
 using Wide = hn::ScalableTag<Lane<T> >;
 template <class T>
 using Narrow = hn::CappedTag<Lane<T>, 16 / sizeof(T)>;
 
-/// into[i] = op(in[i]...) for `count` elements, at least one vector of them. The last vector may
-/// overlap the one before; so it is computed before anything is written, and `into` may be an `in`.
+/// into[i] = op(in[i]...) for `count` elements, at least one vector. The last vector may overlap
+/// the one before, so it is computed before anything is written. Therefore `into` may be an `in`.
 template <bool unroll, class D, class Op, class T = hn::TFromD<D>, class... In>
 HWY_INLINE void transform(D d, Op op, std::size_t count, T* into, const In*... in) {
   const std::size_t lanes = hn::Lanes(d), last = count - lanes;
@@ -164,11 +164,11 @@ HWY_INLINE void transform(D d, Op op, std::size_t count, T* into, const In*... i
   hn::StoreU(last_value, d, into + last);
 }
 
-/// The same, and true, if `count` is at least one narrow vector; else false.
+/// The same if `count` is at least one narrow vector; otherwise returns false.
 template <class T, class Op, class... In>
 HWY_INLINE bool transform_vectors(Op op, std::size_t count, Lane<T>* into, const In*... in) {
   if (count >= hn::Lanes(Wide<T>())) {
-    // A vector of 8-bit floats is four of fp32 as it is.
+    // A vector of 8-bit floats already expands to four of fp32.
     transform<!Float8<T> >(Wide<T>(), op, count, into, in...);
     return true;
   }

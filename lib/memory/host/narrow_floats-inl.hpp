@@ -1,5 +1,5 @@
-/// The vector kernels' operations on floats that fold in fp32, compiled once per instruction set.
-/// Highway 1.0's own conversions truncate on some targets.
+/// The vector kernels' ops on floats that fold in fp32, compiled once per instruction set. Highway
+/// 1.0's own conversions truncate on some targets.
 
 #include "kernels-inl.hpp"
 
@@ -14,13 +14,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace baton::host::HWY_NAMESPACE {
 
-/// fp32 from the element of a format in the low bits of each lane.
+/// fp32 from an element of a format in the low bits of each lane.
 template <class T, class D32, class V>
 HWY_INLINE hn::Vec<hn::Rebind<float, D32>> widen_lanes(D32 d, V value) {
   using Format = bits::FormatOf<T>;
   constexpr int unused = 32 - 8 * static_cast<int>(sizeof(T));
   const hn::Rebind<float, D32> df;
-  const hn::Rebind<std::int32_t, D32> di;  // compared as signed: instruction sets have that
+  const hn::Rebind<std::int32_t, D32> di;  // compared as signed: instruction sets support that
   const auto signless = hn::Set(d, bits::sign - 1);
   const auto shifted = hn::ShiftLeft<unused>(value);
   const auto sign = hn::AndNot(signless, shifted);
@@ -38,7 +38,7 @@ HWY_INLINE hn::Vec<hn::Rebind<float, D32>> widen_lanes(D32 d, V value) {
   return hn::BitCast(df, hn::Or(result, sign));
 }
 
-/// The element of a format nearest to each lane, in its low bits. NaN must be canonical.
+/// The nearest element of a format to each lane, in its low bits. NaN must be canonical.
 template <class T, class D32, class V>
 HWY_INLINE hn::Vec<D32> narrow_lanes(D32 d, V value) {
   using Format = bits::FormatOf<T>;
@@ -59,7 +59,7 @@ HWY_INLINE hn::Vec<D32> narrow_lanes(D32 d, V value) {
                      hn::Min(hn::BitCast(di, normal), hn::Set(di, Format::overflow)));
   const auto sign = hn::BitCast(
       di, hn::ShiftRight<32 - 8 * sizeof(T)>(hn::AndNot(hn::Set(d, bits::sign - 1), wide)));
-  if constexpr (Format::nan == Format::overflow) {  // which has no sign
+  if constexpr (Format::nan == Format::overflow) {  // this format's NaN has no sign
     const auto number = hn::Lt(finite, hn::Set(di, Format::nan));
     return hn::BitCast(d, hn::Or(finite, hn::IfThenElseZero(number, sign)));
   } else {
@@ -77,7 +77,7 @@ HWY_INLINE hn::Vec<D32> round_bf16(D32 d, V value) {
   return hn::Add(wide, hn::Add(odd, hn::Set(d, 0x7fffu)));
 }
 
-/// `Op` on fp32, applied to the even and to the odd lanes of a vector of u16.
+/// Applies `Op` on fp32 to the even and the odd lanes of a vector of u16.
 template <class Op>
 struct Lifted<bf16, Op> {
   Op op;
@@ -101,7 +101,7 @@ struct Lifted<f16, Op> {
   template <class D, class... V>
   HWY_INLINE hn::Vec<D> operator()(D d, V... values) const {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)
-    // The F16C instructions do IEEE conversions: exact to fp32, back to nearest even.
+    // The F16C instructions convert by IEEE rules: exact to fp32, back to nearest even.
     const hn::Half<D> dh;
     const hn::Rebind<hwy::float16_t, decltype(dh)> stored;
     const hn::Rebind<float, decltype(dh)> df;
@@ -120,7 +120,7 @@ struct Lifted<f16, Op> {
   }
 };
 
-/// The same, applied to each byte of 32-bit lanes.
+/// The same for each byte of 32-bit lanes.
 template <Float8 T, class Op>
 struct Lifted<T, Op> {
   Op op;
@@ -144,8 +144,7 @@ struct Lifted<T, Op> {
   }
 };
 
-/// The less or the greater of two is that of their codes, once these are signed: nothing is
-/// widened.
+/// min or max by comparing codes, after a change to signed codes; no widening.
 template <OpKind op, Float8 T>
 struct Compared {
   template <class D, class V>
@@ -161,7 +160,7 @@ struct Compared {
   }
 
  private:
-  /// Both zeros are 0.
+  /// Maps both zeros to 0.
   template <class DI, class V>
   static HWY_INLINE hn::Vec<DI> code(DI di, V value) {
     const auto bits = hn::BitCast(di, value);

@@ -1,4 +1,4 @@
-/// The reference beside the vector kernels: one plain loop per operation and datatype.
+/// The reference beside the vector kernels: one plain loop per op and datatype.
 
 #include "element.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-/// MPI's return codes as errors, and its name.
+/// MPI's return codes as errors, and the MPI library's version.
 
 #include <string>
 
@@ -16,7 +16,7 @@ inline void check(int code, const char* call, int rank = -1, int peer = -1) {
     fail(code, call, rank, peer);
 }
 
-/// "Open MPI v4.1.4"
+/// For example "Open MPI v4.1.4".
 std::string library_version();
 
 }  // namespace baton::mpi

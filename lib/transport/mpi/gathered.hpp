@@ -1,5 +1,5 @@
 #pragma once
-/// What ranks tell each other once: where they run, for one.
+/// A first exchange among all ranks, for example of their places.
 
 #include <algorithm>
 #include <type_traits>
@@ -19,7 +19,7 @@ std::vector<T> gathered(MPI_Comm communicator, const T& own) {
   check(MPI_Comm_size(communicator, &size), "MPI_Comm_size", rank);
   std::vector<T> values(static_cast<std::size_t>(size));
   values[0] = own;
-  // Having d values from its own on, each rank gets the next d from rank r + d.
+  // A rank has d values, from its own on; it gets the next d from rank r + d.
   for (int d = 1; d < size; d *= 2) {
     const int bytes = std::min(d, size - d) * static_cast<int>(sizeof(T));
     const int to = (rank - d + size) % size, from = (rank + d) % size;

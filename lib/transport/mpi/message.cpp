@@ -32,7 +32,7 @@ std::size_t failed(int code, const char* call, Pending& pending, const MPI_Statu
 Ending give_up(MPI_Request& request, bool receive, int rank, int peer) {
   if (request == MPI_REQUEST_NULL) return Ending::complete;
   if (receive) check(MPI_Cancel(&request), "MPI_Cancel", rank, peer);
-  // A receive that was not matched is complete now. What is under way may still become so.
+  // An unmatched receive is complete now. A message under way may still complete.
   for (int attempt = 0; attempt < 100; ++attempt) {
     int complete = 0, cancelled = 0;
     MPI_Status status;
@@ -64,7 +64,7 @@ void Elements::make_type(std::size_t bytes) {
 }
 
 void Elements::free_type() noexcept {
-  // Nothing can be done about a failure here but to keep the type.
+  // A destructor cannot report this failure: the type is kept.
   if (MPI_Type_free(&type_) != MPI_SUCCESS) type_ = MPI_DATATYPE_NULL;
 }
 

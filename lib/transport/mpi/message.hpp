@@ -1,5 +1,5 @@
 #pragma once
-/// What lies in Message::state, and how bytes are described to MPI.
+/// The content of Message::state, and the description of bytes to MPI.
 
 #include <cstddef>
 #include <limits>
@@ -15,8 +15,8 @@ struct Pending {
   MPI_Request request;
   int peer;
   bool receive;
-  std::size_t bytes;                         ///< to send, or room
-  SingleCopyMessage* single_copy = nullptr;  ///< instead of a request
+  std::size_t bytes;                         ///< to send; of a receive, the room
+  SingleCopyMessage* single_copy = nullptr;  ///< replaces the request
 };
 static_assert(sizeof(Pending) <= sizeof(Message::state) && alignof(Pending) <= 16);
 
@@ -24,21 +24,21 @@ inline Pending& pending_in(Message& message) {
   return *std::launder(reinterpret_cast<Pending*>(message.state));
 }
 
-/// Bytes of the message that was received.
+/// Bytes of the received message.
 std::size_t length(const MPI_Status& status);
-/// The length of a message that failed for want of room: the room and at least one byte more, since
-/// not every MPI library tells. Throws any other failure. Frees the request.
+/// The length of a message that failed because its room is too small: at least one byte more than
+/// the room, since not every MPI library tells. Throws any other failure. Frees the request.
 std::size_t failed(int code, const char* call, Pending& pending, const MPI_Status& status,
                    int rank);
 
 enum class Ending { complete, cancelled, unknown };
 
-/// Gives up a message. Of a send, or of what is under way, MPI promises no end: then it is left to
-/// MPI, and its end is unknown.
+/// Abandons a message. MPI does not promise that a send, or a message under way, ends: then it is
+/// left to MPI, and its end is unknown.
 Ending give_up(MPI_Request& request, bool receive, int rank, int peer);
 
-/// How bytes are described to MPI, whose counts are ints: as so many MPI_BYTE or, beyond that, as
-/// one element of a derived type. MPI keeps the type for messages in flight when this goes.
+/// Describes bytes to MPI, whose counts are ints: a number of MPI_BYTE or, beyond that, one element
+/// of a derived type. MPI keeps the type for messages in flight after the destructor.
 class Elements {
  public:
   explicit Elements(std::size_t bytes) : count_(static_cast<int>(bytes)) {

@@ -21,8 +21,8 @@ namespace {
 
 using State = SingleCopyMessage::State;
 
-constexpr std::size_t part_bytes = 128 << 10;   // of what is taken: stays in a core's cache
-constexpr std::size_t bytes_at_once = 1 << 20;  // of a test
+constexpr std::size_t part_bytes = 128 << 10;   // of one read: stays in a core's cache
+constexpr std::size_t bytes_at_once = 1 << 20;  // of one test
 constexpr char was_read = 0, was_not_read = 1;
 
 struct Process {
@@ -129,7 +129,7 @@ bool MemoryReads::complete(MPI_Request& request, int peer) {
 bool MemoryReads::test(SingleCopyMessage& message, std::size_t& bytes) {
   if (message.state == State::announced) {
     if (!complete(message.answering, message.peer)) return advance(), false;
-    // Whoever answers has the announcement.
+    // An answer proves that the announcement has arrived.
     check(MPI_Wait(&message.announcing, MPI_STATUS_IGNORE), "MPI_Wait", rank_, message.peer);
     if (message.answer != was_read) {
       fail(message.peer, 0,
@@ -149,7 +149,7 @@ bool MemoryReads::test(SingleCopyMessage& message, std::size_t& bytes) {
 }
 
 void MemoryReads::advance() {
-  // Not all: those who wait for this one are to know it soon.
+  // At most one advances, so that the caller soon learns of its own message.
   for (std::size_t i = 0; i < fetches_.size(); ++i)
     if (advance(*fetches_[i])) return;
 }
@@ -169,7 +169,7 @@ bool MemoryReads::advance(SingleCopyMessage& message) {
       return true;
     }
   }
-  // What is of another length than expected is not read: the caller finds out.
+  // A message of unexpected length is not read; the caller reports it.
   if (message.announcement.bytes == message.bytes && !read_some(message)) return true;
   std::erase(fetches_, &message);
   answer(message, was_read);
@@ -245,7 +245,7 @@ void MemoryReads::cancel(SingleCopyMessage& message) {
     case State::answering:
       released = give_up(message.answering, false, rank_, message.peer) != Ending::unknown;
   }
-  if (released) free_.push_back(&message);  // else MPI may still use it
+  if (released) free_.push_back(&message);  // otherwise MPI may still use it
 }
 
 void MemoryReads::fail(int peer, int code, std::string text) const {

@@ -1,5 +1,5 @@
 #pragma once
-/// Messages between processes of one host that their receivers read in their senders' memory.
+/// Messages between processes of one host: the receiver reads the sender's memory.
 
 #include <sys/types.h>
 
@@ -17,14 +17,14 @@
 
 namespace baton::mpi {
 
-/// The process of each rank whose memory this rank's host lets its ranks read from each other; 0
-/// for others and for itself. Each rank has tried it with a word of each. Collective. Throws
+/// For each rank, the process whose memory all ranks of this host may read; 0 for ranks of other
+/// hosts and for this rank. Each rank tries it once with a word of every other. Collective. Throws
 /// Error(invalid_argument) if BATON_SINGLE_COPY is neither 0 nor 1.
 std::vector<pid_t> readable_processes(MPI_Comm communicator,
                                       std::span<const transport::Place> places);
 
-/// One side of such a message: the sender announces where its bytes lie, the receiver reads and
-/// answers.
+/// One side of such a message. The sender announces the address of its bytes; the receiver reads
+/// them and answers.
 struct SingleCopyMessage {
   struct Announcement {
     std::uint64_t address, bytes;
@@ -35,37 +35,37 @@ struct SingleCopyMessage {
   Announcement announcement;
   Destination to;
   std::size_t bytes;  ///< as the caller said
-  std::size_t done;   ///< of them, read
+  std::size_t done;   ///< bytes read
   int peer;
   State state;
-  char answer;  ///< 0: was read
+  char answer;  ///< 0: the message was read
 };
 
-/// Those under way on one communicator.
+/// The messages under way on one communicator.
 class MemoryReads final : public SingleCopy {
  public:
-  static constexpr int tags = 1 << 15;  ///< of answers: so many may be awaited at once
+  static constexpr int tags = 1 << 15;  ///< for answers; at most this many can be awaited at once
 
-  /// `tag`: the first of those for answers. `processes` as of readable_processes().
+  /// `tag`: the first tag for answers. `processes`: from readable_processes().
   MemoryReads(MPI_Comm communicator, int rank, int tag, std::vector<pid_t> processes)
       : communicator_(communicator), rank_(rank), tag_(tag), processes_(std::move(processes)) {}
 
   pid_t process(int rank) const { return processes_[static_cast<std::size_t>(rank)]; }
   std::size_t least_bytes() const override {
     return 6 << 10;
-  }  // shorter ones cost less through MPI
+  }  // MPI is faster for shorter messages
   bool reads(int peer) const override { return process(peer) != 0; }
   void offer(int peer, int tag, const void* data, std::size_t bytes, Message& message) override;
   void fetch(int peer, int tag, const Destination& to, std::size_t bytes,
              Message& message) override;
-  /// As Transport::test(), but a message that failed is to be cancelled. Advances
-  /// others while this one waits.
+  /// Transport::test(), except that the caller must cancel a failed message. Advances other
+  /// messages while this one waits.
   bool test(SingleCopyMessage& message, std::size_t& bytes);
-  /// Whether there are messages to be read.
+  /// Whether this rank has messages to read.
   bool any() const { return !fetches_.empty(); }
-  /// Reads a part of one that was announced.
+  /// Reads a part of one announced message.
   void advance();
-  /// As Transport::cancel().
+  /// Transport::cancel().
   void cancel(SingleCopyMessage& message);
 
  private:
@@ -74,9 +74,9 @@ class MemoryReads final : public SingleCopy {
     using State = SingleCopyMessage::State;
     return message.state == State::awaited || message.state == State::reading;
   }
-  /// Whether it got further.
+  /// True if there was progress.
   bool advance(SingleCopyMessage& message);
-  /// Whether that was all.
+  /// True if all of it is read.
   bool read_some(SingleCopyMessage& message);
   void read(const SingleCopyMessage& message, std::byte* into, std::size_t bytes);
   void answer(SingleCopyMessage& message, char answer);
@@ -89,7 +89,7 @@ class MemoryReads final : public SingleCopy {
   std::uint32_t offers_ = 0;
   std::deque<SingleCopyMessage> messages_;
   std::vector<SingleCopyMessage*> free_;
-  std::vector<SingleCopyMessage*> fetches_;  // that are awaited or being read
+  std::vector<SingleCopyMessage*> fetches_;  // awaited or being read
   std::unique_ptr<std::byte[]> part_;
 };
 

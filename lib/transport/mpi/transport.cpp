@@ -27,15 +27,15 @@ namespace {
 
 using namespace mpi;
 
-// Whether the library's own waiting leaves the core to others where ranks share it, as Open MPI's
-// does (mpi_yield_when_idle) and MPICH's does not.
+// Whether the library's own waiting leaves the core to other ranks. Open MPI yields
+// (mpi_yield_when_idle), MPICH does not.
 #ifdef OPEN_MPI
 constexpr bool library_yields = true;
 #else
 constexpr bool library_yields = false;
 #endif
 
-/// Whether the MPI library says that it takes CUDA's memory.
+/// Whether the MPI library claims to accept CUDA memory.
 bool cuda_aware() {
 #if defined(MPIX_CUDA_AWARE_SUPPORT) || (defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40000000)
   return MPIX_Query_cuda_support() == 1;
@@ -44,7 +44,7 @@ bool cuda_aware() {
 #endif
 }
 
-/// Refers to what the transport knows when it is used.
+/// Refers to the transport's state, which may change between calls.
 class MpiBlockingCalls final : public BlockingCalls {
  public:
   MpiBlockingCalls(const MPI_Comm& communicator, const int& rank)
@@ -88,7 +88,7 @@ class MpiBlockingCalls final : public BlockingCalls {
 
 class MpiTransport final : public Transport {
  public:
-  /// Takes over `communicator`, which must be nobody else's, and finds out who is where.
+  /// Takes over `communicator`, which nobody else may use, and finds the ranks' places.
   explicit MpiTransport(MPI_Comm communicator) : communicator_(communicator) {
     prepare();
     const auto places = gathered(communicator_, transport::own_place());
@@ -97,7 +97,7 @@ class MpiTransport final : public Transport {
     backoff_ = base::Backoff::of_rank(crowded_);
     copy_once_from(readable_processes(communicator_, places));
   }
-  /// Takes over `part`, whose ranks are some of `whole`'s, where all that is known.
+  /// Takes over `part`, a split of `whole`. The places are already known.
   MpiTransport(const MpiTransport& whole, MPI_Comm part)
       : communicator_(part),
         crowded_(whole.crowded_),
@@ -115,8 +115,9 @@ class MpiTransport final : public Transport {
   }
 
   ~MpiTransport() override {
-    // What nobody received, or gave up and may still come, could be received by the next
-    // communicator that MPI makes. One that is not freed is MPI's until it is finalised.
+    // The next communicator that MPI makes could receive messages that nobody received, or that
+    // were abandoned and may still arrive. Then the communicator is not freed; MPI_Finalize frees
+    // it.
     int left = 0;
     if (!MpiTransport::alive() || gave_up_) return;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator_, &left, MPI_STATUS_IGNORE);
@@ -134,7 +135,7 @@ class MpiTransport final : public Transport {
             .library = library_version(),
             .tags = tags(),
             .concurrent = level == MPI_THREAD_MULTIPLE,
-            .cancels = false,  // of sends, MPI promises nothing
+            .cancels = false,  // MPI promises no cancelling of sends
             .spins = crowded_ ? 256 : 4096,
             .device_memory = cuda_aware(),
             .hosts = hosts_};
@@ -199,7 +200,7 @@ class MpiTransport final : public Transport {
   }
 
   void idle(std::chrono::microseconds at_most) override {
-    backoff_.wait(at_most);  // MPI has nothing to block on
+    backoff_.wait(at_most);  // MPI cannot block on several messages
   }
 
   BlockingCalls* blocking() override { return !crowded_ || library_yields ? &blocking_ : nullptr; }
@@ -220,7 +221,7 @@ class MpiTransport final : public Transport {
     check(MPI_Comm_size(communicator_, &size_), "MPI_Comm_size", rank_);
   }
 
-  /// From these processes, where there are any, and tags for it.
+  /// Enables single copies from these processes, if there are any and MPI has enough tags.
   void copy_once_from(std::vector<pid_t> processes) {
     const bool any = std::ranges::any_of(processes, [](pid_t process) { return process != 0; });
     if (!any || tags() == all_tags() || cuda_aware()) return;
@@ -237,7 +238,8 @@ class MpiTransport final : public Transport {
     return true;
   }
 
-  /// For messages, the same on all ranks; behind them those for answers, where MPI has so many.
+  /// The number of tags for messages, the same on all ranks. Tags for answers follow, if MPI has
+  /// enough.
   int tags() const {
     const int all = all_tags();
     return all >= promised_tags + MemoryReads::tags ? all - MemoryReads::tags : all;
@@ -245,12 +247,12 @@ class MpiTransport final : public Transport {
   int all_tags() const {
     int* most = nullptr;
     int found = 0;
-    // Other communicators need not have the attribute.
+    // Only MPI_COMM_WORLD is sure to have the attribute.
     check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found), "MPI_Comm_get_attr", rank_);
     return found != 0 ? std::min(*most, std::numeric_limits<int>::max() - 1) + 1 : promised_tags;
   }
 
-  /// The rank here of each of `part`'s.
+  /// The ranks in this communicator of the ranks of `part`.
   std::vector<int> ranks_of_part(MPI_Comm part) const {
     MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
     check(MPI_Comm_group(communicator_, &all), "MPI_Comm_group", rank_);
@@ -272,11 +274,11 @@ class MpiTransport final : public Transport {
   MpiBlockingCalls blocking_{communicator_, rank_};
   std::vector<int> hosts_;  // of each rank
   bool crowded_ = false;
-  bool gave_up_ = false;  // a message
+  bool gave_up_ = false;  // a message was abandoned
   std::optional<MemoryReads> single_copy_;
   int rank_ = 0;
   int size_ = 0;
-  base::Backoff backoff_;  // since a message was last found complete
+  base::Backoff backoff_;  // reset when a message completes
 };
 
 }  // namespace

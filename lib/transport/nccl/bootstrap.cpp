@@ -33,11 +33,11 @@ struct Record {
 };
 struct Answer {
   ErrorCode code = ErrorCode::unsupported;
-  Text<512> wrong;  ///< empty: nothing
+  Text<512> wrong;  ///< empty: no error
   Identifier identifier{};
 };
 
-/// A message on its way; given up when this goes.
+/// A message under way; the destructor cancels it.
 class Letter {
  public:
   explicit Letter(Transport& host) : host_(host) {}
@@ -60,7 +60,7 @@ class Letter {
   bool arrived() {
     if (!open_) return true;
     std::size_t found = 0;
-    open_ = false;  // it is released, should this throw
+    open_ = false;  // even if test() throws, the message is released
     open_ = !host_.test(message_, found);
     if (!open_ && found != bytes_)
       throw Error(ErrorCode::truncated,
@@ -77,7 +77,7 @@ class Letter {
   bool open_ = false;
 };
 
-/// Whether all arrive before the limit, unless that is 0.
+/// True if all arrive within the limit; 0 is no limit.
 bool wait(Transport& host, std::deque<Letter>& letters, std::chrono::milliseconds limit) {
   const auto until = std::chrono::steady_clock::now() + limit;
   for (;;) {
@@ -91,7 +91,7 @@ bool wait(Transport& host, std::deque<Letter>& letters, std::chrono::millisecond
 
 double seconds(std::chrono::milliseconds time) { return static_cast<double>(time.count()) / 1000; }
 
-/// Rank 0's verdict on one rank after another.
+/// Rank 0's verdict on the ranks' records.
 class Judge {
  public:
   void hear(int rank, const Record& record) {
@@ -115,7 +115,7 @@ class Judge {
   std::string verdict_;
 };
 
-/// What rank 0 finds out, and tells the ranks that came.
+/// Rank 0 collects the records and answers the ranks that came.
 Answer preside(Transport& host, const Record& own, const std::function<Identifier()>& make,
                std::chrono::milliseconds limit) {
   const auto others = static_cast<std::size_t>(host.size() - 1);
@@ -149,7 +149,7 @@ Answer preside(Transport& host, const Record& own, const std::function<Identifie
   std::deque<Letter> answers;
   for (std::size_t i = 0; i < others; ++i)
     if (letters[i].arrived()) answers.emplace_back(host).send(static_cast<int>(i) + 1, answer);
-  wait(host, answers, limit);  // who has gone meanwhile says so itself
+  wait(host, answers, limit);  // a rank that has left reports its own error
   return answer;
 }
 

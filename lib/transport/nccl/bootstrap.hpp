@@ -1,5 +1,5 @@
 #pragma once
-/// What ranks tell each other before NCCL is asked. Needs neither NCCL nor CUDA.
+/// The exchange of the ranks before NCCL starts. Needs neither NCCL nor CUDA.
 
 #include <array>
 #include <chrono>
@@ -11,22 +11,24 @@
 
 namespace baton::nccl {
 
-/// Where a rank is, as NCCL tells ranks apart: no two may be equal.
+/// A rank's place, as NCCL tells ranks apart: all must differ.
 struct Seat {
-  std::string host;   ///< its host, or what NCCL is told instead
+  std::string host;   ///< its host, or the name given to NCCL
   std::string gpu;    ///< its GPU on this host
-  std::string wrong;  ///< why there is none; empty: nothing
+  std::string wrong;  ///< the reason if there is no GPU; otherwise empty
 };
 
-/// This process' host, as NCCL will see it.
+/// This process's host, as NCCL will see it.
 std::string own_host();
 
 using Identifier = std::array<std::byte, 128>;
 
-/// The identifier that `make` makes on rank 0, on all ranks. Throws Error(unsupported) with one
-/// sentence on all where a seat is wrong or two are equal, or where `make` throws. Collective, by
-/// tag 0. Where ranks do not come within `limit`, unless it is 0, rank 0 tells those that have
-/// come: Error(timeout); where rank 0 does not, the others give up after twice as long.
+/// Calls `make` on rank 0 and returns its identifier on all ranks. Collective; uses tag 0.
+///
+/// Throws Error(unsupported) with the same sentence on all ranks if a seat is wrong, if two seats
+/// are equal, or if `make` throws. Throws Error(timeout) if ranks are missing after `limit` (0:
+/// never): rank 0 tells the ranks that came. If rank 0 is missing, the others give up after twice
+/// the limit.
 Identifier agree(Transport& host, const Seat& own, const std::function<Identifier()>& make,
                  std::chrono::milliseconds limit);
 

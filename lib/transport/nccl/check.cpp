@@ -11,7 +11,7 @@ namespace baton::nccl {
 void check(ncclResult_t code, const char* call, ncclComm_t communicator, int rank, int peer) {
   if (code == ncclSuccess) return;
   std::string text = ncclGetErrorString(code);
-  // Perhaps of a call before, but often the only thing that says why.
+  // The text may belong to an earlier call, but it is often the only explanation.
   if (const char* const last = ncclGetLastError(communicator); last && *last)
     text += fmt::format(": {}", last);
   while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -55,7 +55,7 @@ void finish(ncclComm_t made, const char* call, int rank, std::chrono::millisecon
   try {
     settle(ncclInProgress, call, made, rank, limit, expected);
   } catch (const Error&) {
-    ncclCommAbort(made);  // it is of no use, whatever this says
+    ncclCommAbort(made);  // the result does not matter: the communicator is lost
     throw;
   }
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// From ranks that can speak to each other to a communicator of NCCL's.
+/// Makes a communicator of NCCL for connected ranks.
 
 #include <nccl.h>
 
@@ -12,18 +12,18 @@
 
 namespace baton::nccl {
 
-/// A communicator of the ranks of `host`, of which each has a CUDA device; the caller destroys it.
-/// With a limit, unless it is 0, it is one whose calls do not block (NCCL's "blocking" is 0): what
-/// they start, settle() waits for. Collective; errors as nccl_transport()'s.
+/// Makes NCCL's communicator for the ranks of `host`, each with a CUDA device. The caller destroys
+/// it. If `limit` is not 0, its calls do not block (NCCL's "blocking" is 0), and settle() waits for
+/// them. Collective; throws as nccl_transport() does.
 ncclComm_t connect(Transport& host, Device& device, std::chrono::milliseconds limit);
 
-/// Returns when what a call of a communicator that does not block has started is done; `code` is
-/// what the call returned. Throws Error(timeout) after `limit`, unless it is 0, with the sentence
-/// that `expected` begins; other errors as check()'s.
+/// Waits until a nonblocking communicator has finished a call; `code` is the call's result. Throws
+/// Error(timeout) after `limit` (0: never), with a sentence that begins with `expected`; otherwise
+/// throws as check() does.
 void settle(ncclResult_t code, const char* call, ncclComm_t communicator, int rank,
             std::chrono::milliseconds limit, const std::function<std::string()>& expected);
 
-/// The same, until a communicator that is being made is ready; aborts it where that fails.
+/// Waits until a new communicator is ready; aborts it after a failure. Otherwise as settle().
 void finish(ncclComm_t made, const char* call, int rank, std::chrono::milliseconds limit,
             const std::function<std::string()>& expected);
 

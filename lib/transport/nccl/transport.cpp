@@ -18,14 +18,14 @@ cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 class NcclTransport final : public FusedTransport {
  public:
-  /// Owns `communicator`. `limit`: how long its calls may take; 0: any time.
+  /// Owns `communicator`. `limit`: the time that its calls may take; 0: any time.
   NcclTransport(ncclComm_t communicator, int ordinal, std::chrono::milliseconds limit)
       : communicator_(communicator), ordinal_(ordinal), limit_(limit) {
     nccl::check(ncclCommUserRank(communicator_, &rank_), "ncclCommUserRank", communicator_, -1);
     nccl::check(ncclCommCount(communicator_, &size_), "ncclCommCount", communicator_, rank_);
   }
   ~NcclTransport() override {
-    if (!aborted_) ncclCommDestroy(communicator_);  // nobody is left to be told
+    if (!aborted_) ncclCommDestroy(communicator_);  // a destructor cannot report a failure
   }
 
   int rank() const override { return rank_; }
@@ -55,7 +55,8 @@ class NcclTransport final : public FusedTransport {
     if (found != ncclInProgress) nccl::check(found, "messages in groups", communicator_, rank_);
   }
   void abort() noexcept override {
-    if (!aborted_) ncclCommAbort(communicator_);  // it is of no use any more, whatever this says
+    // The result does not matter: the communicator is lost.
+    if (!aborted_) ncclCommAbort(communicator_);
     aborted_ = true;
   }
 
@@ -79,7 +80,7 @@ class NcclTransport final : public FusedTransport {
   }
 
  private:
-  /// The thread's group is left first, or its later groups would be part of it.
+  /// Leaves the thread's fused group before it throws: later groups would become part of it.
   void check_in_group(ncclResult_t code, const char* call, int peer) {
     if (std::ranges::find(peers_, peer) == peers_.end()) peers_.push_back(peer);
     if (code == ncclSuccess || code == ncclInProgress) return;
@@ -98,7 +99,7 @@ class NcclTransport final : public FusedTransport {
   ncclComm_t communicator_;
   const int ordinal_;
   const std::chrono::milliseconds limit_;
-  std::vector<int> peers_;  // of the group at hand
+  std::vector<int> peers_;  // of the current fused group
   int rank_ = -1, size_ = 0;
   bool aborted_ = false;
 };

@@ -75,7 +75,7 @@ void Transfer::advance_send(bool first) {
 
 void Transfer::advance_recv(bool first) {
   const auto post = [&] {
-    // One at a time: whether another one follows is known when it has come.
+    // Receives go one at a time: only the length of one tells whether another follows.
     if (!first || posted_all_ || posted_ < begun_ || slot(begun_).phase != Phase::free) return;
     Slot& next = slot(begun_++);
     next.offset = std::min(moved_, room_);
@@ -124,7 +124,7 @@ void Transfer::cancel() {
       const bool copies = slot.phase == Phase::leaving || slot.phase == Phase::arriving;
       while (copies && slot.buffer && !slot.copied->passed()) std::this_thread::yield();
     } catch (const Error&) {
-      continue;  // the device does nothing any more, or the transport
+      continue;  // device or transport has stopped
     }
     release(slot);
   }

@@ -11,7 +11,7 @@
 
 namespace baton::staged {
 
-/// What the messages of one transport share.
+/// Shared by the messages of one transport.
 struct Route {
   Transport& host;
   Device& device;
@@ -20,28 +20,28 @@ struct Route {
   std::size_t segment;
 };
 
-/// One message, in segments; the last one is shorter than the others. Segments are begun and ended
-/// in order, at most two are between.
+/// A message in segments; the last one is shorter than the others. Segments begin and end in order,
+/// at most two are under way.
 class Transfer {
  public:
   explicit Transfer(const Route& route);
 
   void begin(bool sends, int peer, int tag, std::byte* data, std::size_t bytes);
-  /// Does what can be done; `first`: whether all earlier messages of its peer and tag have posted
-  /// their last segment.
+  /// Advances without waiting. `first`: all earlier messages of this peer and tag have posted their
+  /// last segment.
   void advance(bool first);
-  /// Gives up.
+  /// Abandons the message.
   void cancel();
 
   bool same_order(const Transfer& other) const {
     return sends_ == other.sends_ && peer_ == other.peer_ && tag_ == other.tag_;
   }
-  /// Whether it has no segment to post any more.
+  /// Whether its last segment is posted.
   bool posted() const { return posted_all_; }
   bool done() const { return posted_all_ && ended_ == begun_; }
   /// Whether a copy to or from the device is under way.
   bool copying() const;
-  std::size_t bytes() const { return moved_; }  ///< that were sent, once done
+  std::size_t bytes() const { return moved_; }  ///< bytes sent, once complete
 
   Transfer* next = nullptr;  ///< in a list of the transport's
 
@@ -49,7 +49,7 @@ class Transfer {
   enum class Phase : std::uint8_t { free, leaving, ready, under_way, arriving };
   struct Slot {
     Phase phase = Phase::free;
-    std::byte* buffer = nullptr;  // null: straight from or to the host's data
+    std::byte* buffer = nullptr;  // null: uses the host's data directly
     std::size_t offset = 0, length = 0;
     Message message;
     std::unique_ptr<Marker> copied;
@@ -64,8 +64,8 @@ class Transfer {
   bool sends_ = false, on_device_ = false, posted_all_ = true;
   int peer_ = 0, tag_ = 0;
   std::byte* data_ = nullptr;
-  std::size_t room_ = 0;   // bytes to send, or to receive at most
-  std::size_t moved_ = 0;  // bytes that were begun to be sent, or have come
+  std::size_t room_ = 0;                            // bytes to send, or the most to receive
+  std::size_t moved_ = 0;                           // bytes begun to send, or received
   std::size_t begun_ = 0, posted_ = 0, ended_ = 0;  // segments
   std::array<Slot, 2> slots_;
 };

@@ -8,8 +8,8 @@
 
 namespace baton::staged {
 
-/// Host memory that the device copies to and from, used again and again: blocks of powers of two
-/// bytes. Not for several threads at once.
+/// Reusable host memory for copies to and from the device: blocks of powers of two bytes. For one
+/// thread at a time.
 class Pool {
  public:
   explicit Pool(std::shared_ptr<Device> device) : device_(std::move(device)) {}

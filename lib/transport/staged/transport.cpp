@@ -35,7 +35,7 @@ class StagedTransport final : public Transport {
     Capabilities can = host_->capabilities();
     can.name = "staged over " + can.name;
     can.device_memory = true;
-    can.cancels = false;  // segments that have gone cannot be taken back
+    can.cancels = false;  // segments already sent cannot be taken back
     return can;
   }
   bool alive() const override { return host_->alive(); }
@@ -110,7 +110,7 @@ class StagedTransport final : public Transport {
       first = t->posted() || !t->same_order(transfer);
     transfer.advance(first);
   }
-  /// Takes it out of the list of those under way.
+  /// Removes it from the list of messages under way.
   void forget(Transfer& transfer) {
     Transfer* before = nullptr;
     for (Transfer* t = first_; t != &transfer; t = t->next) before = t;
@@ -125,7 +125,7 @@ class StagedTransport final : public Transport {
   Route route_;
   std::vector<std::unique_ptr<Transfer>> all_;
   std::vector<Transfer*> idle_;
-  Transfer* first_ = nullptr;  // under way, in the order of their posting
+  Transfer* first_ = nullptr;  // under way, in order of posting
   Transfer* last_ = nullptr;
 };
 
@@ -144,7 +144,7 @@ std::unique_ptr<Transport> device_transport(std::unique_ptr<Transport> transport
                                             std::shared_ptr<Device> device) {
   if (!transport || !device) return staged_transport(std::move(transport), std::move(device));
   const int rank = transport->rank(), size = transport->size();
-  // After round k each rank has heard, also by way of others, of the 2^k ranks before it.
+  // After round k, a rank has heard of the 2^k ranks before it, some of them through others.
   std::uint8_t everywhere = transport->capabilities().device_memory ? 1 : 0;
   for (int distance = 1; distance < size; distance *= 2) {
     std::uint8_t theirs = 0;

@@ -17,7 +17,7 @@ void pause() {
 }  // namespace
 
 void Bell::ring() {
-  // Sequentially consistent with wait(): one of the two sees what the other has written.
+  // Sequentially consistent with wait(): at least one side sees the other's write.
   rings_.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
   { std::lock_guard between_check_and_sleep(mutex_); }
@@ -35,7 +35,7 @@ void Bell::wait(std::uint32_t seen, std::chrono::microseconds at_most,
       if (rings() != seen) return;
       pause();
     }
-    // Whom we wait for may have been put on this very core.
+    // The awaited rank may be on this very core.
     if (now - start > std::chrono::microseconds(1)) std::this_thread::yield();
   }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// How a rank waits for others without burning the core that they need.
+/// A rank's wait for others, without using the core that they need.
 
 #include <atomic>
 #include <chrono>
@@ -9,15 +9,15 @@
 
 namespace baton::threads {
 
-/// An event count: rung by those who complete a rank's messages, waited for by the rank. All
-/// transports of one rank share a bell, so that a rank wakes whichever group the message is of.
+/// An event count. Ranks that complete a rank's messages ring it; the rank waits for it. All
+/// transports of a rank share one bell, so a message of any group wakes the rank.
 class alignas(64) Bell {
  public:
-  /// How often it has rung.
+  /// The number of rings so far.
   std::uint32_t rings() const { return rings_.load(std::memory_order_acquire); }
   void ring();
-  /// Returns when it has rung more often than `seen`, or after `at_most`. Spins before it blocks
-  /// for as long as `spin`.
+  /// Returns when it has rung more often than `seen`, or after `at_most`. Spins for `spin` before
+  /// it blocks.
   void wait(std::uint32_t seen, std::chrono::microseconds at_most, std::chrono::microseconds spin);
 
  private:

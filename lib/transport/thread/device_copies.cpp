@@ -49,7 +49,7 @@ void DeviceCopies::finish() noexcept {
     try {
       complete();
     } catch (const Error&) {
-      continue;  // whoever waits for its message learns it from the device
+      continue;  // the test of the message gets the device's error
     }
     if (any()) std::this_thread::yield();
   }

@@ -11,9 +11,8 @@
 
 namespace baton::threads {
 
-/// What one rank's device copies for messages whose two sides this rank brought together. They are
-/// complete when the device has come so far and this rank looks; it does, since one side is its
-/// own.
+/// The copies by one rank's device, for messages that this rank matched. A message completes when
+/// this rank tests and finds its copy done. One side is this rank's own, so it does test.
 class DeviceCopies {
  public:
   DeviceCopies(Group& group, std::shared_ptr<Device> device);
@@ -21,16 +20,16 @@ class DeviceCopies {
   DeviceCopies(const DeviceCopies&) = delete;
   DeviceCopies& operator=(const DeviceCopies&) = delete;
 
-  /// Whether the host cannot read or write this side's data.
+  /// Whether the host cannot access this side's data.
   bool needed(const Entry& entry) const {
     return entry.bytes > 0 && device_->residence(entry.data) != Residence::host;
   }
   void start(Entry& send, Entry& recv);
   bool any() const { return !copies_.empty(); }
-  /// Completes the messages whose copies are. Throws Error(device), and completes them, if one
-  /// failed.
+  /// Completes the messages whose copies are done. If one failed, completes them and throws
+  /// Error(device).
   void complete();
-  /// Waits for all.
+  /// Waits for all copies.
   void finish() noexcept;
 
  private:
@@ -43,7 +42,7 @@ class DeviceCopies {
   Group& group_;
   std::shared_ptr<Device> device_;
   Stream stream_ = nullptr;
-  std::vector<Copy> copies_;  // the oldest first
+  std::vector<Copy> copies_;  // oldest first
   base::MarkerPool markers_;
 };
 

@@ -32,7 +32,7 @@ void Group::transfer(Entry& send, Entry& recv, const Entry* self) {
 }
 
 void Group::complete(Entry& send, Entry& recv, const Entry* self) {
-  // An entry that is done is its owner's again: everything else is read before.
+  // Read before `done` is set: from then on the owner may reuse the entry.
   const int source = send.source, destination = recv.destination;
   const bool ring_source = &send != self && send.side == Side::send;
   const bool ring_destination = &recv != self;
@@ -85,7 +85,7 @@ void Group::seat_everyone() {
   for (int rank = 0; rank < size(); ++rank)
     if (member(rank).color >= 0) ranks_of[member(rank).color].push_back(rank);
   for (auto& [color, members] : ranks_of) {
-    std::vector<int>& ranks = members;  // which lambdas may use
+    std::vector<int>& ranks = members;  // lambdas cannot capture structured bindings
     std::stable_sort(ranks.begin(), ranks.end(),
                      [&](int a, int b) { return member(a).key < member(b).key; });
     std::vector<std::shared_ptr<Bell>> bells;
@@ -93,7 +93,7 @@ void Group::seat_everyone() {
     ThreadOptions options = options_;
     if (options.seed != 0) options.seed += static_cast<std::uint64_t>(color) + 1;
     const auto keep_those_of_ranks = [&](auto& list) {
-      if (list.size() != members_.size()) return;  // one for all, or none
+      if (list.size() != members_.size()) return;  // one device each, or none
       auto of_ranks = std::remove_reference_t<decltype(list)>();
       for (int rank : ranks) of_ranks.push_back(list[static_cast<std::size_t>(rank)]);
       list = std::move(of_ranks);

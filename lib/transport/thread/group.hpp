@@ -1,5 +1,5 @@
 #pragma once
-/// What the threads of one group share.
+/// The shared state of a group's threads.
 
 #include <chrono>
 #include <condition_variable>
@@ -14,11 +14,11 @@
 
 namespace baton::threads {
 
-/// A group's mailboxes, buffers and bells. It lives as long as the last transport of the group, so
-/// that nothing dangles when a rank leaves early.
+/// A group's mailboxes, buffers and bells. It lives as long as the group's last transport, so a
+/// rank may leave early.
 class Group {
  public:
-  /// `bells` in rank order; ranks spin for as long as `spin` before they block.
+  /// `bells` in rank order. Ranks spin for `spin` before they block.
   Group(std::vector<std::shared_ptr<Bell>> bells, const ThreadOptions& options,
         std::chrono::microseconds spin);
 
@@ -29,10 +29,10 @@ class Group {
   BufferPool& buffers(int rank) { return member(rank).buffers; }
   Bell& bell(int rank) { return *member(rank).bell; }
 
-  /// Copies from one side to the other, completes both, and rings for each that is not `self`
-  /// (null: for both). Both were taken out of their mailbox.
+  /// Copies from one side to the other, completes both, and rings for each side except `self`
+  /// (null: for both). Both sides have been taken from their mailbox.
   void transfer(Entry& send, Entry& recv, const Entry* self);
-  /// The same without the copy, which has been made.
+  /// transfer() without the copy.
   void complete(Entry& send, Entry& recv, const Entry* self);
   /// The device that copies for a rank; null: all memory is the host's.
   const std::shared_ptr<Device>& device(int rank) const {
@@ -44,10 +44,10 @@ class Group {
     std::shared_ptr<Group> group;  ///< null: the rank's color was negative
     int rank = -1;
   };
-  /// This rank's place in the group of its color. Returns when every rank has called it; throws
-  /// Error(transport) if one has left instead.
+  /// This rank's seat in the group of its color. Returns when all ranks have called it; throws
+  /// Error(transport) if a rank has left.
   Seat split(int rank, int color, int key);
-  /// Says that a rank will not call again.
+  /// Declares that a rank makes no further calls.
   void leave(int rank);
 
  private:
@@ -58,12 +58,12 @@ class Group {
     Mailbox mailbox;
     BufferPool buffers;
 
-    // Of split, under its lock.
+    // for split(), under its lock
     int color = 0;
     int key = 0;
     bool arrived = false;
     bool left = false;
-    Seat seat;  // of the last split that is complete
+    Seat seat;  // from the last complete split
   };
 
   Member& member(int rank) { return *members_[static_cast<std::size_t>(rank)]; }

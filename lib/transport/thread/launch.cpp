@@ -14,7 +14,7 @@ void run_threads(int size, const std::function<void(std::unique_ptr<Transport>)>
                  const ThreadOptions& options) {
   auto transports = thread_transports(size, options);
   std::vector<std::exception_ptr> thrown(transports.size());
-  std::latch all_started(1);  // a rank without its peers would wait for ever
+  std::latch all_started(1);  // ranks start only if all threads exist
   bool complete = true;
 
   std::vector<std::thread> threads;

@@ -59,7 +59,7 @@ Mailbox::Pair Mailbox::take_pair() {
   for (Queue& queue : queues_)
     for (Entry* recv = queue.first; recv != nullptr; recv = recv->next) {
       if (recv->side != Side::recv) continue;
-      // Only the oldest send of (source, tag) counts, arrived or not: order is kept.
+      // Only the oldest send of (source, tag) counts, arrived or not, to keep the order.
       Entry* send = queue.first;
       while (send != nullptr &&
              (send->side == Side::recv || send->source != recv->source || send->tag != recv->tag))

@@ -1,5 +1,5 @@
 #pragma once
-/// Where the two sides of the messages to one rank find each other.
+/// The place where the two sides of a message to one rank meet.
 
 #include <array>
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace baton::threads {
 
-/// The sends and receives to one rank that wait for their other side, in the order of their posting
-/// for each (source, tag). Everything but lock() is called with the lock held.
+/// Waiting sends and receives of one rank, in order of posting for each (source, tag). All
+/// functions but lock() need the lock.
 ///
-/// Invariant without delays: of one (source, tag), either sends wait or receives, never both, since
-/// whoever comes second takes the first.
+/// Invariant without delays: of one (source, tag), either sends or receives wait, never both, since
+/// the second side takes the first.
 class alignas(64) Mailbox {
  public:
   struct Pair {
@@ -24,17 +24,17 @@ class alignas(64) Mailbox {
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
   void append(Entry& entry);
-  /// Takes out the receive, or the send, that has waited longest; null if none waits.
+  /// Takes the receive, or the send, that has waited longest; null if none waits.
   Entry* take_recv(int source, int tag) { return take(source, tag, true); }
   Entry* take_send(int source, int tag) { return take(source, tag, false); }
-  /// Takes out `entry`; false if it does not wait here any more.
+  /// Takes `entry`; false if it no longer waits here.
   bool remove(Entry& entry);
-  /// Takes out what a rank that leaves has left: its sends, and its receives if the box is its own.
+  /// Takes the entries of a leaving rank: its sends, and its receives if the mailbox is its own.
   void remove_all(int source, bool receives);
 
-  /// Delays: brings every send that waits nearer to its arrival.
+  /// With delays: brings every waiting send nearer to its arrival.
   void age();
-  /// Delays: takes out a send that has arrived and the receive for it.
+  /// With delays: takes an arrived send and the receive for it.
   Pair take_pair();
 
  private:

@@ -30,8 +30,8 @@ class SplitMix {
   std::uint64_t state_;
 };
 
-/// Whoever comes second to a mailbox finds the first there and copies. With delays, entries always
-/// wait, and whoever tests brings together those whose time has come.
+/// The second side to reach a mailbox finds the first there and copies. With delays, entries always
+/// wait, and each test matches those whose time has come.
 class ThreadTransport final : public Transport {
  public:
   ThreadTransport(std::shared_ptr<Group> group, int rank)
@@ -100,7 +100,8 @@ class ThreadTransport final : public Transport {
 
   bool test(Message& message, std::size_t& bytes) override {
     Entry& entry = entry_in(message);
-    // Whoever starts a device's copy completes it: the receiver, who looks until it has come.
+    // The rank that starts a device's copy also completes it. So the receiver starts it, since it
+    // tests until its message has come.
     if (delays_) deliver(copies_ ? rank_ : entry.destination);
     if (copies_) copies_->complete();
     if (entry.state.load(std::memory_order_acquire) != State::done) return false;
@@ -134,16 +135,15 @@ class ThreadTransport final : public Transport {
 
   void idle(std::chrono::microseconds at_most) override {
     Bell& bell = group_->bell(rank_);
-    if (copies_ && copies_->any()) {  // a copy that ends rings no bell
+    if (copies_ && copies_->any()) {  // the end of a copy rings no bell
       copies_->complete();
       std::this_thread::yield();
-    } else if (delays_) {  // nor does what is held back
+    } else if (delays_) {  // nor does the end of a delay
       std::this_thread::sleep_for(std::min(at_most, std::chrono::microseconds(random_() % 8)));
     } else if (!news_) {
       bell.wait(rings_seen_, at_most, group_->spin());
     }
-    // What happened before this point is found by the caller's next tests; what happens from here
-    // on ends the next idle().
+    // The caller's next tests find all earlier events; a later event ends the next idle().
     news_ = false;
     rings_seen_ = bell.rings();
   }
@@ -179,12 +179,13 @@ class ThreadTransport final : public Transport {
     return bits % 2 == 0 ? 0 : static_cast<std::uint8_t>(bits >> 32 & 15);
   }
 
-  /// Whether a send of this length goes on without its receiver. Delays make some wait, as any may.
+  /// Whether a send of this length completes without its receiver. With delays, some wait at
+  /// random.
   bool buffered(std::size_t bytes) {
     return bytes <= group_->options().eager_bytes && !(delays_ && random_() % 2 == 0);
   }
 
-  /// Completes `send` by copying it; the entry that waits in its place.
+  /// Completes `send` by copying it into `buffer`. Returns the entry that waits in its place.
   static Entry& fill(Buffer& buffer, Entry& send) {
     auto* entry = new (&buffer.entry) Entry;
     entry->data = buffer.bytes();
@@ -221,7 +222,7 @@ class ThreadTransport final : public Transport {
   std::shared_ptr<Group> group_;
   int rank_;
   bool delays_;
-  bool news_ = false;         // a message was complete when it was posted
+  bool news_ = false;         // a message was complete when posted
   std::uint32_t rings_seen_;  // of the bell
   int in_flight_ = 0;
   SplitMix random_;
@@ -244,7 +245,7 @@ std::vector<std::unique_ptr<Transport>> thread_transports(int size, const Thread
                                                  std::to_string(options.devices.size()));
   std::vector<std::shared_ptr<Bell>> bells;
   for (int rank = 0; rank < size; ++rank) bells.push_back(std::make_shared<Bell>());
-  // Waiting for long before blocking pays only while every rank has a core.
+  // A long spin before blocking pays only if every rank has a core.
   const bool cores = static_cast<unsigned>(size) <= std::thread::hardware_concurrency();
   const auto group =
       std::make_shared<Group>(std::move(bells), options, std::chrono::microseconds(cores ? 20 : 5));

@@ -6,7 +6,7 @@
 
 namespace baton::ucx {
 
-// Having d blocks from its own on, each rank gets the next d from rank r + d.
+// A rank has d blocks, from its own on; it gets the next d from rank r + d.
 void all_gather(Transport& group, int tag, std::span<std::byte> blocks) {
   const int rank = group.rank(), size = group.size();
   const std::size_t block = blocks.size() / static_cast<std::size_t>(size);

@@ -15,19 +15,20 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// What a rank says first; its block follows.
+/// A rank's first message; its block follows.
 struct Hello {
   std::uint64_t magic = 0x6e6f746162'786375;  // "ucxbaton"
   std::int32_t rank, size;
   std::uint64_t bytes;
 };
-/// How rank 0 answers; a sentence follows, or all blocks, each after its length.
+/// Rank 0's answer. A sentence follows, or all blocks, each after its length.
 struct Answer {
-  std::uint64_t error;  // ErrorCode + 1; 0: all is well
-  std::uint64_t bytes;  // of what follows
+  std::uint64_t error;  // ErrorCode + 1; 0: no error
+  std::uint64_t bytes;  // of the text or blocks that follow
 };
 
-constexpr std::uint64_t most_bytes = 1u << 20;  // of a block: a worker's address has a few hundred
+// The limit of a block; a worker's address has a few hundred bytes.
+constexpr std::uint64_t most_bytes = 1u << 20;
 
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -44,7 +45,7 @@ std::span<std::byte> room_of(T& value) {
   throw error;
 }
 
-/// Those who came to rank 0.
+/// The ranks that connected to rank 0.
 class Meeting {
  public:
   Meeting(const std::string& address, int size, const Bytes& own)
@@ -60,12 +61,12 @@ class Meeting {
       Hello hello{};
       if (!guest->read(room_of(hello), std::min(until, Clock::now() + 2s)) ||
           hello.magic != Hello{}.magic || hello.bytes > most_bytes)
-        continue;  // a stranger
+        continue;  // not a rank
       Bytes block(hello.bytes);
       if (!guest->read(block, until)) continue;
       guests_.push_back(std::move(*guest));
       greet(hello, std::move(block));
-      // The others are to hear of it as well, if they are about to come.
+      // A short wait for ranks about to come, so that they hear of the error, too.
       if (!complaint_.empty()) until = std::min(until, Clock::now() + 1s);
     }
     if (complaint_.empty() && guests_.size() + 1 < blocks_.size()) {
@@ -77,7 +78,7 @@ class Meeting {
     }
   }
 
-  /// All blocks, which the others get too; or the complaint.
+  /// Sends all blocks, or the complaint, to the guests. Returns the blocks.
   std::vector<Bytes> answer() {
     Bytes text;
     const auto append = [&](std::span<const std::byte> bytes) {
@@ -127,14 +128,14 @@ class Meeting {
   const std::string& address_;
   Socket socket_;
   std::vector<Socket> guests_;
-  std::vector<Bytes> blocks_;  // by rank; empty: has not come
+  std::vector<Bytes> blocks_;  // by rank; empty: not here yet
   ErrorCode code_ = ErrorCode::mismatch;
   std::string complaint_;
 };
 
 std::vector<Bytes> attend(const std::string& address, int rank, int size, const Bytes& own,
                           std::chrono::milliseconds limit) {
-  // Rank 0 waits as long as this from when it comes, and answers after that.
+  // Rank 0 waits this long after its own arrival, and then answers.
   const Time until = Clock::now() + limit;
   std::string reason;
   const std::optional<Socket> host = connected(address, until, reason);

@@ -1,5 +1,5 @@
 #pragma once
-/// What lies in Message::state, and what UCX matches messages by.
+/// The content of Message::state, and the tags that UCX matches.
 
 #include <ucp/api/ucp.h>
 
@@ -13,7 +13,7 @@ namespace baton::ucx {
 
 struct Pending {
   void* request;      ///< UCX's; null: the message is complete
-  std::size_t bytes;  ///< to send, or room
+  std::size_t bytes;  ///< to send; of a receive, the room
   int peer;           ///< in the group
   bool receive;
 };
@@ -28,7 +28,7 @@ inline constexpr int context_bits = 24, rank_bits = 20, tag_bits = 20;
 static_assert(context_bits + rank_bits + tag_bits == 64);
 inline constexpr std::uint32_t contexts = 1u << context_bits;
 inline constexpr int most_ranks = 1 << rank_bits;
-/// Tags from here on are this transport's own.
+/// The transport itself uses tags from here on.
 inline constexpr int user_tags = (1 << tag_bits) - 1;
 inline constexpr int split_tag = user_tags;
 

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
-/// Whether the socket can be read or written before time is up.
+/// Whether the socket can be read or written before `until`.
 bool ready(int descriptor, short events, Time until) {
   for (;;) {
     const auto left =
@@ -38,7 +38,7 @@ struct Release {
 };
 using Addresses = std::unique_ptr<addrinfo, Release>;
 
-/// "host:port" or "[host]:port".
+/// Accepts "host:port" and "[host]:port".
 Addresses resolved(const std::string& address, bool passive) {
   const std::size_t colon = address.rfind(':');
   std::string host = address.substr(0, colon == std::string::npos ? 0 : colon);

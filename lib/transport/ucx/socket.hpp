@@ -1,5 +1,5 @@
 #pragma once
-/// TCP, as far as a meeting at one address needs it. Everything ends at a given time.
+/// The small part of TCP that a meeting at one address needs. Every call has a deadline.
 
 #include <chrono>
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace baton::ucx {
 
 using Time = std::chrono::steady_clock::time_point;
 
-/// A socket, closed with its owner. Calls say by false that the other side ended it, or that time
-/// is up.
+/// A socket; the destructor closes it. Calls return false if the other side closed it or time is
+/// up.
 class Socket {
  public:
   explicit Socket(int descriptor) : descriptor_(descriptor) {}
@@ -23,7 +23,7 @@ class Socket {
 
   bool write(std::span<const std::byte> bytes, Time until) const;
   bool read(std::span<std::byte> bytes, Time until) const;
-  /// The next connection to a socket that listens; none: time is up.
+  /// The next connection to a listening socket; none: time is up.
   std::optional<Socket> accept(Time until) const;
 
  private:
@@ -33,8 +33,8 @@ class Socket {
 /// A socket that listens at "host:port". Throws Error(invalid_argument, transport).
 Socket listening(const std::string& address);
 
-/// A connection to "host:port", where somebody may begin to listen later. None: time is up, and
-/// `reason` says why the last attempt failed. Throws Error(invalid_argument, transport).
+/// A connection to "host:port"; the other side may begin to listen later. None: time is up, and
+/// `reason` tells why the last attempt failed. Throws Error(invalid_argument, transport).
 std::optional<Socket> connected(const std::string& address, Time until, std::string& reason);
 
 }  // namespace baton::ucx

@@ -39,7 +39,7 @@ class UcxTransport final : public Transport {
       static_cast<World*>(world)->completed(request);
     };
     receiving_ = sending_;
-    // Of a receive that it completes at once, UCX 1.13 does not tell the length.
+    // If a receive completes at once, UCX 1.13 does not tell its length.
     receiving_.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
     receiving_.cb.recv = [](void* request, ucs_status_t, const ucp_tag_recv_info_t*, void* world) {
       static_cast<World*>(world)->completed(request);
@@ -56,7 +56,7 @@ class UcxTransport final : public Transport {
             .library = fmt::format("UCX {}.{}.{}", major, minor, release),
             .tags = user_tags,
             .concurrent = world_->concurrent(),
-            .cancels = false,  // sends cannot be called back
+            .cancels = false,  // sends cannot be cancelled
             .spins = world_->crowded() ? 64 : 2048,
             .device_memory = world_->takes_cuda_memory(),
             .hosts = hosts_};
@@ -116,7 +116,7 @@ class UcxTransport final : public Transport {
     Pending& pending = pending_in(message);
     const auto turn = world_->turn();
     if (pending.request == nullptr) return;
-    // A receive that was not matched is complete after this. What is under way may become so.
+    // An unmatched receive is complete after this. A message under way may still complete.
     if (pending.receive) ucp_request_cancel(world_->worker(), pending.request);
     for (int attempt = 0; attempt < 100; ++attempt) {
       if (ucp_request_check_status(pending.request) != UCS_INPROGRESS) break;
@@ -141,8 +141,7 @@ class UcxTransport final : public Transport {
       seen_ = world_->completions();
       return;
     }
-    // What is awaited is often nearer than a system call; and whoever is to send it may be on this
-    // very core.
+    // The event often comes sooner than a system call returns; or its sender is on this very core.
     ++idle_calls_;
     const int awake = world_->crowded() ? crowded_spins : spins;
     if (idle_calls_ <= awake) return;
@@ -171,7 +170,7 @@ class UcxTransport final : public Transport {
   }
 
  private:
-  /// One that no member has used. Groups of one split share no rank, so they may share it.
+  /// A context that no member has used. Groups of one split share no rank, so they may share it.
   std::uint32_t new_context() {
     std::vector<std::uint32_t> values(members_.size());
     const auto agree = [&](std::uint32_t own) {
@@ -188,7 +187,7 @@ class UcxTransport final : public Transport {
         throw Error(
             ErrorCode::transport,
             fmt::format("at most {} splits were expected, but found one more", contexts - 2));
-      bool taken = false;  // by another thread, since it was wished
+      bool taken = false;  // by another thread meanwhile
       {
         const auto turn = world_->turn();
         taken = context < world_->next_context;
@@ -203,7 +202,7 @@ class UcxTransport final : public Transport {
                            : ucp_request_check_status(pending.request);
   }
 
-  /// Of what was received. Throws what went wrong, but for a message longer than its room.
+  /// The length of a received message. Throws failures, except for a message longer than its room.
   std::size_t length(ucs_status_t status, const ucp_tag_recv_info_t& info,
                      const Pending& pending) const {
     if (status == UCS_ERR_MESSAGE_TRUNCATED) return std::max(info.length, pending.bytes + 1);
@@ -211,7 +210,7 @@ class UcxTransport final : public Transport {
     return info.length;
   }
 
-  /// Throws if the message cannot complete any more.
+  /// Throws if the message can no longer complete.
   void check_peer(Pending& pending) const {
     const ucs_status_t gone = world_->gone(members_[static_cast<std::size_t>(pending.peer)]);
     if (gone == UCS_OK) [[likely]]
@@ -231,7 +230,7 @@ class UcxTransport final : public Transport {
   std::vector<int> hosts_;
   ucp_request_param_t sending_{}, receiving_{};
   std::uint64_t seen_ = 0;  // the world's completions when idle() last returned
-  int idle_calls_ = 0;      // since a message was last found complete
+  int idle_calls_ = 0;      // since a message last completed
 };
 
 std::unique_ptr<Transport> transport_of(int rank, int size, const Exchange& exchange,

@@ -17,7 +17,7 @@
 namespace baton::ucx {
 namespace {
 
-// Messages of context 0, empty.
+// Control messages: empty, in context 0.
 constexpr int bye = 0;       // "you have all that I sent, or will have it with this"
 constexpr int received = 1;  // the answer
 
@@ -80,7 +80,7 @@ World::~World() {
   try {
     leave();
   } catch (const Error&) {
-    // What was to be said is lost with what it was said through.
+    // The farewell is lost together with its connection.
   }
   take_back();
 }
@@ -113,7 +113,7 @@ void World::block(std::chrono::microseconds at_most, std::unique_lock<std::mutex
                                           std::generic_category().message(code));
 }
 
-/// What others need to reach this rank: its place, then its worker's address.
+/// The contact of this rank: its place, then its worker's address.
 Bytes World::contact() const {
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
@@ -131,7 +131,7 @@ void World::connect(Peer& peer, std::span<const std::byte> address, bool near) {
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(address.data());
-  // UCX 1.13 has no shared memory for endpoints that are to notice the death of the other side.
+  // UCX 1.13 has no shared memory for endpoints that detect the death of the other side.
   params.err_mode = near ? UCP_ERR_HANDLING_MODE_NONE : UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler = {[](void* failed, ucp_ep_h, ucs_status_t status) {
                           Peer& gone = *static_cast<Peer*>(failed);
@@ -143,7 +143,7 @@ void World::connect(Peer& peer, std::span<const std::byte> address, bool near) {
   check(ucp_ep_create(worker(), &params, &peer.endpoint), "ucp_ep_create", rank_, peer.rank);
 }
 
-/// Sends without waiting; what becomes of it shows in the answer, or its absence.
+/// Sends without waiting. An answer, or its absence, shows the outcome.
 void World::control(Peer& peer, int kind) {
   ucp_request_param_t param{};
   void* request =
@@ -183,16 +183,16 @@ void World::on_received(Peer& from) {
   from.world->completed(nullptr);
 }
 
-/// Lets go who said bye, unless a message from there is still under way.
+/// Answers a peer's bye, unless a message from it is still under way.
 void World::answer(Peer& peer) {
   const bool under_way = std::ranges::find(given_up_, peer.rank, &GivenUp::rank) != given_up_.end();
-  // If this rank leaves as well, its own farewell is the answer.
+  // If this rank also leaves, its own farewell is the answer.
   if (leaving_ || under_way) return;
   control(peer, received);
   peer.over = true;
 }
 
-/// Of receives that were given up.
+/// Ends an abandoned receive.
 void World::settle(const void* request) {
   const auto receive = std::ranges::find(given_up_, request, &GivenUp::request);
   if (receive == given_up_.end()) return;
@@ -202,7 +202,7 @@ void World::settle(const void* request) {
   if (from.gone != UCS_OK && !from.over) answer(from);
 }
 
-/// Calls the worker until `done` or `end`.
+/// Advances the worker until `done` or `end`.
 template <class Done>
 void World::progress_until(std::chrono::steady_clock::time_point end, const Done& done) {
   while (!done()) {
@@ -213,10 +213,10 @@ void World::progress_until(std::chrono::steady_clock::time_point end, const Done
   }
 }
 
-// A message that is complete for its sender may lie in a buffer that would be lost with the sender:
-// TCP drops what was not sent if a socket with unread bytes is closed. And UCX 1.13 aborts a sender
-// whose connection breaks between its request and the answers to it, so what was given up amid a
-// message arrives before its receiver leaves.
+// Waits for two reasons. A message that is complete for its sender may lie in a buffer that is lost
+// with the sender: TCP drops unsent data if a socket with unread bytes is closed. And UCX 1.13
+// aborts a sender whose connection breaks between its request and the answers; so a message
+// abandoned midway must arrive before its receiver leaves.
 void World::leave() {
   const auto end = std::chrono::steady_clock::now() + options_.farewell;
   progress_until(end, [&] {
@@ -226,7 +226,7 @@ void World::leave() {
   });
   for (const GivenUp& receive : given_up_) ucp_request_free(receive.request);
   given_up_.clear();
-  while (ucp_worker_progress(worker()) != 0) continue;  // who has left already?
+  while (ucp_worker_progress(worker()) != 0) continue;  // finds ranks that have already left
   leaving_ = true;
   std::vector<const Peer*> told;
   std::vector<void*> flushing;
@@ -249,8 +249,7 @@ void World::leave() {
   for (void* request : flushing) ucp_request_free(request);
 }
 
-/// Takes back the receives that were not answered: a worker complains of those it is destroyed
-/// with.
+/// Cancels the receives without an answer: a worker that is destroyed complains of them.
 void World::take_back() noexcept {
   for (Peer& peer : peers_)
     for (void* request : peer.awaited)

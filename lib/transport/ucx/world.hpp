@@ -1,5 +1,5 @@
 #pragma once
-/// What all groups of one process share: a worker, and an endpoint to each rank.
+/// Shared by all groups of a process: a worker, and an endpoint to each rank.
 
 #include <ucp/api/ucp.h>
 
@@ -18,21 +18,23 @@ namespace baton::ucx {
 
 using Bytes = std::vector<std::byte>;
 
-/// Gives all ranks' blocks, in rank order, for this rank's own. Blocks may differ in length.
+/// Takes this rank's block and returns all ranks' blocks, in rank order. Blocks may differ in
+/// length.
 using Exchange = std::function<std::vector<Bytes>(const Bytes& own)>;
 
-/// Ranks here are those of the first group, the one that was bootstrapped.
+/// Ranks are those of the first group, which was bootstrapped.
 class World {
  public:
-  /// Collective: connects to all ranks, whose addresses `exchange` brings.
+  /// Collective: connects to all ranks. `exchange` brings their addresses.
   World(int rank, int size, const Exchange& exchange, const UcxOptions& options);
-  /// Returns when the others have all that was sent to them, or `farewell` has passed.
+  /// Returns when the others have received everything sent to them, or after `farewell`.
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
   bool concurrent() const { return options_.concurrent; }
-  /// What every use of the worker by a group holds. Locks nothing where one thread uses them all.
+  /// The lock that a group holds while it uses the worker. Locks nothing if one thread uses all
+  /// groups.
   std::unique_lock<std::mutex> turn() {
     return concurrent() ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
   }
@@ -42,10 +44,10 @@ class World {
   bool crowded() const { return crowded_; }
   bool takes_cuda_memory() const;
 
-  /// Why nothing will come from this rank any more; UCS_OK: it may.
+  /// The reason why this rank sends nothing more; UCS_OK: it may.
   ucs_status_t gone(int rank) const { return peers_[static_cast<std::size_t>(rank)].gone; }
 
-  /// Counts the messages that were completed. Completion is noticed in any call of the worker.
+  /// The number of completed messages. Any call of the worker may notice a completion.
   std::uint64_t completions() const { return completions_; }
   void completed(const void* request) {
     ++completions_;
@@ -55,14 +57,14 @@ class World {
       settle(request);
   }
 
-  /// Takes over a receive from this rank that was given up amid its message.
+  /// Takes over a receive from this rank that was abandoned midway.
   void give_up(void* receive, int rank) { given_up_.push_back({receive, rank}); }
 
-  /// Blocks until the worker has something to do, another thread has completed a message, or the
-  /// time has passed. Other threads have their turns meanwhile.
+  /// Blocks until the worker has work, another thread has completed a message, or the time has
+  /// passed. Other threads take their turns meanwhile.
   void block(std::chrono::microseconds at_most, std::unique_lock<std::mutex>& turn);
 
-  /// Contexts below this one were given to groups; 0 is the farewell's.
+  /// Contexts below this one are in use; 0 is for farewells.
   std::uint32_t next_context = 2;
 
  private:
@@ -75,8 +77,8 @@ class World {
     int rank;
     ucp_ep_h endpoint = nullptr;
     ucs_status_t gone = UCS_OK;
-    bool over = false;      ///< broken, or let go: what is under way from there may never come
-    bool has_all = false;   ///< that this rank sent it before leaving
+    bool over = false;      ///< broken or dismissed: messages under way from it may never come
+    bool has_all = false;   ///< this rank has sent it before leaving
     void* awaited[2] = {};  ///< receives of its control messages
   };
 
@@ -104,7 +106,7 @@ class World {
   UcxOptions options_;
   std::unique_ptr<ucp_context, Release> context_;
   std::unique_ptr<ucp_worker, Release> worker_;
-  int wakeup_ = -1;  // a file descriptor of the worker's
+  int wakeup_ = -1;  // the worker's file descriptor
   std::vector<Peer> peers_;
   std::vector<GivenUp> given_up_;
   std::vector<int> hosts_;
