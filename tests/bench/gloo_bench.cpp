@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/bench/json.hpp"
+#include "cli/bench/report.hpp"
 #include "cli/common/collective_options.hpp"
 #include "cli/common/machine.hpp"
 #include "gloo_world.hpp"

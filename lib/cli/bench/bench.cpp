@@ -8,9 +8,9 @@
 #include "cli/commands.hpp"
 #include "cli/common/machine.hpp"
 #include "cli/common/text.hpp"
-#include "json.hpp"
 #include "lower_bound.hpp"
 #include "options.hpp"
+#include "report.hpp"
 
 namespace baton::cli::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "cli/measure/timing.hpp"
+#include "cli/measure/sides.hpp"
 
 namespace baton::cli::bench {
 

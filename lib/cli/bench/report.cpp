@@ -3,44 +3,38 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
-
-#include "cli/common/text.hpp"
 
 namespace baton::cli::bench {
 namespace {
 
-struct Column {
-  const char* title;
-  const char* unit;
-  std::size_t width;
-  bool left;
-};
-
-constexpr Column columns[] = {
-    {"collective", "", 14, true},  {"size", "(B)", 10, false},  {"count", "(elements)", 10, false},
-    {"through", "", 7, true},      {"algorithm", "", 18, true}, {"segment", "(B)", 7, false},
-    {"ours", "(us)", 9, false},    {"+-", "(%)", 3, false},     {"built-in", "", 24, true},
-    {"time", "(us)", 9, false},    {"+-", "(%)", 3, false},     {"ratio", "", 5, false},
-    {"low", "95 %", 5, false},     {"high", "95 %", 5, false},  {"algbw", "(GB/s)", 6, false},
-    {"busbw", "(GB/s)", 6, false}, {"limit", "(%)", 5, false},
-};
-/// The last one, on devices.
-constexpr Column way_column = {"way", "", 0, true};
-
-const Column& column(std::size_t i, LastColumn last) {
-  return last == LastColumn::way && i + 1 == std::size(columns) ? way_column : columns[i];
+template <class Values, class F>
+std::int64_t sum_of(const Values& values, const F& term) {
+  std::int64_t sum = 0;
+  for (const auto& value : values) sum += term(value);
+  return sum;
 }
 
-std::string line(std::string text, const std::vector<std::string>& cells, LastColumn last) {
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const auto [title, unit, width, left] = column(i, last);
-    text +=
-        left ? fmt::format("{:<{}} ", cells[i], width) : fmt::format("{:>{}} ", cells[i], width);
-  }
-  text.resize(text.find_last_not_of(' ') + 1);
-  return text + "\n";
+Table table_of(LastColumn last) {
+  return Table({{"collective", -14},
+                {"size", 10, "(B)"},
+                {"count", 10, "(elements)"},
+                {"through", -7},
+                {"algorithm", -18},
+                {"segment", 7, "(B)"},
+                {"ours", 9, "(us)"},
+                {"+-", 3, "(%)"},
+                {"built-in", -24},
+                {"time", 9, "(us)"},
+                {"+-", 3, "(%)"},
+                {"ratio", 5},
+                {"low", 5, "95 %"},
+                {"high", 5, "95 %"},
+                {"algbw", 6, "(GB/s)"},
+                {"busbw", 6, "(GB/s)"},
+                last == LastColumn::way ? Column{"way", -1} : Column{"limit", 5, "(%)"}},
+               "# ", "  ");
 }
 
 /// Half the distance between the quartiles, in percent of the median.
@@ -53,90 +47,165 @@ std::string way_text(const std::string& ours, const std::string& theirs) {
   return theirs.empty() || theirs == ours ? ours : fmt::format("{}; built-in: {}", ours, theirs);
 }
 
-std::string line_of(const BenchRow& row, const Side& ours, const std::vector<std::string>& built_in,
-                    const std::string& other_way) {
+/// The interface by which a side was called.
+std::string through(const Side& side) { return side.function.empty() ? "api" : "drop-in"; }
+
+/// `theirs` and `ratio` are null where there is no built-in.
+std::string line_of(const BenchRow& row, const Side& ours, const Side* theirs,
+                    const Interval* ratio) {
   const Case& subject = row.subject;
   const std::int64_t bytes = subject.bytes();
   const double seconds = median(ours.samples);
+  const auto two_digits = [](double value) { return fmt::format("{:.2f}", value); };
   const double bandwidth = gigabytes_per_second(bytes, seconds);
   const bool known = !ours.algorithm.empty();
-  std::vector<std::string> cells = {std::string(name(subject.collective())),
-                                    fmt::format("{}", bytes),
-                                    fmt::format("{}", bytes == 0 ? 0 : subject.problem.count),
-                                    through(ours),
-                                    known ? ours.algorithm : "-",
-                                    known ? segment_text(ours.segment) : "-",
-                                    microseconds(seconds),
-                                    relative_spread(ours)};
-  cells.insert(cells.end(), built_in.begin(), built_in.end());
-  cells.push_back(fmt::format("{:.2f}", bandwidth));
-  cells.push_back(fmt::format("{:.2f}", bandwidth * subject.bus_factor()));
-  if (!ours.way.empty()) {
-    cells.push_back(way_text(ours.way, other_way));
-    return line("  ", cells, LastColumn::way);
+  const std::string limit =
+      row.lower_bound > 0 ? fmt::format("{:.0f}", 100 * row.lower_bound / seconds) : "-";
+  return table_of(ours.way.empty() ? LastColumn::limit : LastColumn::way)
+      .line(name(subject.collective()), bytes, bytes == 0 ? 0 : subject.problem.count,
+            through(ours), known ? ours.algorithm : "-", known ? segment_text(ours.segment) : "-",
+            microseconds(seconds), relative_spread(ours), theirs ? theirs->name : "-",
+            theirs ? microseconds(median(theirs->samples)) : "-",
+            theirs ? relative_spread(*theirs) : "-", ratio ? two_digits(ratio->median) : "-",
+            ratio ? two_digits(ratio->low) : "-", ratio ? two_digits(ratio->high) : "-",
+            two_digits(bandwidth), two_digits(bandwidth * subject.bus_factor()),
+            ours.way.empty() ? limit : way_text(ours.way, theirs ? theirs->way : ""));
+}
+
+Json json_of(const Side& side, double lower_bound) {
+  const bool known = side.ours && !side.algorithm.empty();
+  const Interval time = median_interval(side.samples);
+  return Json::object({
+      {"name", side.name},
+      {"ours", side.ours},
+      {"through", side.ours ? Json(through(side)) : Json()},
+      {"algorithm", known ? Json(side.algorithm) : Json()},
+      {"segment_bytes", known ? Json(side.segment) : Json()},
+      {"time_us", time.median * 1e6},
+      {"time_low_us", time.low * 1e6},
+      {"time_high_us", time.high * 1e6},
+      {"spread_us", spread(side.samples) * 1e6},
+      {"limit_share", lower_bound > 0 ? Json(lower_bound / time.median) : Json()},
+      {"checked", side.check.checks},
+      {"wrong", side.check.wrong},
+      {"way", side.way.empty() ? Json() : Json(side.way)},
+      {"calls_per_sample", side.calls},
+      {"samples_us", in_microseconds(side.samples)},
+  });
+}
+
+Json json_of(const Ratio& ratio, const std::vector<Side>& sides) {
+  return Json::object({{"ours", sides[ratio.ours].name},
+                       {"against", sides[ratio.theirs].name},
+                       {"ratio", ratio.interval.median},
+                       {"low", ratio.interval.low},
+                       {"high", ratio.interval.high},
+                       {"coverage", ratio.interval.coverage}});
+}
+
+Json json_of(const ExchangeTimes& exchange) {
+  return Json::object({{"bytes", exchange.bytes},
+                       {"GBps_each_way", exchange.bandwidth() * 1e-9},
+                       {"samples_us", in_microseconds(exchange.samples)}});
+}
+
+Json json_of(const std::optional<Link>& link) {
+  if (!link) return Json();
+  std::vector<Json> exchanges;
+  for (const ExchangeTimes& exchange : link->exchanges) exchanges.push_back(json_of(exchange));
+  return Json::object({{"latency_us", link->latency * 1e6},
+                       {"latency_bytes", latency_bytes},
+                       {"latency_samples_us", in_microseconds(link->latencies)},
+                       {"exchanges", exchanges}});
+}
+
+Json json_of(const BenchRow& row) {
+  std::vector<Json> sides, ratios, exchanges;
+  for (const Side& side : row.comparison.sides) sides.push_back(json_of(side, row.lower_bound));
+  for (const Ratio& ratio : row.comparison.ratios) {
+    ratios.push_back(json_of(ratio, row.comparison.sides));
   }
-  cells.push_back(row.lower_bound > 0 ? fmt::format("{:.0f}", 100 * row.lower_bound / seconds)
-                                      : "-");
-  return line("  ", cells, LastColumn::limit);
+  for (const ExchangeTimes& exchange : row.comparison.exchanges) {
+    exchanges.push_back(Json::object({{"across_hosts", exchange.across}}));
+    exchanges.back().update(json_of(exchange));
+  }
+  const Collective collective = row.subject.collective();
+  const std::int64_t bytes = row.subject.bytes();
+  return Json::object({
+      {"collective", name(collective)},
+      {"asked_bytes", row.subject.asked},
+      {"bytes", bytes},
+      {"count", bytes == 0 ? 0 : row.subject.problem.count},
+      {"type", name(row.subject.type)},
+      {"op", reducing(collective) ? Json(name(row.subject.op)) : Json()},
+      {"root", rooted(collective) ? Json(row.subject.problem.root) : Json()},
+      {"bus_factor", row.subject.bus_factor()},
+      {"calls_per_sample", row.comparison.calls},
+      {"lower_bound_us", row.lower_bound > 0 ? Json(row.lower_bound * 1e6) : Json()},
+      {"exchanges", exchanges},
+      {"sides", sides},
+      {"ratios", ratios},
+  });
 }
 
 }  // namespace
 
 std::int64_t BenchRow::checks() const {
-  std::int64_t sum = 0;
-  for (const Side& side : comparison.sides) sum += side.check.checks;
-  return sum;
+  return sum_of(comparison.sides, [](const Side& side) { return side.check.checks; });
 }
-
 std::int64_t BenchRow::wrong() const {
-  std::int64_t sum = 0;
-  for (const Side& side : comparison.sides) sum += side.check.wrong;
-  return sum;
+  return sum_of(comparison.sides, [](const Side& side) { return side.check.wrong; });
 }
 
-std::string through(const Side& side) { return side.function.empty() ? "api" : "drop-in"; }
-
-std::string bench_head(LastColumn last) {
-  std::vector<std::string> titles, units;
-  for (std::size_t i = 0; i < std::size(columns); ++i) {
-    titles.emplace_back(column(i, last).title);
-    units.emplace_back(column(i, last).unit);
-  }
-  return line("# ", titles, last) + line("# ", units, last);
-}
+std::string bench_head(LastColumn last) { return table_of(last).head(); }
 
 std::string bench_lines(const BenchRow& row) {
   std::string text;
   const std::vector<Side>& sides = row.comparison.sides;
   for (const Ratio& ratio : row.comparison.ratios) {
-    const Side& theirs = sides[ratio.theirs];
-    text += line_of(
-        row, sides[ratio.ours],
-        {theirs.name, microseconds(median(theirs.samples)), relative_spread(theirs),
-         fmt::format("{:.2f}", ratio.interval.median), fmt::format("{:.2f}", ratio.interval.low),
-         fmt::format("{:.2f}", ratio.interval.high)},
-        theirs.way);
+    text += line_of(row, sides[ratio.ours], &sides[ratio.theirs], &ratio.interval);
   }
   if (row.comparison.ratios.empty()) {
-    for (const Side& side : sides) text += line_of(row, side, {"-", "-", "-", "-", "-", "-"}, {});
+    for (const Side& side : sides) text += line_of(row, side, nullptr, nullptr);
   }
   return text;
 }
 
-Report::Report(bool speaks, int ranks, std::size_t cases, bool progress)
-    : speaks_(speaks), ranks_(ranks) {
-  if (speaks) progress_.emplace(static_cast<std::int64_t>(cases), progress);
+Json json_of(const std::vector<BenchRow>& rows) {
+  std::vector<Json> all;
+  for (const BenchRow& row : rows) all.push_back(json_of(row));
+  return all;
 }
+
+Json json_of(const Links& links) {
+  return Json::object(
+      {{"within_host", json_of(links.within)}, {"across_hosts", json_of(links.across)}});
+}
+
+JsonFile::JsonFile(const std::string& path) : path_(path), stream_(path) {
+  if (!stream_) refuse(fmt::format("--json: expected a file to write, found {}", path));
+}
+
+void JsonFile::write(const Json& json) {
+  stream_ << text_of(json);
+  stream_.close();
+  if (!stream_) refuse(fmt::format("--json: expected to write {}, found it fail", path_));
+}
+
+Report::Report(bool speaks, int ranks, std::size_t cases, bool progress)
+    : speaks_(speaks),
+      ranks_(ranks),
+      progress_(static_cast<std::int64_t>(cases), progress, speaks) {}
 
 void Report::print(const std::string& text) {
   if (!speaks_) return;
-  if (progress_) progress_->clear();
+  progress_.clear();
   fmt::print("{}", text);
   std::fflush(stdout);
 }
 
 void Report::show_progress(std::string_view what) {
-  if (progress_) progress_->show(static_cast<std::int64_t>(rows_.size()), what);
+  progress_.show(static_cast<std::int64_t>(rows_.size()), what);
 }
 
 void Report::add(BenchRow row) {
@@ -145,21 +214,15 @@ void Report::add(BenchRow row) {
 }
 
 void Report::close() {
-  progress_.reset();
   print(fmt::format("# {} checked on {}, {} wrong\n", counted(checks(), "result"),
                     counted(ranks_, "rank"), wrong()));
 }
 
 std::int64_t Report::checks() const {
-  std::int64_t sum = 0;
-  for (const BenchRow& row : rows_) sum += row.checks();
-  return sum;
+  return sum_of(rows_, [](const BenchRow& row) { return row.checks(); });
 }
-
 std::int64_t Report::wrong() const {
-  std::int64_t sum = 0;
-  for (const BenchRow& row : rows_) sum += row.wrong();
-  return sum;
+  return sum_of(rows_, [](const BenchRow& row) { return row.wrong(); });
 }
 
 }  // namespace baton::cli::bench

@@ -2,12 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cli/common/progress.hpp"
+#include "cli/common/text.hpp"
 #include "comparison.hpp"
 
 namespace baton::cli::bench {
@@ -30,8 +30,21 @@ enum class LastColumn : std::uint8_t { limit, way };
 std::string bench_head(LastColumn last);
 std::string bench_lines(const BenchRow& row);
 
-/// The interface by which a side was called: "api", "drop-in".
-std::string through(const Side& side);
+/// Everything that was measured, all samples included.
+Json json_of(const std::vector<BenchRow>& rows);
+Json json_of(const Links& links);
+
+/// The file of option --json, opened before anything is measured. Throws Error(invalid_argument) if
+/// it cannot be written.
+class JsonFile {
+ public:
+  explicit JsonFile(const std::string& path);
+  void write(const Json& json);
+
+ private:
+  std::string path_;
+  std::ofstream stream_;
+};
 
 /// What a benchmark has found so far, printed as it comes, with a line of progress, on the rank
 /// that speaks.
@@ -53,7 +66,7 @@ class Report {
  private:
   bool speaks_;
   int ranks_;
-  std::optional<Progress> progress_;
+  Progress progress_;
   std::vector<BenchRow> rows_;
 };
 

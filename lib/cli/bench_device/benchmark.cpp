@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "cli/bench/json.hpp"
+#include "cli/bench/report.hpp"
 #include "cli/common/machine.hpp"
 #include "cli/common/text.hpp"
 #include "device_side.hpp"

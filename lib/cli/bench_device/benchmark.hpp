@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cli/bench/options.hpp"
-#include "gpu.hpp"
 #include "peer_library.hpp"
 
 namespace baton::cli::bench_device {

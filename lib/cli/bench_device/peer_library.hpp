@@ -5,11 +5,18 @@
 #include <optional>
 #include <string>
 
+#include "baton/device.hpp"
 #include "baton/fused_transport.hpp"
 #include "cli/common/case.hpp"
-#include "gpu.hpp"
 
 namespace baton::cli::bench_device {
+
+/// A device with streams as its users make them, beside the library's.
+struct Gpu {
+  std::shared_ptr<Device> device;
+  std::function<Stream()> make_stream;
+  std::function<void(Stream)> end_stream;
+};
 
 /// A collective of a peer library's, with its buffers.
 struct PeerCall {

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "calibration.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/machine.hpp"
-#include "cli/common/progress.hpp"
 #include "cli/common/text.hpp"
 
 namespace baton::cli::calibrate {
@@ -26,27 +24,18 @@ constexpr int parts = 30;  // about as many are announced
 int calibrate(const CalibrateCommand& command, Launch& launch) {
   on_ranks(launch, 1, {}, [&](World& world) {
     const bool speaks = world.rank() == 0;
-    std::optional<Progress> progress;
-    if (speaks) progress.emplace(parts, command.progress);
-    std::int64_t done = 0;
-    Calibration calibration(world, 1e-3 * command.sample_ms, [&](const std::string& what) {
-      if (progress) progress->show(done, what);
-      ++done;
-    });
+    Progress progress(parts, command.progress, speaks);
+    Calibration calibration(world, 1e-3 * command.sample_ms,
+                            [&](const std::string& what) { progress.next(what); });
     Network network = calibration.measure(command.processors);
-    progress.reset();
+    progress.clear();
     const int hosts = 1 + *std::max_element(world.hosts().begin(), world.hosts().end());
     network.name =
         command.output.empty() ? "measured" : std::filesystem::path(command.output).stem().string();
     network.source = fmt::format("baton calibrate, {} ranks on {}, {}, {}", world.size(),
                                  counted(hosts, "host"), launch.transport(), processor());
     world.together([&] {
-      if (!speaks) return;
-      if (command.output.empty()) {
-        fmt::print("{}", print(network));
-      } else {
-        write_file("--output", command.output, print(network));
-      }
+      if (speaks) write_output(command.output, print(network));
     });
   });
   return 0;

@@ -13,16 +13,16 @@
 namespace baton::cli {
 namespace {
 
-bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](std::string_view prefix) { return text.starts_with(prefix); });
-}
+using Prefixes = std::initializer_list<std::string_view>;
 
-template <class ScheduleRequest>
-std::vector<std::string> environment(const ScheduleRequest& wanted) {
+/// Variables with one of the prefixes and none of the others.
+std::vector<std::string> environment(Prefixes prefixes, Prefixes others = {}) {
+  const auto begins = [](std::string_view variable, Prefixes with) {
+    return std::ranges::any_of(with, [&](auto prefix) { return variable.starts_with(prefix); });
+  };
   std::vector<std::string> found;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (wanted(std::string_view(*variable))) found.emplace_back(*variable);
+    if (begins(*variable, prefixes) && !begins(*variable, others)) found.emplace_back(*variable);
   }
   std::sort(found.begin(), found.end());
   return found;
@@ -68,20 +68,14 @@ std::string drop_in() {
   return info.dli_fname;
 }
 
-std::vector<std::string> own_environment() {
-  return environment([](std::string_view v) { return v.starts_with("BATON_"); });
-}
+std::vector<std::string> own_environment() { return environment({"BATON_"}); }
 
 std::vector<std::string> mpi_environment() {
-  return environment([](std::string_view v) {
-    return starts_with_any(v, {"OMPI_MCA_", "MPIR_CVAR_", "MPICH_", "UCX_", "FI_"}) &&
-           !starts_with_any(v, {"OMPI_MCA_orte_", "OMPI_MCA_ess", "OMPI_MCA_pmix",
-                                "OMPI_MCA_initial_wdir", "OMPI_MCA_shmem_RUNTIME"});
-  });
+  return environment({"OMPI_MCA_", "MPIR_CVAR_", "MPICH_", "UCX_", "FI_"},
+                     {"OMPI_MCA_orte_", "OMPI_MCA_ess", "OMPI_MCA_pmix", "OMPI_MCA_initial_wdir",
+                      "OMPI_MCA_shmem_RUNTIME"});
 }
 
-std::vector<std::string> nccl_environment() {
-  return environment([](std::string_view v) { return v.starts_with("NCCL_"); });
-}
+std::vector<std::string> nccl_environment() { return environment({"NCCL_"}); }
 
 }  // namespace baton::cli

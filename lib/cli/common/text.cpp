@@ -1,9 +1,13 @@
 #include "text.hpp"
 
-#include <fmt/core.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "baton/error.hpp"
@@ -62,6 +66,55 @@ void write_file(const std::string& option, const std::string& file, std::string_
   if (!stream) {
     refuse(fmt::format("{}: expected a file that can be written, found \"{}\"", option, file));
   }
+}
+
+void write_output(const std::string& file, std::string_view text) {
+  if (!file.empty()) return write_file("--output", file, text);
+  fmt::print("{}", text);
+}
+
+std::string text_of(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void print(const Json& json) { fmt::print("{}", text_of(json)); }
+
+std::string Table::head() const {
+  std::vector<std::string> titles, units;
+  for (const Column& column : columns_) {
+    titles.push_back(column.title);
+    units.push_back(column.unit);
+  }
+  const bool any = std::ranges::any_of(units, [](const std::string& u) { return !u.empty(); });
+  return joined(head_mark_, titles) + (any ? joined(head_mark_, units) : "");
+}
+
+std::string Table::joined(std::string line, const std::vector<std::string>& cells) const {
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const int width = columns_[i].width;
+    if (width == 0) continue;
+    line += width < 0 ? fmt::format("{:<{}} ", cells[i], -width)
+                      : fmt::format("{:>{}} ", cells[i], width);
+  }
+  line.resize(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+Progress::Progress(std::int64_t total, bool forced, bool speaks)
+    : total_(total), on_(speaks && (forced || isatty(STDERR_FILENO) != 0)) {}
+
+void Progress::show(std::int64_t done, std::string_view what) {
+  if (!on_) return;
+  fmt::print(stderr, "\r\033[K[{}/{}] {}", done, total_, what);
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+void Progress::clear() {
+  if (!shown_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  shown_ = false;
 }
 
 }  // namespace baton::cli

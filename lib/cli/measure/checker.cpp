@@ -6,8 +6,6 @@
 #include <optional>
 #include <thread>
 
-#include "timing.hpp"
-
 namespace baton::cli::measure {
 namespace {
 

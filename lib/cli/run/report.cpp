@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/common/json.hpp"
 #include "cli/common/text.hpp"
 
 namespace baton::cli::run {
@@ -13,17 +12,18 @@ namespace baton::cli::run {
 namespace {
 
 Json json(const Row& row) {
+  const Case& subject = row.subject;
   const bool has_built_in = row.built_in_seconds >= 0;
   return Json::object({
       {"workload", row.name.empty() ? Json() : Json(row.name)},
-      {"collective", name(row.collective)},
+      {"collective", name(subject.collective())},
       {"algorithm", row.algorithm},
       {"segment_bytes", row.segment < 0 ? Json() : Json(row.segment)},
       {"bytes", row.bytes},
       {"count", row.count},
-      {"type", name(row.type)},
-      {"op", reducing(row.collective) ? Json(name(row.op)) : Json()},
-      {"root", rooted(row.collective) ? Json(row.root) : Json()},
+      {"type", name(subject.type)},
+      {"op", reducing(subject.collective()) ? Json(name(subject.op)) : Json()},
+      {"root", rooted(subject.collective()) ? Json(subject.problem.root) : Json()},
       {"iterations", row.iterations},
       {"time_us", row.seconds * 1e6},
       {"algbw_GBps", gigabytes_per_second(row.bytes, row.seconds)},
@@ -40,24 +40,21 @@ Json json(const Row& row) {
 
 Row row_of(const std::string& name, const Case& subject, const measure::Side& side,
            double built_in_seconds) {
-  Row row;
   const auto times = static_cast<double>(subject.times);
-  row.name = name;
-  row.collective = subject.collective();
-  row.algorithm = side.algorithm;
-  row.segment = side.segment;
-  row.bytes = subject.bytes() * subject.times;
-  row.count = row.bytes == 0 ? 0 : subject.problem.count * subject.times;
-  row.type = subject.type;
-  row.op = subject.op;
-  row.root = subject.problem.root;
-  row.iterations = side.calls;
-  row.seconds = side.samples.at(0) * times;
-  row.bus_seconds = subject.bus_factor() > 0 ? row.seconds / subject.bus_factor() : 0;
-  row.checks = side.check.checks;
-  row.wrong = side.check.wrong;
-  row.built_in_seconds = built_in_seconds < 0 ? -1 : built_in_seconds * times;
-  return row;
+  const std::int64_t bytes = subject.bytes() * subject.times;
+  const double seconds = side.samples.at(0) * times, factor = subject.bus_factor();
+  return {.name = name,
+          .subject = subject,
+          .algorithm = side.algorithm,
+          .segment = side.segment,
+          .bytes = bytes,
+          .count = bytes == 0 ? 0 : subject.problem.count * subject.times,
+          .iterations = side.calls,
+          .seconds = seconds,
+          .bus_seconds = factor > 0 ? seconds / factor : 0,
+          .checks = side.check.checks,
+          .wrong = side.check.wrong,
+          .built_in_seconds = built_in_seconds < 0 ? -1 : built_in_seconds * times};
 }
 
 void add_to(Row& row, const Row& other) {
@@ -102,54 +99,49 @@ void print_json(const Outcome& outcome, int prove, int ranks, const std::string&
                       {"wrong", outcome.wrong}}));
 }
 
-std::string Table::head() const {
-  std::string first, second;
-  const auto add = [&](std::string_view a, std::string_view b, std::size_t width, bool left) {
-    first += left ? fmt::format("{:<{}} ", a, width) : fmt::format("{:>{}} ", a, width);
-    second += left ? fmt::format("{:<{}} ", b, width) : fmt::format("{:>{}} ", b, width);
-  };
-  if (columns_.name > 0) add("workload", "", columns_.name, true);
-  add("collective", "", 14, true);
-  add("algorithm", "", 22, true);
-  add("segment", "(B)", 8, false);
-  add("size", "(B)", 12, false);
-  add("count", "(elements)", 11, false);
-  add("type", "", 5, false);
-  add("redop", "", 6, false);
-  if (columns_.root) add("root", "", 5, false);
-  add("time", "(us)", 10, false);
-  add("algbw", "(GB/s)", 7, false);
-  add("busbw", "(GB/s)", 7, false);
-  add("#wrong", "", 7, false);
-  if (columns_.built_in) {
-    add("built-in", "(us)", 10, false);
-    add("ratio", "", 6, false);
+Table table_for(const RunOptions& options, const std::vector<Job>& jobs, bool built_in) {
+  int names = 0;
+  bool roots = false;
+  for (const Job& job : jobs) {
+    for (const Case& subject : job.cases) {
+      const std::size_t own = options.each ? subject.name.size() + 1 : 0;
+      if (!job.name.empty()) names = std::max(names, static_cast<int>(job.name.size() + own));
+      roots = roots || subject.problem.root != 0;
+    }
   }
-  first.pop_back();
-  second.resize(second.find_last_not_of(' ') + 1);
-  return fmt::format("# {}\n# {}\n", first, second);
+  return Table({{"workload", -names},
+                {"collective", -14},
+                {"algorithm", -22},
+                {"segment", 8, "(B)"},
+                {"size", 12, "(B)"},
+                {"count", 11, "(elements)"},
+                {"type", 5},
+                {"redop", 6},
+                {"root", roots ? 5 : 0},
+                {"time", 10, "(us)"},
+                {"algbw", 7, "(GB/s)"},
+                {"busbw", 7, "(GB/s)"},
+                {"#wrong", 7},
+                {"built-in", built_in ? 10 : 0, "(us)"},
+                {"ratio", built_in ? 6 : 0}},
+               "# ", "  ");
 }
 
-std::string Table::line(const Row& row) const {
-  std::string text = "  ";
-  if (columns_.name > 0) text += fmt::format("{:<{}} ", row.name, columns_.name);
-  text += fmt::format("{:<14} {:<22} {:>8} {:>12} {:>11} {:>5} {:>6} ", name(row.collective),
-                      row.algorithm, segment_text(row.segment), row.bytes, row.count,
-                      name(row.type), reducing(row.collective) ? name(row.op) : "none");
-  if (columns_.root) {
-    text += fmt::format("{:>5} ", rooted(row.collective) ? fmt::format("{}", row.root) : "-1");
-  }
-  text += fmt::format("{:>10} {:>7.2f} {:>7.2f} {:>7}", microseconds(row.seconds),
-                      gigabytes_per_second(row.bytes, row.seconds),
-                      gigabytes_per_second(row.bytes, row.bus_seconds),
-                      row.checks == 0 ? "N/A" : fmt::format("{}", row.wrong));
-  if (columns_.built_in && row.built_in_seconds >= 0) {
-    text += fmt::format(" {:>10} {:>6.2f}", microseconds(row.built_in_seconds),
-                        row.seconds > 0 ? row.built_in_seconds / row.seconds : 0);
-  } else if (columns_.built_in) {
-    text += fmt::format(" {:>10} {:>6}", "-", "-");
-  }
-  return text + "\n";
+std::string line_of(const Table& table, const Row& row) {
+  const Case& subject = row.subject;
+  const auto bandwidth = [&](double seconds) {
+    return fmt::format("{:.2f}", gigabytes_per_second(row.bytes, seconds));
+  };
+  const bool built_in = row.built_in_seconds >= 0;
+  const double ratio = row.seconds > 0 ? row.built_in_seconds / row.seconds : 0;
+  return table.line(row.name, name(subject.collective()), row.algorithm, segment_text(row.segment),
+                    row.bytes, row.count, name(subject.type),
+                    reducing(subject.collective()) ? name(subject.op) : "none",
+                    rooted(subject.collective()) ? subject.problem.root : -1,
+                    microseconds(row.seconds), bandwidth(row.seconds), bandwidth(row.bus_seconds),
+                    row.checks == 0 ? "N/A" : fmt::format("{}", row.wrong),
+                    built_in ? microseconds(row.built_in_seconds) : "-",
+                    built_in ? fmt::format("{:.2f}", ratio) : "-");
 }
 
 }  // namespace baton::cli::run

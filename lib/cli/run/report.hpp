@@ -4,20 +4,20 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/text.hpp"
 #include "cli/measure/sides.hpp"
+#include "options.hpp"
 
 namespace baton::cli::run {
 
 /// One line of the table: an algorithm on one case, or on all of a job.
 struct Row {
   std::string name;  ///< of the job; may be empty
-  Collective collective = Collective::all_reduce;
+  Case subject;      ///< of several, the first
   std::string algorithm;
   std::int64_t segment = 0;  ///< bytes; 0: not cut; -1: several
   std::int64_t bytes = 0, count = 0;
-  Datatype type = Datatype::f32;
-  OpKind op = OpKind::sum;
-  int root = 0, iterations = 0;
+  int iterations = 0;
   double seconds = 0, bus_seconds = 0;  ///< bus_seconds * busbw = bytes
   std::int64_t checks = 0, wrong = 0;
   double built_in_seconds = -1;  ///< -1: there is none
@@ -43,21 +43,9 @@ struct Outcome {
 void print_end(const Outcome& outcome, int prove, int ranks);
 void print_json(const Outcome& outcome, int prove, int ranks, const std::string& transport);
 
-/// The table that users of nccl-tests know, with the algorithm and the built-in beside.
-class Table {
- public:
-  /// What the rows to come will have.
-  struct Columns {
-    std::size_t name = 0;   ///< width of names; 0: none
-    bool built_in = false;  ///< built-in's time and ratio
-    bool root = false;
-  };
-  explicit Table(const Columns& columns) : columns_(columns) {}
-  std::string head() const;
-  std::string line(const Row& row) const;
-
- private:
-  Columns columns_;
-};
+/// The table that users of nccl-tests know, with the algorithm and, where there is one, the
+/// built-in beside; its names and roots are those of the jobs.
+Table table_for(const RunOptions& options, const std::vector<Job>& jobs, bool built_in);
+std::string line_of(const Table& table, const Row& row);
 
 }  // namespace baton::cli::run

@@ -8,15 +8,29 @@
 #include "baton/schedule/text.hpp"
 #include "baton/verify.hpp"
 #include "cli/commands.hpp"
-#include "cli/common/progress.hpp"
 #include "cli/common/text.hpp"
 #include "cli/verify/proofs.hpp"
-#include "measure.hpp"
 #include "options.hpp"
 #include "report.hpp"
 
 namespace baton::cli::run {
 namespace {
+
+using measure::Side;
+
+/// The algorithms of `registry` to run a case with: names, or "" for the library's choice. Empty
+/// where no algorithm of the collective has the name, or all refuse.
+std::vector<std::string> algorithms_for(const Case& subject, const Registry& registry,
+                                        const std::string& name) {
+  if (name.empty() || subject.schedules) return {""};
+  std::vector<std::string> names;
+  for (const Algorithm* algorithm : registry.of(subject.collective())) {
+    if (name == "all" ? refusal(*algorithm, subject.problem).empty() : algorithm->name == name) {
+      names.push_back(algorithm->name);
+    }
+  }
+  return names;
+}
 
 /// One rank's part of the run. Rank 0 prints.
 class Runner {
@@ -29,14 +43,16 @@ class Runner {
         speaks_(world.rank() == 0) {
     for (Job& job : jobs_) {
       for (Case& subject : job.cases) subject.problem.hosts = communicator_.hosts();
+      names_.push_back(algorithms_for(job.cases[0], registry(), options_.data.algorithm));
+      total_ += static_cast<std::int64_t>(names_.back().size() * job.cases.size());
     }
+    if (total_ == 0) named_algorithms();  // says which exist
+    progress_.emplace(total_, options_.progress, speaks_);
   }
 
   /// `head` stands above the first row.
   Outcome run(const Table& table, std::string head) {
     head_ = std::move(head);
-    plan();
-    if (speaks_) progress_.emplace(total_, options_.progress);
     if (options_.prove > 0) prove_algorithms();
     for (std::size_t j = 0; j < jobs_.size(); ++j) {
       if (!names_[j].empty()) run_job(jobs_[j], names_[j], table);
@@ -45,26 +61,13 @@ class Runner {
       outcome_.checks += row.checks;
       outcome_.wrong += row.wrong;
     }
-    progress_.reset();
+    progress_->clear();
     stop_recording(communicator_);
     return std::move(outcome_);
   }
 
  private:
   const Registry& registry() const { return communicator_.registry(); }
-  MeasureOptions measure_options() const {
-    return {options_.data.segment_bytes(), options_.iterations, options_.warmup,
-            options_.data.in_place};
-  }
-
-  /// Which algorithms each job runs.
-  void plan() {
-    for (const Job& job : jobs_) {
-      names_.push_back(algorithms_for(job.cases[0], registry(), options_.data.algorithm));
-      total_ += static_cast<std::int64_t>(names_.back().size() * job.cases.size());
-    }
-    if (total_ == 0) named_algorithms();  // says which exist
-  }
   std::vector<const Algorithm*> named_algorithms() const {
     std::vector<Collective> collectives;
     for (const Job& job : jobs_) collectives.push_back(job.cases[0].collective());
@@ -83,8 +86,9 @@ class Runner {
     std::vector<proving::SweepResult> results;
     world_.together([&] {
       results = verify::prove(own, 1, [&](std::int64_t, const verify::ProofTask& task) {
-        show(fmt::format("proving {} {} for {} ranks", name(task.algorithm->collective),
-                         task.algorithm->name, task.ranks));
+        progress_->show(done_,
+                        fmt::format("proving {} {} for {} ranks", name(task.algorithm->collective),
+                                    task.algorithm->name, task.ranks));
       });
     });
     proving::SweepResult sum;
@@ -102,11 +106,7 @@ class Runner {
   void run_job(const Job& job, const std::vector<std::string>& names, const Table& table) {
     std::vector<Row> rows;
     for (const Case& subject : job.cases) {
-      const auto before = [&](const std::string& algorithm) {
-        show(fmt::format("{} by {}", subject.text(), algorithm));
-      };
-      const auto sides =
-          measure_case(world_, communicator_, subject, names, measure_options(), before);
+      const auto sides = measured(subject, names);
       const bool built_in = sides.size() > names.size();
       done_ += static_cast<std::int64_t>(names.size());
       const std::string row_name =
@@ -125,19 +125,57 @@ class Runner {
     print(rows, table);
   }
 
+  /// Checks and times the case: a side for each algorithm, then one for the transport's own
+  /// collective where it has one. Each has one sample.
+  ///
+  /// Each algorithm is run on exact values (or any bits, where data only moves), every result
+  /// compared with the reference: the built-in's, or one computed from all inputs; then, where
+  /// reductions round, on random ones. Results that all ranks share must be the same bits on all of
+  /// them, and the same again after the timed runs.
+  std::vector<Side> measured(const Case& subject, const std::vector<std::string>& names) {
+    const CollectiveOptions& data = options_.data;
+    std::optional<measure::CaseRunner> runner;
+    world_.together([&] { runner.emplace(communicator_, subject, data.in_place); });
+    std::vector<Side> sides;
+    for (const std::string& name : names) {
+      sides.push_back(own_side(world_, *runner, {name, data.segment_bytes()}));
+    }
+    const auto before = [&](const Side& side) {
+      progress_->show(done_, fmt::format("{} by {}", subject.text(), side.algorithm));
+    };
+    measure::Checker checker(world_, subject, *runner);
+    for (const measure::Fill fill : checker.fills()) {
+      const measure::Reference reference = checker.reference(fill);
+      for (Side& side : sides) {
+        before(side);
+        checker.check(side.check, side.run, reference);
+      }
+    }
+    auto built_ins = built_in_sides(world_, subject, *runner, Entry::library);
+    if (!built_ins.empty()) sample_alone(built_ins[0], options_.warmup, options_.iterations);
+    const bool in_place = world_.sum(runner->aliased() ? 1 : 0) > 0;
+    for (Side& side : sides) {
+      before(side);
+      world_.together([&] { runner->reset(); });
+      sample_alone(side, options_.warmup, options_.iterations);
+      // In place, on all ranks or at the root, each run began with the result of the last.
+      if (!in_place) checker.recheck(side.check);
+    }
+    if (!built_ins.empty()) sides.push_back(std::move(built_ins[0]));
+    for (Side& side : sides)
+      side.run = nullptr, side.seconds = nullptr;  // they end with the runner
+    return sides;
+  }
+
   void print(std::vector<Row>& rows, const Table& table) {
-    if (speaks_) progress_->clear();
+    progress_->clear();
     if (speaks_ && !options_.json) fmt::print("{}", std::exchange(head_, {}));
     for (Row& row : rows) {
-      if (speaks_ && !options_.json) fmt::print("{}", table.line(row));
+      if (speaks_ && !options_.json) fmt::print("{}", line_of(table, row));
       outcome_.rows.push_back(std::move(row));
     }
     if (speaks_) std::fflush(stdout);
     rows.clear();
-  }
-
-  void show(std::string_view what) {
-    if (progress_) progress_->show(done_, what);
   }
 
   World& world_;
@@ -151,19 +189,6 @@ class Runner {
   std::string head_;
   Outcome outcome_;
 };
-
-Table::Columns columns_for(const RunOptions& options, const std::vector<Job>& jobs, bool built_in) {
-  Table::Columns columns;
-  columns.built_in = built_in;
-  for (const Job& job : jobs) {
-    for (const Case& subject : job.cases) {
-      const std::size_t own = options.each ? subject.name.size() + 1 : 0;
-      if (!job.name.empty()) columns.name = std::max(columns.name, job.name.size() + own);
-      columns.root = columns.root || subject.problem.root != 0;
-    }
-  }
-  return columns;
-}
 
 std::string head_of(const Table& table, const Launch& launch, int ranks, bool built_in) {
   return fmt::format(
@@ -194,7 +219,7 @@ struct Task {
         jobs(jobs_for(options, ranks)),
         library(library_options()),
         threads(options.data.threads()),
-        table(columns_for(options, jobs, launched > 0)) {
+        table(table_for(options, jobs, launched > 0)) {
     options.data.segment_bytes();  // is right, or nothing begins
     threads.seed = options.delays;
     if (options.check) library.check = true;

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,14 +9,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
-#include "cli/common/json.hpp"
-#include "cli/common/progress.hpp"
 #include "cli/common/statistics.hpp"
 #include "cli/common/text.hpp"
 #include "cli/measure/case_runner.hpp"
-#include "common_start.hpp"
 #include "simulation.hpp"
+#include "trace/clock.hpp"
+#include "trace/recorder.hpp"
 
 namespace baton::cli::simulate {
 namespace {
@@ -29,6 +30,70 @@ constexpr int fewest_runs = 3;
 /// A run is repeated if the machine beneath took away more than this share of one processor's time.
 constexpr double most_taken = 0.04;
 constexpr int most_attempts = 4;
+
+constexpr int rounds = 200;
+constexpr int tag = 0;
+const tracing::Patience patience{std::chrono::seconds(20)};
+/// From when all have come, in which messages of the coming end and links have a pause.
+constexpr std::int64_t run_up = 3'000'000;  // ns
+/// Before the start, from when on a rank does not sleep any more.
+constexpr std::int64_t awake = 150'000;  // ns
+
+/// Lets all ranks begin at one time, by clocks that were compared: a barrier would let them go one
+/// after the other. All functions are collective.
+class CommonStart {
+ public:
+  explicit CommonStart(World& world);
+
+  /// Seconds from the common start of `body` on all ranks to the end of the last.
+  double timed(const std::function<void()>& body);
+  /// Bound on how far a rank's start is off rank 0's because of its clock, in seconds; of when it
+  /// was made.
+  double error() const { return error_; }
+
+ private:
+  World& world_;
+  std::unique_ptr<Transport> transport_;
+  std::int64_t ahead_ = 0;  // of this rank's clock, ns
+  double error_ = 0;
+};
+
+CommonStart::CommonStart(World& world) : world_(world), transport_(world.transport()) {
+  tracing::ClockSample sample;
+  const auto hosts = world.hosts();
+  for (int r = 1; r < world.size() && !world.one_clock(); ++r) {
+    // Ranks of a host have one clock.
+    const auto first = std::find(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(r)]);
+    if (first - hosts.begin() != r || first == hosts.begin()) continue;
+    if (world.rank() == 0)
+      tracing::answer_clock(*transport_, r, tag, rounds, tracing::now, patience);
+    if (world.rank() == r)
+      sample = tracing::compare_clock(*transport_, 0, tag, rounds, tracing::now, patience);
+    world.barrier();
+  }
+  // Of all ranks, so that each finds its host's.
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(world.size()));
+  world.gather(std::as_bytes(std::span(&sample.offset, 1)),
+               std::as_writable_bytes(std::span(offsets)));
+  const auto own =
+      std::find(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(world.rank())]);
+  ahead_ = -offsets[static_cast<std::size_t>(own - hosts.begin())];
+  error_ = world.max(static_cast<double>(sample.error)) * 1e-9;
+}
+
+double CommonStart::timed(const std::function<void()>& body) {
+  const auto common = [&] { return tracing::now() - ahead_; };
+  const auto begin = static_cast<std::int64_t>(world_.max(static_cast<double>(common()))) + run_up;
+  for (std::int64_t left = begin - common(); left > 0; left = begin - common()) {
+    if (left > awake) {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(left - awake));
+    } else {
+      sched_yield();
+    }
+  }
+  body();
+  return world_.max(static_cast<double>(common() - begin)) * 1e-9;
+}
 
 /// One algorithm on one size, predicted and measured; in seconds.
 struct Cell {
@@ -121,21 +186,15 @@ class Accuracy {
     }
     // All in turn, again and again: what disturbs the machine for a while does so to one run of
     // each, not to all runs of one.
-    if (world_.rank() == 0) {
-      progress_.emplace(static_cast<std::int64_t>(cells_.size()) * runs_,
-                        setting_.command.progress);
-    }
+    Progress progress(static_cast<std::int64_t>(cells_.size()) * runs_, setting_.command.progress,
+                      world_.rank() == 0);
     for (int run = 0; run < runs_; ++run) {
       for (std::size_t c = 0; c < cells_.size(); ++c) {
-        if (progress_) {
-          progress_->show(
-              static_cast<std::int64_t>(c) + static_cast<std::int64_t>(cells_.size()) * run,
-              fmt::format("{} by {}", cases[case_of_[c]].text(), cells_[c].algorithm));
-        }
-        measure(cases[case_of_[c]], cells_[c]);
+        const Case& subject = cases[case_of_[c]];
+        progress.next(fmt::format("{} by {}", subject.text(), cells_[c].algorithm));
+        measure(subject, cells_[c]);
       }
     }
-    progress_.reset();
   }
 
   const std::vector<Cell>& cells() const { return cells_; }
@@ -177,19 +236,25 @@ class Accuracy {
   CommonStart start_;
   std::vector<Cell> cells_;
   std::vector<std::size_t> case_of_;
-  std::optional<Progress> progress_;
   int repeated_ = 0;
 };
 
 void print_table(const std::vector<Cell>& cells) {
-  fmt::print("{:<15} {:<20} {:>10} {:>9} {:>12} {:>12} {:>10} {:>8}\n", "collective", "algorithm",
-             "size", "segment", "predicted", "measured", "+-", "error");
+  const Table table({{"collective", -15},
+                     {"algorithm", -20},
+                     {"size", 10},
+                     {"segment", 9},
+                     {"predicted", 12},
+                     {"measured", 12},
+                     {"+-", 10},
+                     {"error", 8}});
+  fmt::print("{}", table.head());
   for (const Cell& cell : cells) {
-    fmt::print("{:<15} {:<20} {:>10} {:>9} {:>12} {:>12} {:>10} {:>+7.1f}%\n",
-               name(cell.collective), cell.algorithm, human_bytes(cell.bytes),
-               cell.segment > 0 ? human_bytes(cell.segment) : "-", human_time(cell.predicted * 1e6),
-               human_time(cell.measured() * 1e6), human_time(spread(cell.samples) * 1e6),
-               cell.error() * 100);
+    fmt::print("{}", table.line(name(cell.collective), cell.algorithm, human_bytes(cell.bytes),
+                                cell.segment > 0 ? human_bytes(cell.segment) : "-",
+                                human_time(cell.predicted * 1e6), human_time(cell.measured() * 1e6),
+                                human_time(spread(cell.samples) * 1e6),
+                                fmt::format("{:+.1f}%", cell.error() * 100)));
   }
 }
 

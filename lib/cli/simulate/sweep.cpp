@@ -4,8 +4,6 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "cli/common/json.hpp"
-#include "cli/common/progress.hpp"
 #include "cli/common/text.hpp"
 #include "simulation.hpp"
 

@@ -11,7 +11,7 @@
 #include "baton/simulate.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/case.hpp"
-#include "cli/common/schedule_request.hpp"
+#include "cli/common/collective_options.hpp"
 #include "cli/common/text.hpp"
 #include "diagrams/diagrams.hpp"
 #include "sources.hpp"

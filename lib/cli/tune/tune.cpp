@@ -1,8 +1,8 @@
-#include "tune.hpp"
-
 #include <fmt/core.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -10,8 +10,11 @@
 #include "cli/commands.hpp"
 #include "cli/common/collective_options.hpp"
 #include "cli/common/machine.hpp"
-#include "cli/common/progress.hpp"
+#include "cli/common/statistics.hpp"
 #include "cli/common/text.hpp"
+#include "cli/measure/sides.hpp"
+#include "cost/cost.hpp"
+#include "select/table.hpp"
 
 namespace baton::cli::tune {
 namespace {
@@ -23,6 +26,139 @@ struct TuneCommand {
   bool progress = false;
 };
 
+constexpr std::int64_t segments[] = {0,        8 << 10,   16 << 10,  32 << 10,
+                                     64 << 10, 128 << 10, 512 << 10, 2 << 20};
+// Times of the best at which a candidate is not tried, by estimate; is tried briefly only; and at
+// which the candidate that was best for the size before is kept.
+constexpr double hopeless = 20, slow = 1.5, as_good = 1.04;
+constexpr double brief = 0.004, thorough = 0.02;  // seconds of a measurement
+
+struct Candidate : measure::Timed {
+  Choice choice;
+
+  double time() const { return median(samples); }
+};
+
+/// All candidates on one size.
+class Candidates {
+ public:
+  Candidates(World& world, Communicator& communicator, const Case& subject)
+      : world_(world), communicator_(communicator), subject_(subject) {
+    world_.together([&] {
+      const auto bytes = [&](std::int64_t elements) {
+        return static_cast<std::size_t>(elements) * size_of(subject_.type);
+      };
+      input_.resize(bytes(subject_.input_count(world_.rank())));
+      output_.resize(bytes(subject_.output_count(world_.rank())));
+      add_candidates();
+    });
+  }
+
+  /// The best; `kept` stays while it is nearly as good.
+  Choice best(const std::optional<Choice>& kept, int repeats) {
+    double least = std::numeric_limits<double>::infinity();
+    for (Candidate& candidate : all_) {
+      candidate.seconds(1);  // finds its plan
+      // Calls that follow each other, as they are measured afterwards: where one can begin before
+      // the last has ended everywhere, a single one tells little.
+      candidate.calls = runs_in(brief, candidate.seconds(1));
+      candidate.sample();
+      least = std::min(least, candidate.time());
+    }
+    std::erase_if(all_, [&](const Candidate& c) { return c.time() > slow * least; });
+    for (Candidate& candidate : all_) {
+      candidate.calls = runs_in(thorough, least);
+      candidate.samples.clear();
+    }
+    for (int i = 0; i < repeats; ++i) {
+      for (Candidate& candidate : all_) candidate.sample();
+    }
+    double best = std::numeric_limits<double>::infinity();
+    for (const Candidate& candidate : all_) best = std::min(best, candidate.time());
+    const auto good = [&](const Candidate& candidate) {
+      return candidate.time() <= as_good * best;
+    };
+    for (const Candidate& candidate : all_) {
+      if (kept == candidate.choice && good(candidate)) return *kept;
+    }
+    // Of equals the first in the registry: many algorithms are the same for few ranks.
+    return std::find_if(all_.begin(), all_.end(), good)->choice;
+  }
+
+ private:
+  static int runs_in(double seconds, double one) {
+    return static_cast<int>(std::clamp(seconds / one, 1.0, 1000.0));
+  }
+
+  void add_candidates() {
+    Problem problem = subject_.problem.at(world_.rank());
+    problem.hosts = communicator_.hosts();
+    const std::size_t bytes = size_of(subject_.type);
+    std::vector<std::pair<double, Choice>> estimated;
+    double least = std::numeric_limits<double>::infinity();
+    for (const Algorithm* algorithm : communicator_.registry().of(problem.collective)) {
+      if (!refusal(*algorithm, problem).empty()) continue;
+      for (const std::int64_t segment : segments) {
+        // A piece as long as all data cuts no message.
+        if (segment > 0 && segment >= subject_.bytes()) continue;
+        if (segment == 0 && algorithm->pipelined) continue;
+        const double time = costs::estimate(*algorithm, problem, bytes, segment, {});
+        least = std::min(least, time);
+        estimated.push_back({time, {algorithm->name, segment}});
+      }
+    }
+    for (const auto& [time, choice] : estimated) {
+      if (time <= hopeless * least) all_.push_back(candidate(choice));
+    }
+  }
+
+  Candidate candidate(const Choice& choice) {
+    Call call =
+        subject_.call(ConstData(input_.data(), subject_.input_count(world_.rank()), subject_.type),
+                      Data(output_.data(), subject_.output_count(world_.rank()), subject_.type));
+    call.choice = choice;
+    Candidate made;
+    made.choice = choice;
+    made.seconds = [this, call](int runs) {
+      return measure::timed(
+          world_, [&] { communicator_.run(call); }, runs);
+    };
+    return made;
+  }
+
+  World& world_;
+  Communicator& communicator_;
+  const Case& subject_;
+  std::vector<std::byte> input_, output_;  // zeros: time does not depend on values
+  std::vector<Candidate> all_;
+};
+
+/// The rows of a table: for each collective and size the algorithm and segment that took the least
+/// time on its slowest rank. What was best for the size before stays while it is nearly as fast, so
+/// that noise makes no rows; of others that are equally fast, the registry's first is taken.
+/// Collective; all ranks have the same result.
+std::vector<selecting::TuningRow> rows_of(World& world, Communicator& communicator,
+                                          const std::vector<Collective>& collectives,
+                                          const std::vector<std::int64_t>& sizes, int repeats,
+                                          Progress& progress) {
+  std::vector<selecting::TuningRow> rows;
+  for (const Collective collective : collectives) {
+    std::optional<Choice> last;
+    std::int64_t last_bytes = -1;
+    for (const std::int64_t bytes : sizes) {
+      const Case subject = flat_case(collective, world.size(), std::max<std::int64_t>(bytes / 4, 1),
+                                     Datatype::f32, OpKind::sum, 0);
+      if (subject.bytes() == last_bytes) continue;  // sizes below one element per rank
+      last_bytes = subject.bytes();
+      progress.next(subject.text());
+      const Choice best = Candidates(world, communicator, subject).best(last, repeats);
+      if (best != last) rows.push_back({collective, last ? subject.bytes() : 0, best});
+      last = best;
+    }
+  }
+  return rows;
+}
+
 /// The processor and the kernel, for readers of the table.
 std::string machine() {
   utsname system{};
@@ -33,36 +169,23 @@ std::string machine() {
 }
 
 int tune(const TuneCommand& command, Launch& launch) {
-  TuneOptions options;
-  options.collectives = collectives_named(command.data.collective);
-  options.sizes = command.data.sizes();
-  options.repeats = command.repeats;
+  const auto collectives = collectives_named(command.data.collective);
+  const auto sizes = command.data.sizes();
   const int ranks = command.data.rank_count(launch.processes());
-
   on_ranks(launch, ranks, command.data.threads(), [&](World& world) {
     Options library = Options::from_environment();
     library.table.clear();
     Communicator communicator(world.transport(), library);
     const bool speaks = world.rank() == 0;
-    std::optional<Progress> progress;
-    const auto total = static_cast<std::int64_t>(options.collectives.size() * options.sizes.size());
-    if (speaks) progress.emplace(total, command.progress);
-    std::int64_t done = 0;
+    Progress progress(static_cast<std::int64_t>(collectives.size() * sizes.size()),
+                      command.progress, speaks);
     selecting::TableSection section;
     section.scope = selecting::scope_of(communicator.transport(), communicator.hosts().get());
     section.machine = machine();
-    section.rows = tune(world, communicator, options, [&](const std::string& what) {
-      if (progress) progress->show(done, what);
-      ++done;
-    });
-    progress.reset();
+    section.rows = rows_of(world, communicator, collectives, sizes, command.repeats, progress);
+    progress.clear();
     world.together([&] {
-      if (!speaks) return;
-      if (command.output.empty()) {
-        fmt::print("{}", print(section));
-      } else {
-        write_file("--output", command.output, print(section));
-      }
+      if (speaks) write_output(command.output, print(section));
     });
   });
   return 0;

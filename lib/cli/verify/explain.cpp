@@ -6,8 +6,7 @@
 #include "baton/explain.hpp"
 #include "baton/schedule/text.hpp"
 #include "cli/commands.hpp"
-#include "cli/common/json.hpp"
-#include "cli/common/schedule_request.hpp"
+#include "cli/common/collective_options.hpp"
 #include "cli/common/text.hpp"
 
 namespace baton::cli::verify {

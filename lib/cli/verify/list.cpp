@@ -6,7 +6,7 @@
 #include "baton/schedule.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/collective_options.hpp"
-#include "cli/common/json.hpp"
+#include "cli/common/text.hpp"
 
 namespace baton::cli::verify {
 namespace {

@@ -10,8 +10,6 @@
 #include "baton/verify.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/collective_options.hpp"
-#include "cli/common/json.hpp"
-#include "cli/common/progress.hpp"
 #include "cli/common/text.hpp"
 #include "proofs.hpp"
 
@@ -47,16 +45,18 @@ std::vector<Total> totals(const std::vector<const Algorithm*>& algorithms,
 }
 
 Json json(const proving::SweepFinding& finding) {
-  return Json::object({{"problem", finding.problem},
-                       {"flaw", finding.flaw},
-                       {"rank", finding.rank},
-                       {"step", finding.step},
-                       {"sentence", finding.sentence}});
+  return Json::object({{"problem", finding.problem}, {"flaw", finding.flaw}});
 }
+Json json(const Finding& finding) { return Json::object({{"flaw", name(finding.flaw)}}); }
 
-Json json(const std::vector<proving::SweepFinding>& findings) {
+template <class Findings>
+Json json_of(const Findings& findings) {
   Json list = Json::array();
-  for (const proving::SweepFinding& finding : findings) list.push_back(json(finding));
+  for (const auto& finding : findings) {
+    list.push_back(json(finding));
+    list.back().update(Json::object(
+        {{"rank", finding.rank}, {"step", finding.step}, {"sentence", finding.sentence}}));
+  }
   return list;
 }
 
@@ -82,10 +82,15 @@ int verify_algorithms(const VerifyOptions& options) {
       data.ranks > 0 ? fmt::format("{}", data.ranks) : fmt::format("1..{}", options.max_ranks);
   proving::SweepResult sum;
   std::vector<Json> rows;
-  if (!options.json) {
-    fmt::print("# {:<14} {:<22} {:>8} {:>9} {:>12} {:>12} {:>8}\n", "collective", "algorithm",
-               "ranks", "proofs", "steps", "messages", "failures");
-  }
+  const Table table({{"collective", -14},
+                     {"algorithm", -22},
+                     {"ranks", 8},
+                     {"proofs", 9},
+                     {"steps", 12},
+                     {"messages", 12},
+                     {"failures", 8}},
+                    "# ", "  ");
+  if (!options.json) fmt::print("{}", table.head());
   for (const auto& [algorithm, result] : all) {
     sum += result;
     if (options.json) {
@@ -94,12 +99,11 @@ int verify_algorithms(const VerifyOptions& options) {
                                    {"proofs", result.proofs},
                                    {"steps", result.steps},
                                    {"messages", result.messages},
-                                   {"findings", json(result.findings)}}));
+                                   {"findings", json_of(result.findings)}}));
       continue;
     }
-    fmt::print("  {:<14} {:<22} {:>8} {:>9} {:>12} {:>12} {:>8}\n", name(algorithm->collective),
-               algorithm->name, ranks, result.proofs, result.steps, result.messages,
-               result.findings.size());
+    fmt::print("{}", table.line(name(algorithm->collective), algorithm->name, ranks, result.proofs,
+                                result.steps, result.messages, result.findings.size()));
     for (std::size_t i = 0; i < std::min(result.findings.size(), shown_findings); ++i) {
       fmt::print("    {}\n", text_of(result.findings[i]));
     }
@@ -130,20 +134,13 @@ int verify_schedule(const VerifyOptions& options) {
       in_groups ? verify_fused(schedules, problems) : baton::verify(schedules, problems);
   const Schedule::Header& header = schedules[0].header();
   if (options.json) {
-    std::vector<Json> findings;
-    for (const Finding& finding : proof.findings) {
-      findings.push_back(Json::object({{"flaw", name(finding.flaw)},
-                                       {"rank", finding.rank},
-                                       {"step", finding.step},
-                                       {"sentence", finding.sentence}}));
-    }
     print(Json::object({{"schedule", options.data.schedule},
                         {"collective", name(header.collective)},
                         {"algorithm", header.algorithm},
                         {"ranks", header.size},
                         {"messages", proof.messages},
                         {in_groups ? "groups" : "rounds", proof.rounds},
-                        {"findings", findings}}));
+                        {"findings", json_of(proof.findings)}}));
     return proof.holds() ? 0 : 1;
   }
   for (const Finding& finding : proof.findings) {
