@@ -139,7 +139,7 @@ void Engine::begin_call(RankState& rank) {
   }
 }
 
-/// One step less that `step` waits for.
+/// `step` waits for one step less.
 void Engine::release(RankState& rank, std::uint32_t step) {
   if (--rank.steps[step].waits != 0) return;
   const Shape::Step& s = fixed(rank, step);

@@ -8,27 +8,27 @@
 
 namespace baton::simulating {
 
-/// Which of so many threads is the one to follow a domain.
+/// The thread that follows a domain.
 std::size_t thread_of(std::uint32_t domain, std::size_t threads);
 
 /// Follows ranks through the events of one domain at a time.
 ///
-/// A rank's processor does one thing at a time. Having taken a message (or noticed that one has
-/// left) it posts what may be posted, then folds and copies, posting in between, until nothing is
-/// left but to wait: all that is one batch, simulated at once, since nothing from outside changes
-/// its course. So the queue holds but messages on their way and processors that become free.
+/// A rank's processor does one thing at a time. When it has taken a message, or noticed that one
+/// has left, it posts, folds and copies until it must wait. This is one batch, simulated at once,
+/// since no outside event changes its course. So the queue holds only messages under way and
+/// processors that become free.
 class Engine {
  public:
-  /// Engines of several threads share a state, each at domains of its own.
+  /// Engines of several threads share a state, each with its own domains.
   Engine(State& state, const Network& network, const SimulateOptions& options, std::size_t threads);
 
-  /// A rank's first batch. Ranks of a domain start in ascending order.
+  /// Runs a rank's first batch. Ranks of a domain start in ascending order.
   void start(int rank);
-  /// All events of a domain before `end`.
+  /// Runs all events of a domain before `end`.
   void follow(std::uint32_t domain, std::int64_t end);
-  /// Events for other domains, by the thread whose these are.
+  /// Events for other domains, by the thread that follows them.
   std::vector<std::vector<Event>>& outboxes() { return outboxes_; }
-  /// The time of the first of these.
+  /// The earliest time among these.
   std::int64_t earliest_sent() const { return earliest_sent_; }
   void forget_sent() { earliest_sent_ = never; }
 
@@ -41,11 +41,11 @@ class Engine {
   static void push(RankState& rank, Fifo& fifo, std::uint32_t step);
   static std::uint32_t take(RankState& rank, Fifo& fifo);
 
-  // A batch, at the rank's own time `now_`.
+  // Runs a batch, at the rank's own time `now_`.
   void wake(RankState& rank, std::int64_t time);
   void batch(RankState& rank, std::int64_t time);
   void begin(RankState& rank);
-  /// Begins the call after one that is complete.
+  /// Begins the next call after a complete one.
   void begin_call(RankState& rank);
   void release(RankState& rank, std::uint32_t step);
   void deal_with(RankState& rank, std::uint32_t step);
@@ -57,7 +57,7 @@ class Engine {
   void work(RankState& rank, std::uint32_t step);
   void free_processor(RankState& rank, std::int64_t time);
 
-  // What happens to messages.
+  // Events of messages.
   /// `moment` is when the sender's processor has copied it.
   void put_on_wire(RankState& rank, std::uint32_t send, std::int64_t time, std::int64_t moment);
   void inject(RankState& rank, std::uint32_t send, std::int64_t time, std::int64_t moment);

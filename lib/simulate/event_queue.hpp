@@ -6,12 +6,12 @@
 
 namespace baton::simulating {
 
-/// What kinds of things take place; at one instant in this order, then by rank, then by step.
+/// Kinds of events. Events of one instant run in this order, then by rank, then by step.
 enum class EventKind : std::uint8_t {
   free_again,  ///< a rank's processor
-  inject,      ///< a message is put on its host's wire
-  head,        ///< its first byte is at the receiver's end of the wire
-  delivered,   ///< it is there, as far as the processor must wait for it
+  inject,      ///< a message goes onto its host's wire
+  head,        ///< its first byte reaches the receiver's end of the wire
+  delivered,   ///< it has arrived, as far as the processor must wait for it
   announced,   ///< a rendezvous message: its receiver knows of it
   answered,    ///< its sender knows that the receiver waits
   sent,        ///< all of it has left
@@ -20,7 +20,7 @@ enum class EventKind : std::uint8_t {
 struct Event {
   std::int64_t time;
   std::uint64_t what;   ///< kind, rank, step
-  std::int64_t moment;  ///< of `inject` and `head`: when the last byte is there at the earliest
+  std::int64_t moment;  ///< for `inject` and `head`: the earliest arrival of the last byte
 
   Event(std::int64_t time, EventKind kind, int rank, std::uint32_t step = 0,
         std::int64_t moment = 0)
@@ -37,7 +37,7 @@ struct Event {
   }
 };
 
-/// The earliest first: a heap whose nodes have four children, since these lie side by side.
+/// The earliest event first: a heap with four children per node, which are adjacent in memory.
 class EventQueue {
  public:
   bool empty() const { return heap_.empty(); }

@@ -15,7 +15,7 @@
 namespace baton::simulating {
 namespace {
 
-/// Beside the program: per rank its state, wires and events, and what growing vectors copy.
+/// Beside the program: each rank's state, wires and events, and the copies made by growing vectors.
 constexpr double rank_bytes = 512, growth = 1.5;
 
 double number_in(const char* file) {
@@ -47,7 +47,7 @@ void refuse_beyond(int ranks, double needed, double available) {
 }
 
 void check_memory(int ranks, const std::function<FlatRank(int)>& rank_of, const Network& network) {
-  // The busiest of the sample, such as a root, may be the only one of its kind.
+  // The busiest rank of the sample, such as a root, may be the only one of its kind.
   double most = 0, sum = 0, shapes_bytes = 0;
   std::set<std::shared_ptr<const Shape>> shapes;
   const std::set<int> sample{0, std::min(1, ranks - 1), ranks / 3, ranks / 2, ranks - 1};
@@ -60,7 +60,7 @@ void check_memory(int ranks, const std::function<FlatRank(int)>& rank_of, const 
   }
   const auto sampled = static_cast<double>(sample.size());
   const double others = sampled > 1 ? (sum - most) / (sampled - 1) : 0;
-  // Where all of the sample differ, all ranks may.
+  // If all ranks of the sample differ, all ranks may.
   const double distinct = shapes.size() == sample.size() ? ranks / sampled : 1;
   refuse_beyond(
       ranks, growth * (most + (ranks - 1) * others + distinct * shapes_bytes) + ranks * rank_bytes,

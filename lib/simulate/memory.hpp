@@ -7,14 +7,14 @@
 
 namespace baton::simulating {
 
-/// Throws Error(unsupported) where simulating so many ranks needs more memory than there is, judged
-/// by a few of them.
+/// Throws Error(unsupported) if the simulation of so many ranks needs more memory than there is.
+/// Estimates the need from a few ranks.
 void check_memory(int ranks, const std::function<FlatRank(int)>& rank_of, const Network& network);
 
-/// The same sentence, if `needed` bytes are more than `available`.
+/// Throws the same error if `needed` bytes are more than `available`.
 void refuse_beyond(int ranks, double needed, double available);
 
-/// Bytes that this process may still take, by the system's and its control group's word.
+/// Bytes that this process may still take, by the limits of the system and of its control group.
 double available_memory();
 
 }  // namespace baton::simulating

@@ -1,4 +1,4 @@
-// What happens to messages between their two processors.
+// The way of messages between two processors.
 
 #include <algorithm>
 
@@ -7,10 +7,10 @@
 namespace baton::simulating {
 namespace {
 
-/// Event::moment of an announcement or answer that has come through the last wire.
+/// Event::moment of an announcement or answer that has passed the last wire.
 constexpr std::int64_t through = -1;
 
-/// What of a message is the next to pass, after `passed` bytes.
+/// The next part of a message to pass, after `passed` bytes.
 Load packet_of(std::int64_t bytes, std::int64_t passed, const LevelTimes& level) {
   return {std::min(level.level.packet, bytes - passed), passed};
 }
@@ -35,7 +35,7 @@ void Engine::put_on_wire(RankState& rank, std::uint32_t send, std::int64_t time,
     if (first) push({time, EventKind::inject, rank.number, send});
     return;
   }
-  // Other ranks of the host may use its wire until then.
+  // Until then, other ranks of the host may use its wire.
   if (channel.across && state_.host_ranks[state_.host(rank.number)] > 1) {
     push({time, EventKind::inject, rank.number, send, moment});
   } else {
@@ -56,7 +56,7 @@ void Engine::inject(RankState& rank, std::uint32_t send, std::int64_t time, std:
   left_wire(rank, send, last);
 }
 
-/// The next packet of a message; then it is the turn of others.
+/// Sends the next packet of a message; then other messages take their turn.
 void Engine::inject_packet(RankState& rank, std::uint32_t send, std::int64_t time) {
   ++events_;
   const Shape::Step& s = fixed(rank, send);
@@ -68,7 +68,7 @@ void Engine::inject_packet(RankState& rank, std::uint32_t send, std::int64_t tim
   packet.passed += load.bytes;
   const bool all = packet.passed == s.bytes;
   const std::int64_t last = all ? std::max(passage.last, packet.moment) : passage.last;
-  // Its first byte may be there when this rate brings the last one there in time.
+  // The earliest arrival of the first byte such that the last one is in time at this rate.
   const std::int64_t length = passage.last - passage.first, latency = times.level.latency;
   push({last - length + latency, EventKind::head, channel.peer, channel.partners[s.place],
         last + latency});
@@ -95,7 +95,7 @@ void Engine::left_wire(RankState& rank, std::uint32_t send, std::int64_t time) {
   }
 }
 
-/// Tells the other side of `step` by a message without bytes.
+/// Tells the other side of `step`, by a message without bytes.
 void Engine::announce(RankState& rank, std::uint32_t step, std::int64_t time, EventKind kind) {
   const ChannelState& channel = channel_of(rank, step);
   LevelTimes& times = level(channel);
@@ -104,8 +104,8 @@ void Engine::announce(RankState& rank, std::uint32_t step, std::int64_t time, Ev
         channel.partners[fixed(rank, step).place]});
 }
 
-/// The first byte of a message, or of a packet, is at the receiver's wire; its last one is there
-/// at `moment` at the earliest.
+/// The first byte of a message or packet is at the receiver's wire. The last one arrives at
+/// `moment` at the earliest.
 void Engine::arrive(RankState& rank, std::uint32_t recv, std::int64_t time, std::int64_t moment) {
   ++events_;
   const std::int64_t bytes = fixed(rank, recv).bytes;
@@ -120,7 +120,7 @@ void Engine::arrive(RankState& rank, std::uint32_t recv, std::int64_t time, std:
   if (load.before + load.bytes < bytes) return;
   if (channel.across) state_.host_bytes[state_.host(rank.number)].received += bytes;
   const std::int64_t last = std::max(passage.last, moment);
-  // What the processor does for each byte ends with the last one, if it begins in time.
+  // The processor's work for each byte ends with the last byte, if it begins in time.
   const std::int64_t per_byte = times.receive.of(bytes) - times.receive.zero();
   channel.last_arrival = std::max({channel.last_arrival, time, last - per_byte});
   if (channel.last_arrival == time) return delivered(rank, recv, time);
@@ -133,7 +133,7 @@ void Engine::delivered(RankState& rank, std::uint32_t recv, std::int64_t time) {
   rank.steps[recv].go(Stage::here);
 }
 
-/// An announcement, or its answer.
+/// An announcement or its answer has arrived.
 void Engine::heard(RankState& rank, const Event& event) {
   const std::uint32_t step = event.step();
   if (event.moment != through) {

@@ -70,7 +70,7 @@ class NetworkReader {
   }
 
  private:
-  /// `found` stands as it was read.
+  /// Quotes `found` as it was read.
   [[noreturn]] void fail(std::string_view expected, std::string_view found) const {
     refuse(expected, fmt::format("\"{}\"", found));
   }
@@ -192,7 +192,7 @@ void append(std::string& text, std::string_view name, const NetworkLevel& level)
   append(text, "wire", level.wire);
 }
 
-/// Bytes per ns of long messages, GB/s.
+/// The rate of long messages, in bytes per ns (GB/s).
 double rate(const NetworkLevel& level) {
   constexpr std::int64_t large = 1 << 24;
   const auto cost = [](const TimeTable& table) {

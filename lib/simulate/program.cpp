@@ -11,7 +11,7 @@
 namespace baton::simulating {
 namespace {
 
-/// Steps of a rank, so that StepState::waits and Event have room for them.
+/// The most steps of a rank for which StepState::waits and Event have room.
 constexpr std::size_t most_steps = 1u << 28;
 
 [[noreturn]] void refuse(const std::string& sentence) {

@@ -12,17 +12,17 @@ namespace baton::simulating {
 
 using scheduling::none;
 
-/// The common part of ranks whose schedules differ in their peers only: steps, numbered from 0 in
+/// The common part of ranks whose schedules differ only in their peers: steps, numbered from 0 in
 /// program order, and channels.
 struct Shape {
   struct Step {
     std::int64_t bytes = 0;             ///< of a message, or of one operand
     std::uint32_t channel = none;       ///< of a message
     std::uint32_t place = 0;            ///< of a message in its channel
-    std::uint32_t first_dependent = 0;  ///< up to the next step's
-    std::uint32_t waits = 0;            ///< steps that it waits for
+    std::uint32_t first_dependent = 0;  ///< ends at the next step's
+    std::uint32_t waits = 0;            ///< number of its dependencies
     StepKind kind = StepKind::copy;
-    bool gated = false;  ///< waits for the call before this one, too
+    bool gated = false;  ///< also waits for the previous call
 
     bool message() const { return kind == StepKind::send || kind == StepKind::recv; }
     bool operator==(const Step&) const = default;
@@ -43,19 +43,19 @@ struct FlatRank {
   std::vector<std::int32_t> peers;
 };
 
-/// A schedule with contiguous messages, followed so many times. The first steps of each later call
-/// wait for one step more than they depend on.
+/// A schedule with contiguous messages, repeated so many times. The first steps of each later call
+/// wait for one step more than their dependencies.
 FlatRank flattened(const Schedule& schedule, std::size_t element_bytes, int calls = 1);
 
 /// All ranks, with their messages matched.
 struct Program {
   struct Channel {
-    const std::uint32_t* partners = nullptr;  ///< the peer's steps, of each message in turn
+    const std::uint32_t* partners = nullptr;  ///< the peer's step of each message in turn
     std::int32_t peer = 0;
   };
   struct Rank {
     std::shared_ptr<const Shape> shape;
-    std::uint64_t first_step = 0, first_channel = 0;  ///< of all ranks'
+    std::uint64_t first_step = 0, first_channel = 0;  ///< among all ranks'
   };
   std::vector<Rank> ranks;
   std::vector<Channel> channels;
@@ -67,9 +67,9 @@ struct Program {
     return channels[rank(r).first_channel + channel];
   }
   void add(const FlatRank& rank);  ///< in rank order
-  /// Matches messages. Throws Error(invalid_argument) where one has no other end of its length.
+  /// Matches messages. Throws Error(invalid_argument) if one has no counterpart of its length.
   void match();
-  /// "step 3 (recv of 8 B from rank 1, lane 0)"
+  /// For example "step 3 (recv of 8 B from rank 1, lane 0)".
   std::string phrase(int rank, std::uint32_t step) const;
 };
 

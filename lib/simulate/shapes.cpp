@@ -9,7 +9,7 @@
 namespace baton::simulating {
 namespace {
 
-/// Of all keys together: algorithms whose ranks are alike have few kinds.
+/// In all keys together: most algorithms have few kinds of ranks.
 constexpr std::size_t most_words = 1 << 23;
 
 std::size_t mixed(std::size_t hash, std::uint64_t word) {
@@ -28,7 +28,7 @@ std::size_t hash_of(const Shape& shape) {
   return hash;
 }
 
-/// Ranks of messages' peers, in the order of first messages.
+/// The messages' peers, in the order of first messages.
 class Peers {
  public:
   std::uint32_t number(std::int32_t rank) {
@@ -59,7 +59,7 @@ bool before(std::span<const Region> a, std::span<const Region> b) {
   });
 }
 
-/// What decides the shape: which operand of a fold is left, and who the peers are, does not.
+/// Everything that decides the shape. The left operand of a fold and the identity of peers do not.
 Key key_of(const Schedule& schedule, Peers& peers, bool dependencies) {
   Key key;
   key.reserve(schedule.steps().size() * 4 + schedule.regions().size() * 5);

@@ -11,16 +11,16 @@
 
 namespace baton::simulating {
 
-/// Words that say all that matters of something, to find what is equal.
+/// Words that describe something completely, to find equal things.
 using Key = std::vector<std::int64_t>;
 
 struct KeyHash {
   std::size_t operator()(const Key& key) const;
 };
 
-/// Flattens ranks' schedules, cut into pieces of `segment` elements. Shapes that are equal are kept
-/// once, and most schedules that differ in peers and order of operands only are cut once. For any
-/// number of threads.
+/// Flattens ranks' schedules, cut into pieces of `segment` elements. Keeps equal shapes once. Cuts
+/// schedules once if they differ only in peers and in the order of operands (with few exceptions).
+/// For any number of threads.
 class Shapes {
  public:
   Shapes(std::size_t element_bytes, std::int64_t segment, int calls)
@@ -29,7 +29,7 @@ class Shapes {
   FlatRank of(const Schedule& schedule);
 
  private:
-  /// Of a schedule before it is cut.
+  /// A schedule before it is cut.
   struct Kind {
     std::shared_ptr<const Shape> shape;
     std::vector<std::uint32_t>

@@ -5,7 +5,7 @@
 
 namespace baton::simulating {
 
-/// A network that comes with the library: a file of networks/, without its suffix.
+/// A network of the library: a file of networks/, named without its suffix.
 struct ShippedNetwork {
   std::string_view name, text;
 };

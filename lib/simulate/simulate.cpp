@@ -60,7 +60,7 @@ Prediction predicted(const Program& program, const Network& network, const Simul
   return prediction;
 }
 
-/// Bytes of the whole vector, as nccl-tests counts.
+/// Elements of the whole vector, counted as in nccl-tests.
 std::int64_t vector_elements(const std::vector<Schedule>& schedules) {
   std::int64_t most = 0;
   for (const Schedule& s : schedules) {
@@ -111,10 +111,10 @@ Timeline timeline_of(std::shared_ptr<const std::vector<Schedule>> schedules, con
   return timeline;
 }
 
-/// Flattens all ranks by as many threads as there are processors.
+/// Flattens all ranks, with one thread per processor.
 Program program_of(int ranks, const std::function<FlatRank(int)>& rank_of) {
   const int threads = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 16);
-  constexpr int each = 256;  // ranks that a thread flattens before they are joined
+  constexpr int each = 256;  // ranks that a thread flattens before it joins them
   std::vector<FlatRank> flat(static_cast<std::size_t>(std::min(ranks, threads * each)));
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(threads));
   Program program;

@@ -14,7 +14,7 @@ bool has_packets(const Network& network) {
   return network.within.packet > 0 || network.across.packet > 0;
 }
 
-/// The least time from what a rank does to when another domain hears of it.
+/// The least time until another domain hears of a rank's action.
 std::int64_t lookahead_of(const NetworkLevel& level, bool own_wire) {
   if (!own_wire || level.packet > 0) return level.latency;
   const bool rendezvous = level.eager < std::numeric_limits<std::int64_t>::max();
@@ -84,7 +84,7 @@ void check_finished(const Program& program, const State& state) {
   const auto unfinished = [](const RankState& rank) { return rank.left > 0; };
   const auto found = std::find_if(state.ranks.begin(), state.ranks.end(), unfinished);
   if (found == state.ranks.end()) return;
-  const auto awaited = [](const RankState& rank) {  // what it waits for that is not complete
+  const auto awaited = [](const RankState& rank) {  // the incomplete steps that it waits for
     for (std::uint32_t i = 0; i < rank.shape->size(); ++i) {
       const StepState& step = rank.steps[i];
       if (rank.shape->steps[i].message() && step.waits == 0 && step.at() != Stage::done) return i;

@@ -11,31 +11,31 @@
 
 namespace baton::simulating {
 
-/// Later than all that takes place.
+/// Later than every event.
 inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
-/// When a step was posted, began and ended, as Event has it.
+/// When a step was posted, began and ended, as in Event.
 struct StepTimes {
   std::int64_t posted = 0, start = 0, end = 0;
 };
 
-/// Where a step is on its way.
+/// The stage of a step.
 enum class Stage : std::uint8_t {
   idle,
   posted,
-  here,       ///< a receive whose message is there before it is posted
-  announced,  ///< a receive whose sender waits for it to be posted
-  answer,     ///< a receive that is posted and to be answered
-  take,       ///< a receive whose message is there and to be taken
+  here,       ///< a receive whose message arrived before it was posted
+  announced,  ///< a receive whose sender waits for it
+  answer,     ///< a posted receive that must be answered
+  take,       ///< a receive whose message can be taken
   send_data,  ///< a send that has been answered
   sent,       ///< a send that has left
   done,
 };
 
-/// What changes of a step: each step of each rank has one, so it is kept small.
+/// The changing state of a step. Each step of each rank has one, so it is small.
 struct StepState {
   std::uint32_t next = none;  ///< in a queue of its rank
-  std::uint32_t waits : 28;   ///< steps that are not complete yet
+  std::uint32_t waits : 28;   ///< incomplete steps that it waits for
   std::uint32_t stage : 4;
 
   explicit StepState(std::uint32_t waits) : waits(waits & 0xfff'ffff), stage(0) {}
@@ -49,7 +49,7 @@ struct Fifo {
   bool empty() const { return head == none; }
 };
 
-/// Of a message, where a level has packets: messages of a channel pass one after the other.
+/// A message's state if a level has packets: messages of a channel pass one after the other.
 struct PacketState {
   std::int64_t passed = 0;      ///< bytes, at its own wire
   std::int64_t ready = 0;       ///< when a send could begin to pass
@@ -58,8 +58,9 @@ struct PacketState {
 };
 
 struct ChannelState {
-  const std::uint32_t* partners = nullptr;  ///< the peer's steps, of each message in turn
-  std::int64_t last_arrival = 0;            ///< of those received: messages do not overtake
+  const std::uint32_t* partners = nullptr;  ///< the peer's step of each message in turn
+  std::int64_t last_arrival = 0;            ///< of received messages: they do not overtake each
+                                            ///< other
   std::int32_t peer = 0;
   std::uint32_t next = 0;  ///< to be posted
   std::uint16_t in_flight = 0;
@@ -70,8 +71,8 @@ struct RankState {
   const Shape* shape = nullptr;
   StepState* steps = nullptr;
   ChannelState* channels = nullptr;
-  PacketState* packets = nullptr;  ///< by step; null where no level has packets
-  Fifo* on_wire = nullptr;         ///< of each channel, likewise
+  PacketState* packets = nullptr;  ///< by step; null if no level has packets
+  Fifo* on_wire = nullptr;         ///< by channel; null likewise
   StepTimes* times = nullptr;      ///< by step; null: not kept
   int number = 0;
   bool started = false;
@@ -79,16 +80,16 @@ struct RankState {
   Fifo posts;             ///< messages whose turn has come
   Fifo locals;            ///< folds and copies that are ready
   Fifo sent;              ///< sends whose buffers were free at once
-  Fifo arrivals;          ///< messages that the processor is to deal with
-  std::int64_t busy = 0;  ///< until when
+  Fifo arrivals;          ///< messages for the processor to handle
+  std::int64_t busy = 0;  ///< end of its work
   std::int64_t finish = 0;
-  std::uint32_t left = 0;       ///< steps
-  std::uint32_t each = 0;       ///< those of one call
-  std::uint32_t call_left = 0;  ///< those of the call that it is at
-  std::uint32_t call = 0;       ///< the first of these
+  std::uint32_t left = 0;       ///< incomplete steps
+  std::uint32_t each = 0;       ///< steps of one call
+  std::uint32_t call_left = 0;  ///< incomplete steps of the current call
+  std::uint32_t call = 0;       ///< the first step of the current call
 };
 
-/// The ranks' line for processors, where they share some.
+/// The line of ranks that share processors.
 struct Processors {
   bool shared = false;
   int free = 0;
@@ -96,8 +97,8 @@ struct Processors {
   std::uint32_t head = none, tail = none;
 };
 
-/// All that a simulation changes. Each part belongs to a domain: ranks that share wires or
-/// processors. Domains meet in messages only, which take `lookahead` or longer.
+/// The changing state of a simulation. Each part belongs to a domain: ranks that share wires or
+/// processors. Domains interact only by messages, which take at least `lookahead`.
 struct State {
   State(const Program& program, const Network& network, const std::vector<int>& host_of,
         std::vector<StepTimes>* times);
@@ -113,22 +114,22 @@ struct State {
   const std::vector<int>& host_of;
   std::vector<std::uint32_t> domain_of;  ///< each rank's
   std::vector<EventQueue> queues;        ///< of each domain
-  std::int64_t lookahead;                ///< ns; `never` where there is but one domain
-  std::vector<int> host_ranks;           ///< how many share a host
+  std::int64_t lookahead;                ///< ns; `never` if there is only one domain
+  std::vector<int> host_ranks;           ///< number of ranks on its host
   std::vector<RankState> ranks;
   std::vector<StepState> steps;
   std::vector<ChannelState> channels;
   std::vector<PacketState> packets;
   std::vector<Fifo> on_wire;
-  std::vector<Wire> rank_wires, host_wires;  ///< out and in, in turn
+  std::vector<Wire> rank_wires, host_wires;  ///< outgoing and incoming, alternating
   std::vector<HostBytes> host_bytes;
   Processors processors;
 };
 
-/// Throws Error(invalid_argument) if a rank is not at its end: who waits for whom.
+/// Throws Error(invalid_argument) if a rank has not ended, and names who waits for whom.
 void check_finished(const Program& program, const State& state);
 
-/// Bytes of the above for a rank of this shape.
+/// Bytes of this state for a rank of this shape.
 std::int64_t state_bytes(const Shape& shape, const Network& network);
 
 }  // namespace baton::simulating

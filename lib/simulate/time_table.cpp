@@ -31,7 +31,7 @@ std::int64_t TimeTable::of(std::int64_t bytes) const {
     from = to;
     to = points_[i];
   }
-  if (to.bytes == 0) return std::llround(to.ns);  // the only point, or asked for 0 bytes
+  if (to.bytes == 0) return std::llround(to.ns);  // the only point, or 0 bytes
   const double share =
       static_cast<double>(bytes - from.bytes) / static_cast<double>(to.bytes - from.bytes);
   return std::llround(from.ns + share * (to.ns - from.ns));

@@ -8,9 +8,9 @@
 namespace baton::simulating {
 namespace {
 
-/// Domains whose earliest events are known together; threads take blocks of them in turn.
+/// Domains in a block share one earliest time; threads take blocks in turn.
 constexpr std::size_t block = 64;
-/// Events of a window that are not worth waking other threads for.
+/// A window with fewer events does not pay for waking other threads.
 constexpr std::int64_t few = 256;
 
 std::size_t threads_for(const State& state) {
@@ -59,7 +59,7 @@ class Windows {
   struct alignas(64) Thread {
     Engine engine;
     std::vector<std::vector<Event>> inboxes;  ///< from each thread
-    std::int64_t earliest;                    ///< of what is to take place as far as it knows
+    std::int64_t earliest;                    ///< of the events that it knows
   };
 
   void start(std::size_t t) {
@@ -73,7 +73,7 @@ class Windows {
     report(t);
   }
 
-  /// All events of the window in a thread's domains.
+  /// Runs all events of the window in a thread's domains.
   void follow(std::size_t t) {
     Engine& engine = threads_[t].engine;
     for (std::vector<Event>& inbox : threads_[t].inboxes) {
@@ -116,7 +116,7 @@ class Windows {
     threads_[t].earliest = earliest;
   }
 
-  /// The next window, while no thread is at work; short ones are done at once.
+  /// Begins the next window, while no thread works. Runs short windows at once.
   void advance() {
     for (;;) {
       std::int64_t begin = never, events = 0;
@@ -141,10 +141,10 @@ class Windows {
 
   State& state_;
   std::vector<Thread> threads_;
-  std::vector<std::int64_t> next_;        ///< event's time, of each domain
+  std::vector<std::int64_t> next_;        ///< time of the next event, by domain
   std::vector<std::int64_t> block_next_;  ///< the least of each block
-  std::int64_t end_ = 0;                  ///< of the window
-  std::int64_t events_ = 0;               ///< before it
+  std::int64_t end_ = 0;                  ///< end of the window
+  std::int64_t events_ = 0;               ///< events before it
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace baton::simulating {
 
-/// A time table for many look-ups: the last answers are kept, since a schedule has few sizes.
+/// A time table for many look-ups. It keeps the last answers, since a schedule has few sizes.
 class Lookup {
  public:
   explicit Lookup(const TimeTable& table) : table_(table), zero_(table.of(0)) {}
@@ -31,7 +31,7 @@ class Lookup {
   std::vector<Kept> kept_ = std::vector<Kept>(slots);
 };
 
-/// One level of the network, as the simulation asks for it.
+/// One level of the network, prepared for the simulation.
 struct LevelTimes {
   explicit LevelTimes(const NetworkLevel& level)
       : level(level),
@@ -42,10 +42,10 @@ struct LevelTimes {
 
   NetworkLevel level;
   Lookup send, receive, wire;
-  std::int64_t burst;  ///< ns of the wire that a full bucket stands for
+  std::int64_t burst;  ///< the time on the wire that a full bucket covers, in ns
 };
 
-/// A message, or a part of one: `bytes` of it, behind `before` others.
+/// A message or a part of one: `bytes` bytes, behind `before` others.
 struct Load {
   std::int64_t bytes = 0, before = 0;
 };
@@ -58,7 +58,7 @@ struct Passage {
 /// One direction of a wire: loads pass one after the other.
 class Wire {
  public:
-  /// A load that is there at `at`.
+  /// Passes a load that is ready at `at`.
   Passage pass(std::int64_t at, const Load& load, LevelTimes& level) {
     const std::int64_t length =
         load.before == 0 ? level.wire.of(load.bytes)
@@ -69,7 +69,7 @@ class Wire {
                                    static_cast<std::int64_t>(level.level.burst_per_byte *
                                                              static_cast<double>(load.bytes)));
     }
-    // `busy_` is when the wire would be free at its lasting rate; a full bucket is ahead of that.
+    // `busy_` is when the wire would be free at its lasting rate; a full bucket runs ahead of it.
     const std::int64_t begin = std::max(at, free_);
     Passage passage{std::max(begin, busy_ - level.burst), 0};
     busy_ = std::max(at, busy_) + length;

@@ -53,7 +53,7 @@ Expressions::Verdict Expressions::check(Value value, const Reduction& expected) 
       stack_.push_back(node(x).left);
       continue;
     }
-    // A second contribution of a rank ends the walk, so it meets no more leaves than there are
+    // Ends at a rank's second contribution, so the walk visits at most as many leaves as there are
     // ranks.
     const int rank = rank_of(x);
     const auto r = static_cast<std::size_t>(rank);
@@ -70,11 +70,11 @@ Expressions::Verdict Expressions::check(Value value, const Reduction& expected) 
 }
 
 std::string Expressions::print(Value value, std::uint32_t offset, std::int64_t unit) const {
-  constexpr std::size_t most = 160;  // characters, about
+  constexpr std::size_t most = 160;  // characters, roughly
   if (value == 0) return "nothing";
   std::string text;
   struct Part {
-    Value value;  // 0: text only
+    Value value;  // 0: only text
     const char* text;
   };
   std::vector<Part> parts{{value, ""}};

@@ -8,19 +8,19 @@
 
 namespace baton::proving {
 
-/// What an element holds, as a number: equal numbers are equal expressions.
-/// 0 is undefined; 1 + i is leaf i; above are folds and divided values.
+/// The content of an element as a number: equal numbers are equal expressions. 0 is undefined; 1 +
+/// i is leaf i; larger numbers are folds and divided values.
 using Value = std::uint32_t;
-/// What follows from something undefined; reported once, where it was read.
+/// A result of undefined data, which was reported when it was read.
 inline constexpr Value unknown = std::numeric_limits<Value>::max();
 
-/// Whose leaves are whose: those of rank r are base[r] … base[r + 1] - 1.
+/// The leaves of each rank: rank r has base[r] … base[r + 1] - 1.
 using LeafBases = std::span<const std::uint32_t>;
 
-/// What a reduced element should be.
+/// The expected value of a reduced element.
 struct Reduction {
   std::uint32_t offset;  ///< of the element in each rank's leaves
-  int ranks;             ///< contributions of ranks 0 … ranks - 1, once each
+  int ranks;             ///< ranks 0 … ranks - 1 contribute once each
   bool ordered;          ///< … in this order
   bool divided;          ///< once, at the end
 };
@@ -28,7 +28,7 @@ struct Reduction {
 /// All expressions of one verification.
 class Expressions {
  public:
-  /// Forgets all; at most `operations` folds and divisions follow.
+  /// Forgets all expressions. At most `operations` folds and divisions may follow.
   void reset(LeafBases bases, std::uint32_t operations);
   /// The expression left (+) right.
   Value fold(Value left, Value right) {
@@ -39,12 +39,13 @@ class Expressions {
 
   enum class Verdict { good, out_of_order, wrong };
   Verdict check(Value value, const Reduction& expected);
-  /// "1 + (0 + 2)", by rank; leaves at other offsets than `offset` carry theirs, times `unit`.
+  /// For example "1 + (0 + 2)", by rank. A leaf at another offset than `offset` carries its own,
+  /// times `unit`.
   std::string print(Value value, std::uint32_t offset, std::int64_t unit) const;
 
  private:
   struct Node {
-    Value left, right;  // right = 0: divided
+    Value left, right;  // right = 0: a division
   };
   Value intern(Value left, Value right);
   bool is_leaf(Value value) const { return value <= leaves_; }
@@ -57,7 +58,7 @@ class Expressions {
   std::vector<Node> nodes_;
   std::vector<Value> table_;  // open addressing; 0 is free
   std::uint32_t mask_ = 0;
-  std::vector<std::uint32_t> met_;  // per rank, the check that met it last
+  std::vector<std::uint32_t> met_;  // per rank, the last check that visited it
   std::uint32_t check_ = 0;
   std::vector<Value> stack_;
 };

@@ -7,14 +7,14 @@
 
 namespace baton::proving {
 
-/// Collects what is wrong: of each kind of flaw the first on each rank.
+/// Collects flaws: the first of each kind on each rank.
 class Findings {
  public:
   void reset(int size) {
     seen_.assign(static_cast<std::size_t>(size), 0);
     found_.clear();
   }
-  /// `sentence` is called only where the finding is the first of its kind on its rank.
+  /// Calls `sentence` only for the first finding of its kind on its rank.
   template <class Sentence>
   void add(Flaw flaw, int rank, int step, const Sentence& sentence) {
     std::uint32_t& seen = seen_[static_cast<std::size_t>(rank)];

@@ -10,7 +10,7 @@ namespace baton::proving {
 
 namespace {
 
-/// One past the last message of the fused group that begins with the message `begin`.
+/// One past the last message of the fused group that begins with message `begin`.
 std::uint32_t end_of_fused_group(const Program& program, std::uint32_t begin) {
   const std::uint32_t last = program.first_step(static_cast<int>(program.step(begin).rank) + 1);
   std::uint32_t s = begin + 1;
@@ -61,7 +61,7 @@ bool FusedGroups::sort(const Program& program, Findings& findings) {
   return stuck == ranks_.end() && !findings.any(Flaw::fused_group);
 }
 
-/// Passes the steps before a rank's next fused group, and posts that.
+/// Passes the steps before a rank's next fused group, and posts the group.
 void FusedGroups::advance(const Program& program, std::uint32_t r) {
   Rank& rank = ranks_[r];
   const std::uint32_t last = program.first_step(static_cast<int>(r) + 1);
@@ -95,11 +95,11 @@ std::uint32_t FusedGroups::open_message(const Program& program, std::uint32_t ra
   return m;
 }
 
-/// A rank that is held up waits for a later fused group of another rank that is held up, so a path
-/// along them ends in a circle.
+/// Each blocked rank waits for a later fused group of another blocked rank, so this path ends in a
+/// circle.
 void FusedGroups::report_circle(const Program& program, std::uint32_t rank,
                                 Findings& findings) const {
-  std::vector<std::uint32_t> circle;  // what each rank waits in
+  std::vector<std::uint32_t> circle;  // the message that each rank waits for
   std::vector<bool> met(ranks_.size(), false);
   while (!met[rank]) {
     met[rank] = true;

@@ -6,9 +6,9 @@
 
 #include "findings.hpp"
 
-// Steps are numbered through all ranks here, from 1 where 0 means none; a dependency always names
-// an earlier step of the same rank. Each element remembers its last writer and the readers since;
-// what came before these is ordered before them, as was checked then.
+// Steps are numbered through all ranks, from 1 where 0 means none. A dependency always names an
+// earlier step of the same rank. Each element remembers its last writer and the readers since.
+// Earlier steps were checked to be ordered before these.
 
 namespace baton::proving {
 
@@ -85,7 +85,7 @@ void Hazards::write(std::uint32_t s, std::uint32_t first, std::uint32_t length) 
   }
 }
 
-/// Finds elements that a fold or copy writes at another position than it reads them.
+/// Finds elements that a fold or copy reads at one position and writes at another.
 void Hazards::within(std::uint32_t s) {
   const FlatStep& step = program_->step(s);
   const auto to = program_->operand(step, 0);
@@ -132,10 +132,11 @@ void Hazards::order(std::uint32_t earlier, std::uint32_t s, std::uint32_t e) {
   });
 }
 
-/// Whether `s` waits for `earlier`, directly or not. Remembers the ancestors of s that it meets.
+/// Whether `s` depends on `earlier`, even indirectly. Remembers the ancestors of s found on the
+/// way.
 bool Hazards::reaches(std::uint32_t earlier, std::uint32_t s) {
   const std::uint32_t first = program_->first_step(static_cast<int>(program_->step(s).rank));
-  // Ancestors not after `earlier` cannot lead to it; they stay for later questions about s.
+  // Ancestors up to `earlier` cannot lead to it; they remain for later questions about s.
   for (std::size_t i = 0; i < frontier_.size() && seen_[earlier] != s + 1;) {
     const std::uint32_t ancestor = frontier_[i];
     if (ancestor <= earlier) {

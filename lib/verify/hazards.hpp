@@ -7,8 +7,8 @@
 
 namespace baton::proving {
 
-/// Finds pairs of steps of one rank that touch a common element, one of them writing, without a
-/// path between them in the rank's dependencies.
+/// Finds pairs of steps of one rank that touch a common element, at least one of them writing,
+/// without a path between them in the rank's dependencies.
 class Hazards {
  public:
   void find(const Program& program, Findings& findings);
@@ -16,7 +16,7 @@ class Hazards {
  private:
   struct Element {
     std::uint32_t writer;   // 1 + the last step that wrote it; 0: none
-    std::uint32_t readers;  // list of steps that read it since, in pool_; 0: none
+    std::uint32_t readers;  // list in pool_ of the steps that have read it since; 0: none
   };
   struct Reader {
     std::uint32_t step, next;
@@ -34,9 +34,9 @@ class Hazards {
   std::uint32_t base_ = 0;  // first element of the rank
   std::vector<Element> elements_;
   std::vector<Reader> pool_;
-  // Ancestors of the current step that were found so far: seen_[a] == 1 + the step.
+  // Ancestors of the current step found so far: seen_[a] == 1 + the step.
   std::vector<std::uint32_t> seen_, frontier_;
-  std::vector<std::uint32_t> positions_;  // of within(); all 0 between calls
+  std::vector<std::uint32_t> positions_;  // for within(); all 0 between calls
 };
 
 }  // namespace baton::proving

@@ -7,12 +7,12 @@
 
 namespace baton::proving {
 
-// A matching of the verifier's own, on purpose: if lib/schedule paired messages wrongly, the other
-// readers would be wrong together, and this one says so.
+// The verifier matches messages with its own code on purpose: if lib/schedule paired them wrongly,
+// all other readers would be wrong together.
 //
-// The k-th send from a to b in a lane is the k-th receive at b from a in that lane, or, in order of
-// issue, the k-th in all. Sends are collected per destination; a destination's receives then take
-// them from one queue per (source, lane), or per source.
+// The k-th send from a to b in a lane matches the k-th receive at b from a in that lane; or, in
+// order of issue, the k-th in all lanes. Sends are collected per destination. A destination's
+// receives take them from one queue per (source, lane), or per source.
 bool Program::match(By by, Findings& findings) {
   const auto ranks = static_cast<std::uint32_t>(size());
   std::uint32_t lanes = 1;
@@ -32,7 +32,7 @@ bool Program::match(By by, Findings& findings) {
     const Step& step = schedules_[steps_[s].rank].steps()[s - base_[steps_[s].rank]];
     sends_[bucket_[static_cast<std::size_t>(step.peer)]++] = s;
   }
-  // bucket_[b] is now where b's bucket ends.
+  // bucket_[b] is now the end of b's bucket.
 
   bool matched = true;
   const auto queue_of = [&](std::uint32_t source, std::uint32_t s) {

@@ -7,10 +7,10 @@
 
 #include "findings.hpp"
 
-// One depth-first search over what each step waits for. A message is one node, named by its send:
-// it is complete when both of its sides are posted, so it waits for what either waits for. The
-// one-port order contains the windows' order, so where it has no cycle both questions are answered
-// at once. Where it has one, the windows alone decide.
+// A depth-first search over the waits of each step. A message is one node, named by its send. It is
+// complete when both sides are posted, so it waits for the waits of both. The one-port order
+// contains the windows' order. So a one-port order without a cycle answers both questions;
+// otherwise the windows are searched alone.
 
 namespace baton::proving {
 
@@ -98,8 +98,8 @@ bool Order::visit_all(const Program& program) {
   return true;
 }
 
-/// Appends `step` and all that it waits for to the sequence; false, with cycle_ set, if it waits
-/// for itself.
+/// Appends `step` and everything that it waits for to the sequence. Returns false and sets cycle_
+/// if it waits for itself.
 bool Order::visit(const Program& program, std::uint32_t step) {
   const auto node_of = [&](std::uint32_t s) {
     return program.step(s).kind == StepKind::recv ? program.step(s).partner : s;

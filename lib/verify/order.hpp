@@ -8,37 +8,38 @@
 
 namespace baton::proving {
 
-/// An order in which all steps can take place although every send waits for its receive.
+/// An order in which all steps can run although every send waits for its receive.
 class Order {
  public:
   /// Sorts the steps by dependencies, windows of one message per lane, peer and direction, and
-  /// messages that are complete only when both sides are posted. Finds cycles. Returns whether
+  /// messages, which are complete only when both sides are posted. Finds cycles. Returns whether
   /// there is none. All messages must have partners.
   bool sort(const Program& program, Findings& findings);
 
-  /// All steps but receives, each after all that it waits for; a send stands for its receive too.
+  /// All steps but receives, each after everything that it waits for. A send also stands for its
+  /// receive.
   const std::vector<std::uint32_t>& sequence() const { return sequence_; }
   /// Longest path in the one-port model, in messages; -1 if that model has a cycle.
   std::int64_t rounds() const { return rounds_; }
-  /// Longest path in messages if any number could be sent and received at once; -1 if rounds() is.
+  /// Longest path in messages if a rank can send and receive any number at once; -1 if rounds() is.
   std::int64_t depth() const { return depth_; }
 
  private:
   struct Frame {
     std::uint32_t entered;  // the step that the frame below waits for
-    std::uint32_t side;     // the step whose waits are looked at: it, or its partner
-    std::uint32_t next;     // of these waits
-    std::int32_t time;      // when all that it waits for is finished
+    std::uint32_t side;     // the step whose waits are visited: the entered one, or its partner
+    std::uint32_t next;     // the next of these waits
+    std::int32_t time;      // when all its waits are over
   };
 
   void measure_depth(const Program& program);
   void chain_ports(const Program& program);    // one send and one receive at a time per rank
-  void chain_windows(const Program& program);  // … per lane and peer
+  void chain_windows(const Program& program);  // … and per lane and peer
   bool visit_all(const Program& program);
   bool visit(const Program& program, std::uint32_t step);
   std::string describe_cycle(const Program& program) const;
 
-  std::vector<std::uint32_t> previous_;  // the message whose completion a message waits for
+  std::vector<std::uint32_t> previous_;  // the message that must complete before a message
   std::vector<std::uint32_t> sequence_;
   std::vector<std::int32_t>
       finish_;  // one-port time, 0: not visited, -1: being visited; else 1 + time; then depth

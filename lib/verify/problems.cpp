@@ -36,8 +36,8 @@ bool divides(std::span<const Schedule> schedules) {
   });
 }
 
-/// Elements of each rank's own block: its one buffer that is not the whole, and where input and
-/// output are one, its share of what is left of the whole.
+/// Elements of each rank's own block: of the buffer that is not the whole or, with one tensor for
+/// input and output, its share of the whole.
 std::vector<std::int64_t> own_counts(std::span<const Schedule> schedules,
                                      std::span<const Problem> problems) {
   const std::size_t size = schedules.size();

@@ -14,7 +14,7 @@ namespace baton::proving {
 namespace {
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 27;
-constexpr int buffers = 4;  // input, output, scratch, slot: in this order in memory
+constexpr int buffers = 4;  // input, output, scratch, slot; in this order in memory
 
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(ErrorCode::invalid_argument, sentence);
@@ -59,7 +59,7 @@ bool inside(const Region& region, std::int64_t extent) {
   return room >= 0 && region.count - 1 <= room / region.stride;
 }
 
-/// Greatest common divisor of what it was given.
+/// Greatest common divisor of all added numbers.
 class Divisor {
  public:
   bool one() const { return value_ == 1; }
@@ -227,7 +227,7 @@ void Program::flatten() {
       steps_.push_back(flat);
     }
   }
-  runs_.push_back({0, 0, 1, 0});  // a cursor at its end looks one run further
+  runs_.push_back({0, 0, 1, 0});  // a cursor at its end reads one run further
   if (folded > most_elements * 16) {
     refuse(fmt::format(
         "expected at most {} elements to be folded, found {}: verify with smaller counts",

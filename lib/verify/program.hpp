@@ -23,7 +23,7 @@ struct Run {
 
 /// A step with its rank; steps are numbered through all ranks.
 struct FlatStep {
-  std::uint32_t run = 0;  ///< of the first operand; the others follow
+  std::uint32_t run = 0;  ///< the first operand's; the others follow
   std::uint32_t parts[3] = {0, 0, 0};
   std::uint32_t length = 0;      ///< elements of each operand
   std::uint32_t partner = none;  ///< the other side of a message
@@ -66,26 +66,26 @@ void for_pieces(std::span<const Run> runs, const Visit& visit) {
   }
 }
 
-/// All ranks' schedules in flat arrays, all numbers divided by their greatest common divisor.
+/// All ranks' schedules in flat arrays, with all numbers divided by their greatest common divisor.
 class Program {
  public:
-  /// Reads the schedules, which must outlive the use of the program; finds regions that lie outside
-  /// their buffers and steps that write an input. Throws Error(invalid_argument) where schedules
-  /// and problems do not belong together, or are too large to be checked element by element.
+  /// Reads the schedules. Finds regions outside their buffers and steps that write an input. Throws
+  /// Error(invalid_argument) if schedules and problems do not belong together, or are too large for
+  /// a check of each element.
   void load(std::span<const Schedule> schedules, std::span<const Problem> problems,
             Findings& findings);
-  /// What messages between two ranks are matched by.
+  /// How messages between two ranks match.
   enum class By : std::uint8_t { lane, order };
-  /// Finds the partner of each send and recv: the one of the same turn in its lane, or among all
-  /// messages, whose lane should then be the same. Finds those without one. Returns whether all
-  /// have one.
+  /// Finds the partner of each send and recv: the one with the same position in its lane or, by
+  /// order, among all messages. In the second case the lanes must be equal. Reports messages
+  /// without a partner; true if there are none.
   bool match(By by, Findings& findings);
 
   int size() const { return static_cast<int>(schedules_.size()); }
-  std::int64_t unit() const { return unit_; }  ///< elements that are checked as one
+  std::int64_t unit() const { return unit_; }  ///< elements checked as one
   std::uint32_t step_count() const { return static_cast<std::uint32_t>(steps_.size()); }
   std::uint32_t element_count() const { return place_.back(); }
-  std::uint32_t folded_elements() const { return folded_; }  ///< by all fold and divide steps
+  std::uint32_t folded_elements() const { return folded_; }  ///< in all fold and divide steps
   std::int64_t messages() const { return messages_; }        ///< sends
 
   const std::vector<FlatStep>& steps() const { return steps_; }
@@ -99,7 +99,7 @@ class Program {
   std::span<const Run> operand(const FlatStep& step, int k) const {
     return {runs(step, k), step.parts[k]};
   }
-  /// Steps of the same rank, numbered within it, that a step waits for.
+  /// The steps that a step waits for, numbered within their rank.
   std::span<const std::uint32_t> dependencies(std::uint32_t s) const {
     const std::uint32_t rank = steps_[s].rank;
     return schedules_[rank].dependencies(s - base_[rank]);
@@ -115,8 +115,9 @@ class Program {
   }
 
   int step_in_rank(std::uint32_t s) const { return static_cast<int>(s - base_[steps_[s].rank]); }
-  std::string phrase(std::uint32_t s) const;  ///< "step 3 of rank 1 (recv output[0:4] from 0)"
-  std::string phrase_element(std::uint32_t e) const;  ///< "output[12]"
+  std::string phrase(std::uint32_t s) const;  ///< for example "step 3 of rank 1 (recv output[0:4]
+                                              ///< from 0)"
+  std::string phrase_element(std::uint32_t e) const;  ///< for example "output[12]"
 
  private:
   static std::size_t slot_of(int rank, Buffer buffer);
@@ -133,7 +134,7 @@ class Program {
   std::uint32_t folded_ = 0;
   std::int64_t messages_ = 0;
 
-  // of match()
+  // for match()
   std::vector<std::uint32_t> bucket_, sends_, next_, head_, tail_;
 };
 

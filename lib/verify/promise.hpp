@@ -9,7 +9,7 @@
 
 namespace baton::proving {
 
-/// Elements of a buffer that has one block per rank: where block i lies.
+/// The places of the blocks in a buffer with one block per rank.
 class BlockPlaces {
  public:
   BlockPlaces(const Problem& problem, const std::shared_ptr<const Blocks>& blocks,
@@ -19,13 +19,13 @@ class BlockPlaces {
   std::int64_t count(int i) const {
     return blocks_ ? blocks_->counts[static_cast<std::size_t>(i)] : count_;
   }
-  /// Where element k of block i lies.
+  /// The place of element k of block i.
   std::int64_t at(int i, std::int64_t k) const {
     if (blocks_) return blocks_->offsets[static_cast<std::size_t>(i)] + k;
     const std::int64_t row = count_ / rows_;
     return rows_ == 1 ? i * count_ + k : (k / row * size_ + i) * row + k % row;
   }
-  /// Elements from k on that lie side by side.
+  /// The number of adjacent elements from k on.
   std::int64_t run(int i, std::int64_t k) const {
     if (blocks_ || rows_ == 1) return count(i) - k;
     const std::int64_t row = count_ / rows_;
@@ -38,9 +38,8 @@ class BlockPlaces {
   int size_;
 };
 
-/// What a collective promises: where each rank's input lies at the start, and what its result is.
-/// Input elements ("leaves") are numbered through all ranks, by their place in the input as the
-/// caller lays it out.
+/// The promise of a collective: the places of each rank's input at the start, and the result. Input
+/// elements ("leaves") are numbered through all ranks, by their place in the caller's input.
 class Promise {
  public:
   Promise(const Program& program, std::span<const Problem> problems);
@@ -50,12 +49,12 @@ class Promise {
   std::uint32_t leaf_base(int rank) const { return leaf_base_[static_cast<std::size_t>(rank)]; }
   const Problem& problem(int rank) const { return problems_[static_cast<std::size_t>(rank)]; }
 
-  /// Calls visit(element, length, leaf): where the rank's input lies at the start.
+  /// Calls visit(element, length, leaf) for the parts of the rank's input at the start.
   template <class Visit>
   void for_inputs(int rank, const Visit& visit) const;
-  /// Calls copied(element, length, leaf) for the parts of the rank's result that are another rank's
-  /// input, and reduced(element, length, offset, ranks) for those that are the reduction of the
-  /// ranks 0 … ranks - 1, `offset` counted in each rank's leaves.
+  /// Calls copied(element, length, leaf) for parts of the rank's result that are another rank's
+  /// input. Calls reduced(element, length, offset, ranks) for parts that are the reduction of ranks
+  /// 0 … ranks - 1; `offset` counts in each rank's leaves.
   template <class Copied, class Reduced>
   void for_results(int rank, const Copied& copied, const Reduced& reduced) const;
 
@@ -82,7 +81,7 @@ inline Promise::Promise(const Program& program, std::span<const Problem> problem
   }
 }
 
-/// Elements of the rank's input, gaps between its blocks included, whichever buffer it lies in.
+/// Elements of the rank's input with the gaps between its blocks, in whichever buffer.
 inline std::int64_t Promise::leaf_extent(const Problem& p) const {
   switch (p.collective) {
     case Collective::broadcast:

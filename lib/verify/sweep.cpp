@@ -13,10 +13,10 @@
 namespace baton::proving {
 namespace {
 
-/// How schedules were changed since they were generated.
+/// Passes applied to generated schedules.
 struct Passes {
   std::int64_t segment = 0;
-  int window = -1;  // of fused groups; -1: not fused
+  int window = -1;  // for fused groups; -1: not fused
 };
 
 std::string describe(const Algorithm& algorithm, const Problem& p, const Passes& passes) {
@@ -109,7 +109,7 @@ class Sweep {
 
   const Algorithm& algorithm_;
   Form form_;
-  Passes passes_;  // that have made what is being proved
+  Passes passes_;  // applied to the schedules being proved
   Verifier verifier_;
   std::vector<Schedule> schedules_, cut_;
   SweepResult result_;

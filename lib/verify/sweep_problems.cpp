@@ -9,7 +9,7 @@ namespace {
 
 /// Up to this many ranks the grid is the full product of its axes.
 constexpr int full_product = 12;
-/// Up to this many, hierarchical algorithms get every grouping with every problem.
+/// Up to this many, hierarchical algorithms get every host grouping with every problem.
 constexpr int full_groupings = 8;
 
 /// Values without repetition, in order of first appearance.
@@ -90,7 +90,7 @@ class Grid {
 
   void add(const Problem& p) {
     if (!algorithm_.hierarchical) return add_set(p);
-    // Up to some ranks each problem with all groupings, then with one in turn.
+    // Few ranks: each problem with all host groupings. More ranks: with one, in turn.
     const bool all = p.size <= full_groupings || p.collective == Collective::barrier;
     for (std::size_t k = 0; k < groupings_.size(); ++k) {
       if (!all && k != grouping_turn_ % groupings_.size()) continue;
@@ -103,7 +103,7 @@ class Grid {
   void add_set(const Problem& p) {
     if (refusal(algorithm_, p).empty()) sets_.push_back(at_all_ranks(p));
   }
-  /// Hosts with equal numbers of ranks, in turn and interleaved, and with unequal ones.
+  /// Hosts with equal numbers of ranks, consecutive and interleaved, and with unequal numbers.
   void set_groupings() {
     const int size = base_.size;
     const auto group = [&](const std::function<int(int)>& host) {
@@ -130,8 +130,8 @@ class Grid {
     q.average = variant.average;
     return q;
   }
-  /// Every root, place and variant: all combinations where there are few ranks or `thorough`, else
-  /// each place once, with the others in turn.
+  /// Every root, place and variant. All combinations for few ranks or if `thorough`; else each
+  /// place once, with the others in turn.
   void vary(const Problem& p, bool thorough, const std::function<void(const Problem&)>& add_one) {
     if (thorough || p.size <= full_product) {
       for (const std::int64_t root : roots_) {
@@ -211,7 +211,7 @@ class Grid {
       offsets[i] = end + 1;
       end = offsets[i] + positive[i];
     }
-    // A reduction's vector has no gaps; there, rank order is kept.
+    // A reduction's vector has no gaps; its blocks stay in rank order.
     add_uneven(base_.collective == Collective::reduce_scatter ? Blocks::packed(positive)
                                                               : Blocks::placed(positive, offsets));
   }
@@ -220,7 +220,7 @@ class Grid {
     p.input_blocks = p.output_blocks = blocks;
     vary(p, false, [&](const Problem& q) { add(q.at(0)); });
   }
-  /// elements(i, j) go from rank i to rank j; blocks lie `gap` apart.
+  /// elements(i, j) go from rank i to rank j; there are `gap` elements between blocks.
   void add_uneven_pairs(const std::function<int(int, int)>& elements, std::int64_t gap,
                         bool in_place) {
     std::vector<Problem> set;

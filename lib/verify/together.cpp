@@ -58,7 +58,7 @@ void check_blocks(const Blocks* blocks, int rank, int size) {
   }
 }
 
-/// The ranks' views of uneven blocks fit together.
+/// Checks that the ranks' views of uneven blocks agree.
 void check_uneven(std::span<const Problem> problems) {
   const int size = static_cast<int>(problems.size());
   for (const Problem& p : problems) {

@@ -7,8 +7,8 @@
 
 namespace baton::proving {
 
-/// Schedules and problems are those of ranks 0, 1, … of one call, and the ranks' views of it agree;
-/// throws Error(invalid_argument) otherwise.
+/// Throws Error(invalid_argument) unless schedules and problems are those of ranks 0, 1, … of one
+/// call, with consistent views.
 void check_together(std::span<const Schedule> schedules, std::span<const Problem> problems);
 
 }  // namespace baton::proving

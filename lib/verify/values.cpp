@@ -16,7 +16,7 @@ void Values::check(const Program& program, const Promise& promise,
   values_.assign(program.element_count(), 0);
   place_inputs(promise);
   run(program, sequence, findings);
-  if (findings.any(Flaw::undefined)) return;  // what follows from it says nothing new
+  if (findings.any(Flaw::undefined)) return;  // later findings would only be consequences
   agreed_.clear();
   if (promise.problem(0).collective == Collective::all_reduce) {
     agreed_.assign(program.place_end(0, Buffer::output) - program.place(0, Buffer::output), 0);

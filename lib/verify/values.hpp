@@ -9,11 +9,11 @@
 
 namespace baton::proving {
 
-/// Runs all ranks on expressions instead of numbers, and compares what they end with to what the
-/// collective promises.
+/// Runs all ranks on expressions instead of numbers, and compares the results with the collective's
+/// promise.
 class Values {
  public:
-  /// `sequence` is an order of all steps in which they can take place.
+  /// `sequence` is a possible order of all steps.
   void check(const Program& program, const Promise& promise,
              std::span<const std::uint32_t> sequence, Findings& findings);
 
@@ -26,10 +26,11 @@ class Values {
   std::vector<std::uint32_t> bases_;
   std::vector<Value> values_;    // per element
   std::vector<Value> expected_;  // per element of one rank's input and output
-  std::vector<Value> agreed_;    // all_reduce: what the ranks so far hold, per element; 0: none yet
+  // All_reduce: the result of the ranks so far, per element; 0: none yet.
+  std::vector<Value> agreed_;
 };
 
-/// What each rank knows of the others' arrival: checks barriers.
+/// For each rank, the other ranks known to have arrived: checks barriers.
 class Knowledge {
  public:
   void check(const Program& program, std::span<const std::uint32_t> sequence, Findings& findings);

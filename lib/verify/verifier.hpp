@@ -7,7 +7,7 @@
 
 namespace baton::proving {
 
-/// verify(), keeping its memory from one call to the next. One thread at a time.
+/// verify(), with memory kept between calls. One thread at a time.
 class Verifier {
  public:
   Verifier();
@@ -17,12 +17,11 @@ class Verifier {
 
   Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems);
   Proof verify(const Algorithm& algorithm, std::span<const Problem> problems, std::int64_t segment);
-  /// The same, for schedules that the algorithm has generated already; `segmented` says whether
-  /// they were cut since.
+  /// The same for generated schedules. `segmented`: they have been cut.
   Proof verify(const Algorithm& algorithm, std::span<const Schedule> schedules,
                std::span<const Problem> problems, bool segmented);
   Proof verify_fused(std::span<const Schedule> schedules, std::span<const Problem> problems);
-  /// The same, and against the algorithm's cost in elements.
+  /// The same, also against the algorithm's cost in elements.
   Proof verify_fused(const Algorithm& algorithm, std::span<const Schedule> schedules,
                      std::span<const Problem> problems);
 

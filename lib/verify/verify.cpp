@@ -29,7 +29,7 @@ struct Verifier::Workspace {
 
   enum class Run : std::uint8_t { steps, fused };
 
-  /// Later questions assume that the earlier ones have good answers: each finding is a cause, not a
+  /// Each question assumes that earlier ones found no flaw: a finding is a cause, never a
   /// consequence of another.
   void prove(std::span<const Schedule> schedules, std::span<const Problem> problems,
              Run run = Run::steps) {
@@ -54,7 +54,7 @@ struct Verifier::Workspace {
   }
 
   void check_values(std::span<const Problem> problems, std::span<const std::uint32_t> sequence) {
-    if (findings.any(Flaw::hazard)) return;  // values depend on the timing
+    if (findings.any(Flaw::hazard)) return;  // values would depend on timing
     const Promise promise(program, problems);
     values.check(program, promise, sequence, findings);
     if (problems[0].collective == Collective::barrier) {
@@ -75,7 +75,7 @@ Verifier::~Verifier() = default;
 
 namespace {
 
-/// Whether the counts are so large that none of the algorithm's messages can be empty.
+/// Whether the counts are large enough that no message of the algorithm can be empty.
 bool no_message_is_empty(const Problem& p) {
   if (p.uneven()) {
     for (int i = 0; i < p.size; ++i) {

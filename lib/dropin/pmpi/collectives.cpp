@@ -59,7 +59,7 @@ MpiCall bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm com
 
 }  // namespace
 
-// A function and its nonblocking form, which has the same parameters and a request.
+// A function and its nonblocking form, which takes the same parameters and a request.
 #define INTERPOSE(name, nonblocking, call, ...)                         \
   extern "C" int MPI_##name(__VA_ARGS__) { return run(call); }          \
   extern "C" int MPI_##nonblocking(__VA_ARGS__, MPI_Request* request) { \

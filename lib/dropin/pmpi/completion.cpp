@@ -1,5 +1,5 @@
-/// The program's point-to-point messages and completions: operations of ours advance while they
-/// wait, and whenever they look.
+/// The program's point-to-point messages and completions. Our operations advance while these calls
+/// wait, and in each call that tests.
 
 #include <cstddef>
 #include <vector>
@@ -12,7 +12,8 @@ using baton::pmpi::wait_for;
 
 namespace {
 
-/// A call that waits: as it is where nothing of ours may be under way, else by attempts.
+/// A call that waits: called directly if no operation of ours can be under way, else attempted
+/// repeatedly.
 template <class Direct, class Attempt>
 int waiting(const Direct& direct, const Attempt& attempt) {
   DropIn* const drop_in = DropIn::now();
@@ -20,14 +21,14 @@ int waiting(const Direct& direct, const Attempt& attempt) {
   return advancing(*drop_in, attempt);
 }
 
-/// A call that looks.
+/// A call that does not wait.
 template <class Call>
 int looking(const Call& call) {
   if (DropIn* const drop_in = DropIn::now()) drop_in->advance();
   return call();
 }
 
-/// A blocking send or receive: as it is, or started and waited for.
+/// A blocking send or receive: called directly, or started and awaited.
 template <class Direct, class Start>
 int transfer(const Direct& direct, const Start& start, MPI_Status* status = MPI_STATUS_IGNORE) {
   DropIn* const drop_in = DropIn::now();
@@ -146,7 +147,7 @@ int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
   return waiting([&] { return PMPI_Waitsome(count, requests, done, indices, statuses); },
                  [&](int* over) {
                    const int code = PMPI_Testsome(count, requests, done, indices, statuses);
-                   *over = *done != 0 ? 1 : 0;  // MPI_UNDEFINED: there is none to wait for
+                   *over = *done != 0 ? 1 : 0;  // MPI_UNDEFINED: no request is active
                    return code;
                  });
 }

@@ -8,7 +8,7 @@
 namespace baton::pmpi {
 namespace {
 
-/// The same datatype in this library, for groups whose reductions it has.
+/// The library's equal datatype, if the library has the group's reductions.
 Datatype native_of(TypeGroup group, bool is_signed, std::int64_t size) {
   if (group == floating_point)
     return size == 4 ? Datatype::f32 : size == 8 ? Datatype::f64 : Datatype::user;
@@ -27,7 +27,7 @@ Datatype native_of(TypeGroup group, bool is_signed, std::int64_t size) {
   }
 }
 
-/// Size and extent; nothing for what is no datatype.
+/// Size and extent; none for an invalid datatype.
 std::optional<TypeInfo> measured(MPI_Datatype type) {
   MPI_Count size = 0, lower = 0, extent = 0;
   if (PMPI_Type_size_x(type, &size) != MPI_SUCCESS ||
@@ -69,8 +69,8 @@ class Contents {
   std::vector<MPI_Datatype> types;
 };
 
-/// Whether data lies in memory as it is sent. Size and extent alone do not say: blocks may be in
-/// another order.
+/// Whether data lies in memory in the order in which it is sent. Size and extent alone do not tell:
+/// blocks may be in another order.
 bool dense(MPI_Datatype type) {
   const auto info = measured(type);
   if (!info || !info->dense) return false;
@@ -81,7 +81,7 @@ bool dense(MPI_Datatype type) {
     case MPI_COMBINER_DUP:
     case MPI_COMBINER_CONTIGUOUS:
     case MPI_COMBINER_RESIZED:
-    case MPI_COMBINER_VECTOR:  // as many bytes as the extent, in ascending order
+    case MPI_COMBINER_VECTOR:  // size equals extent, in ascending order
       return true;
     case MPI_COMBINER_STRUCT: {
       std::int64_t end = 0;
@@ -146,7 +146,7 @@ Datatypes::Datatypes(MPI_Comm quiet) : quiet_(quiet) {
 Datatypes::~Datatypes() { PMPI_Type_free_keyval(&keyval_); }
 
 void Datatypes::add(MPI_Datatype type, TypeGroup group) {
-  if (type == MPI_DATATYPE_NULL) return;  // not every MPI library has every type
+  if (type == MPI_DATATYPE_NULL) return;  // some MPI libraries lack some types
   const auto info = measured(type);
   if (!info) return;
   TypeInfo& entry = predefined_[type] = *info;
@@ -167,7 +167,7 @@ const TypeInfo* Datatypes::find(MPI_Datatype type) {
   int found = 0;
   if (PMPI_Type_get_attr(type, keyval_, &known, &found) != MPI_SUCCESS) return nullptr;
   if (found != 0) return known;
-  // To pack nothing tells what is committed.
+  // Packing 0 elements succeeds only for a committed datatype.
   int position = 0;
   std::byte nothing[1];
   if (PMPI_Pack(nothing, 0, type, nothing, 0, &position, quiet_) != MPI_SUCCESS) return nullptr;
@@ -181,8 +181,8 @@ const TypeInfo* Datatypes::find(MPI_Datatype type) {
 
 namespace {
 
-/// A datatype of absolute addresses, and a base that is not MPI_BOTTOM from which it describes the
-/// same data: MPICH takes MPI_BOTTOM for a missing buffer where it packs.
+/// A datatype of absolute addresses, rewritten for a base other than MPI_BOTTOM: MPICH's packing
+/// takes MPI_BOTTOM for a missing buffer.
 class Based {
  public:
   Based(void* base, MPI_Datatype type) : base(base), type(type) {

@@ -10,7 +10,7 @@
 
 namespace baton::pmpi {
 
-/// MPI's groups of predefined datatypes, by which it says where an operation is defined.
+/// MPI's groups of predefined datatypes; an op is defined on some of them.
 enum TypeGroup : std::uint8_t {
   no_group = 0,
   c_integer = 1,
@@ -20,20 +20,21 @@ enum TypeGroup : std::uint8_t {
   complex = 16,
   byte = 32,
   multi_language = 64,  // MPI_AINT and the like
-  pair = 128            // of MINLOC and MAXLOC
+  pair = 128            // for MINLOC and MAXLOC
 };
 
-/// What is known of one MPI datatype.
+/// Facts about an MPI datatype.
 struct TypeInfo {
   std::int64_t size = 0;    ///< bytes of data in one element
   std::int64_t extent = 0;  ///< bytes from one element to the next
-  bool dense = false;       ///< data lies without gaps from address 0 on, in the order it is sent
+  bool dense = false;       ///< data lies without gaps from address 0 on, in the order in which it
+                            ///< is sent
   TypeGroup group = no_group;
-  Datatype native = Datatype::user;  ///< the same in this library, or `user`
+  Datatype native = Datatype::user;  ///< the library's equal datatype, or `user`
 };
 
-/// The datatypes of the program. Predefined ones are looked up in a table, others carry what is
-/// known of them as an attribute. After the constructor, for any thread.
+/// The program's datatypes. Predefined ones are in a table; others keep their facts in an
+/// attribute. After construction, safe for any thread.
 class Datatypes {
  public:
   /// `quiet`: a communicator of this process alone that returns errors.
@@ -42,9 +43,9 @@ class Datatypes {
   Datatypes(const Datatypes&) = delete;
   Datatypes& operator=(const Datatypes&) = delete;
 
-  /// Null for what is no committed datatype.
+  /// Null if `type` is no committed datatype.
   const TypeInfo* find(MPI_Datatype type);
-  /// The same for predefined ones alone.
+  /// find() for predefined datatypes only.
   const TypeInfo* find_predefined(MPI_Datatype type) const {
     struct Last {
       MPI_Datatype type = MPI_DATATYPE_NULL;
@@ -59,11 +60,11 @@ class Datatypes {
     return last.info;
   }
 
-  /// to = the data of elements [first, first + count) at `base`, without gaps, in the order it is
-  /// sent; an MPI error code. `base` may be MPI_BOTTOM.
+  /// Packs elements [first, first + count) at `base` into `to`, without gaps, in the order in which
+  /// they are sent. Returns an MPI error code. `base` may be MPI_BOTTOM.
   int pack(const void* base, std::int64_t first, std::int64_t count, MPI_Datatype type,
            const TypeInfo& info, std::byte* to) const;
-  /// The reverse; bytes in gaps stay as they are.
+  /// The reverse; does not change bytes in gaps.
   int unpack(const std::byte* from, void* base, std::int64_t first, std::int64_t count,
              MPI_Datatype type, const TypeInfo& info) const;
 

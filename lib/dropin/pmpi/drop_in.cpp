@@ -47,7 +47,7 @@ bool cores_are_shared() {
   return ranks > static_cast<int>(std::thread::hardware_concurrency());
 }
 
-/// Lets errors on a communicator return for the length of a scope.
+/// Makes errors on a communicator return during its scope.
 class Returning {
  public:
   explicit Returning(MPI_Comm comm) : comm_(comm) {
@@ -66,7 +66,7 @@ class Returning {
   MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
 };
 
-// What MPI asks a generalized request.
+// MPI's query of a generalized request.
 int query(void* outcome, MPI_Status* status) {
   PMPI_Status_set_elements(status, MPI_BYTE, 0);
   PMPI_Status_set_cancelled(status, 0);
@@ -184,7 +184,7 @@ void DropIn::attach(MPI_Comm comm, const Group* like) {
     return;
   MPI_Comm own = MPI_COMM_NULL;
   {
-    // Not a duplicate: that would run the program's attribute callbacks.
+    // A duplicate would run the program's attribute callbacks.
     const Returning returning(comm);
     MPI_Group ranks = MPI_GROUP_NULL;
     PMPI_Comm_group(comm, &ranks);
@@ -260,14 +260,14 @@ bool DropIn::advance() {
   const std::unique_lock lock(pending_mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
   bool ended = false;
-  const void* advanced = nullptr;  // the family whose operations have been, of late
+  const void* advanced = nullptr;  // the family that has just advanced
   for (std::size_t i = 0; i < pending_.size();) {
     Pending& pending = *pending_[i];
     Group* const group = pending.group();
     std::unique_lock<std::mutex> using_group;
     if (group) {
       using_group = std::unique_lock(group->mutex, std::try_to_lock);
-      if (!using_group.owns_lock()) {  // who uses it advances it
+      if (!using_group.owns_lock()) {  // its user advances it
         ++i;
         continue;
       }
@@ -347,7 +347,7 @@ int DropIn::free_type(MPI_Datatype* type) {
 
 int code_of(const Error& error) {
   const int kind = class_of(error);
-#ifndef MPICH_VERSION  // where a code added to a predefined class has another's text
+#ifndef MPICH_VERSION  // MPICH gives a code added to a predefined class another text
   int code = kind;
   if (PMPI_Add_error_code(kind, &code) == MPI_SUCCESS) {
     const std::string text(error.what());

@@ -23,14 +23,13 @@
 
 namespace baton::pmpi {
 
-/// All that the drop-in knows of the program's MPI. There is one, since MPI is one per process; the
-/// interposed functions ask now() for it. For any thread, as far as MPI's thread level goes.
+/// The drop-in's state. There is one, since MPI is one per process; interposed functions get it by
+/// now(). As thread-safe as MPI's thread level.
 class DropIn {
  public:
-  /// Null before MPI_Init, after MPI_Finalize, and where the drop-in is off.
+  /// Null before MPI_Init, after MPI_Finalize, and if the drop-in is off.
   static DropIn* now() { return now_; }
-  /// To be called when MPI was initialised and before it is finalised. Collective over
-  /// MPI_COMM_WORLD.
+  /// Call this after MPI is initialised and before it is finalised. Collective over MPI_COMM_WORLD.
   static void open();
   static void close();
 
@@ -40,25 +39,26 @@ class DropIn {
   bool takes_nonblocking(Function function) const {
     return settings_.nonblocking[static_cast<std::size_t>(function)];
   }
-  /// Whether operations of ours can be under way while the program does something else.
+  /// Whether operations of ours can be under way while the program runs on.
   bool can_be_pending() const { return settings_.nonblocking.any(); }
 
   // --- communicators -------------------------------------------------------------------------
 
-  /// The group of a communicator of the program, as long as that exists; null where it has none.
+  /// The group of the program's communicator, valid for the communicator's lifetime; null if it has
+  /// none.
   const std::shared_ptr<Group>* group(MPI_Comm comm) const;
-  /// Gives a new communicator of the program a group, if there is a private communicator left. A
-  /// rank that got MPI_COMM_NULL does nothing. Collective over `comm`. `like`: the group of which
-  /// the new one is a part, if all its ranks are.
+  /// Gives a new communicator of the program a group, if a private communicator is left. Does
+  /// nothing on a rank that got MPI_COMM_NULL. Collective over `comm`. `like`: the group that
+  /// contains all ranks of the new one, if any.
   void attach(MPI_Comm comm, const Group* like);
-  /// The same for a communicator with the same ranks as `like`; `own` is its private communicator.
+  /// The same for a communicator with the same ranks as `like`. `own` is its private communicator.
   /// Sends nothing.
   void attach(MPI_Comm comm, MPI_Comm own, const Group& like);
-  /// The ranks of a communicator as those of MPI_COMM_WORLD; empty where nothing is being recorded,
-  /// or some are not part of it.
+  /// A communicator's ranks as ranks of MPI_COMM_WORLD; empty if nothing is recorded, or some ranks
+  /// are outside it.
   std::vector<int> members(MPI_Comm comm) const;
 
-  /// The group of a window or a file, from where it is made to where it is freed.
+  /// Keeps the group of a window or a file during its lifetime.
   void remember(MPI_Win win, std::shared_ptr<Group> group);
   void remember(MPI_File file, std::shared_ptr<Group> group);
   std::shared_ptr<Group> group_of(MPI_Win win) { return found(windows_, win); }
@@ -68,20 +68,20 @@ class DropIn {
 
   // --- operations under way ------------------------------------------------------------------
 
-  /// Whether a call that waits must advance operations meanwhile.
+  /// Whether a waiting call must advance operations.
   bool must_advance() const {
     return pending_count_.load(std::memory_order_relaxed) > 0 || threads_;
   }
   bool pending() const { return pending_count_.load(std::memory_order_relaxed) > 0; }
-  /// Advances all operations under way; whether any came to its end.
+  /// Advances all operations under way; true if any completed.
   bool advance();
-  /// Makes a generalized request for an operation that has been started.
+  /// Makes a generalized request for a started operation.
   int add(std::unique_ptr<Pending> pending, MPI_Request* request);
   /// Advances until done() returns true.
   template <class Done>
   void until(const Done& done);
 
-  /// MPI_Op_free and MPI_Type_free: at once, or, of what an operation under way needs, later.
+  /// MPI_Op_free and MPI_Type_free. Delayed if an operation under way needs the handle.
   int free_op(MPI_Op* op);
   int free_type(MPI_Datatype* type);
   void keep(MPI_Op op, MPI_Datatype type);
@@ -91,7 +91,7 @@ class DropIn {
   Stats* stats() { return settings_.stats ? &stats_ : nullptr; }
   /// Whether ranks of this host must share cores.
   bool crowded() const { return crowded_; }
-  /// Holds a group's mutex, where several threads may want the group at once.
+  /// Locks a group's mutex, if several threads may use the group.
   std::unique_lock<std::mutex> use(Group& group) const {
     return threads_ ? std::unique_lock(group.mutex) : std::unique_lock<std::mutex>();
   }
@@ -144,9 +144,9 @@ void DropIn::until(const Done& done) {
   }
 }
 
-/// An MPI error code of the right class, with the error's sentence.
+/// An MPI error code of the matching class, with the error's sentence.
 int code_of(const Error& error);
-/// Hands an error code to the error handler of `comm`; returns it. MPI_SUCCESS is none.
+/// Calls the error handler of `comm` and returns the code; does nothing for MPI_SUCCESS.
 int raise(MPI_Comm comm, int code);
 
 }  // namespace baton::pmpi

@@ -7,7 +7,7 @@
 namespace baton::pmpi::fortran {
 
 Constants::Constants() {
-  // What is not there is no argument's address.
+  // A missing symbol gets an address that no argument has.
   const auto address = [&](const char* name) -> const void* {
     const void* const found = dlsym(RTLD_DEFAULT, name);
     return found ? found : this;

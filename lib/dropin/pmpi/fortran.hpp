@@ -1,5 +1,5 @@
 #pragma once
-/// Fortran's arguments in C's terms, for Open MPI, whose Fortran functions call PMPI_ directly.
+/// Converts Fortran's arguments to C, for Open MPI, whose Fortran functions call PMPI_ directly.
 
 #include <mpi.h>
 
@@ -8,11 +8,11 @@
 
 namespace baton::pmpi::fortran {
 
-/// Where Open MPI's Fortran modules have the variables whose addresses mean something.
+/// The variables of Open MPI's Fortran modules whose addresses have a meaning.
 class Constants {
  public:
   static const Constants& now();
-  /// MPI_IN_PLACE and MPI_BOTTOM are recognised.
+  /// Recognises MPI_IN_PLACE and MPI_BOTTOM.
   void* buffer(void* argument) const {
     if (argument == in_place_) return MPI_IN_PLACE;
     return argument == bottom_ ? MPI_BOTTOM : argument;
@@ -36,7 +36,7 @@ inline MPI_Comm comm(const MPI_Fint* handle) { return PMPI_Comm_f2c(*handle); }
 inline MPI_Datatype type(const MPI_Fint* handle) { return PMPI_Type_f2c(*handle); }
 inline MPI_Op op(const MPI_Fint* handle) { return PMPI_Op_f2c(*handle); }
 
-/// A handle that a function sets: converted back at the end of scope, so after the call.
+/// A handle that a function sets. Converted back at the end of the scope, so after the call.
 template <class Handle, MPI_Fint (*to_fortran)(Handle)>
 class Out {
  public:
@@ -67,7 +67,7 @@ struct Statuses {
   ~Statuses();  ///< writes them back
   Statuses(const Statuses&) = delete;
   Statuses& operator=(const Statuses&) = delete;
-  /// Only the first `count` were set; MPI_UNDEFINED: none.
+  /// Only the first `count` are set; MPI_UNDEFINED: none.
   void limit(int count) {
     if (!ignored) all.resize(static_cast<std::size_t>(count == MPI_UNDEFINED ? 0 : count) + 1);
   }

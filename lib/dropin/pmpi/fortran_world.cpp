@@ -1,4 +1,4 @@
-/// Begin and end of MPI and the program's communicators, from Fortran.
+/// Start and end of MPI and the program's communicators, from Fortran.
 
 #include "fortran.hpp"
 #include "fortran_symbols.hpp"

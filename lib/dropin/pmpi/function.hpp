@@ -9,7 +9,7 @@
 
 namespace baton::pmpi {
 
-/// The collectives that are taken over.
+/// The interposed collectives.
 enum class Function : std::uint8_t {
   allgather,
   allgatherv,
@@ -30,7 +30,7 @@ enum class Function : std::uint8_t {
 };
 inline constexpr std::size_t function_count = 16;
 
-/// Names without "MPI_"; that of the nonblocking form has an "i" in front.
+/// Names without "MPI_". The nonblocking form has an "i" in front.
 inline constexpr std::array<std::string_view, function_count> function_names{"allgather",
                                                                              "allgatherv",
                                                                              "allreduce",
@@ -48,8 +48,8 @@ inline constexpr std::array<std::string_view, function_count> function_names{"al
                                                                              "scatter",
                                                                              "scatterv"};
 
-/// A call as the program made it. What the function has no parameter for is left as it is here. Of
-/// functions with one count and type, these are the receiver's; MPI_Bcast's buffer is too.
+/// A call of the program. Members without a parameter of the function keep their defaults. A single
+/// count and type are the receiver's, as is MPI_Bcast's buffer.
 struct MpiCall {
   Function function{};
   MPI_Comm comm = MPI_COMM_NULL;
@@ -67,9 +67,9 @@ struct MpiCall {
   int root = 0;
 };
 
-/// Makes the call with the MPI library's own function.
+/// Calls the MPI library's own function.
 int own(const MpiCall& call);
-/// The same, with its nonblocking function.
+/// Calls its own nonblocking function.
 int own(const MpiCall& call, MPI_Request* request);
 
 }  // namespace baton::pmpi

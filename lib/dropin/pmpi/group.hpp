@@ -9,8 +9,8 @@
 
 namespace baton::pmpi {
 
-/// The ranks of one communicator of the program, and the private one over which their collectives
-/// run. It outlives the program's while an operation on it is under way.
+/// The ranks of one communicator of the program, with a private communicator for their collectives.
+/// It outlives the program's communicator while an operation on it is under way.
 struct Group {
   Group(MPI_Comm own, Communicator communicator, const Group* family)
       : own(own),
@@ -21,9 +21,9 @@ struct Group {
 
   const MPI_Comm own;  ///< the private communicator; the transport frees it
   Communicator communicator;
-  const void* const family;  ///< the same where to progress one is to progress all
+  const void* const family;  ///< equal for groups that advance together
   const int rank, size;
-  std::mutex mutex;  ///< held while `communicator` is used
+  std::mutex mutex;  ///< held while `communicator` is in use
 };
 
 }  // namespace baton::pmpi

@@ -178,7 +178,7 @@ void Job::place_moved() {
   if (has_in_) in_.place();
   if (has_out_) out_.place();
   const int rank = group_->rank;
-  // In place, the side that is not there is the own block of the other, or all of it.
+  // In place, the missing side is the own block of the other side, or all of it.
   const bool whole = call_.collective == Collective::all_to_all;
   const Side& source = has_in_ ? in_ : out_;
   const Side& target = has_out_ ? out_ : in_;
@@ -231,7 +231,7 @@ const char* Job::prepare_reduction() {
   has_in_ = has_out_ = true;
   const char* wrong = nullptr;
   if (scatters) {
-    // In place, all blocks are where the result will be.
+    // In place, all blocks already lie in the result.
     void* const from = in_place_ ? m.recv : send;
     wrong = m.function == Function::reduce_scatter
                 ? set(in_, from, m.recv_type, m.recv_counts, nullptr)

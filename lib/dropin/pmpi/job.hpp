@@ -14,15 +14,16 @@
 
 namespace baton::pmpi {
 
-/// A call of the program as a call of ours: with its buffers, or copies of them without gaps.
+/// Translates a call of the program into one of ours, on its buffers or on copies without gaps.
 class Job {
  public:
-  /// Translates; null, or the reason why the MPI library must do it. The decision is the same on
-  /// all ranks, but for calls that are wrong, which the MPI library refuses without communication.
+  /// Translates. Returns null, or the reason why the MPI library must make the call. The decision
+  /// is the same on all ranks, except for wrong calls, which the MPI library refuses without
+  /// communication.
   const char* prepare(const MpiCall& mpi, const Group& group, Datatypes& datatypes);
-  /// Copies what must be copied before the call is started; an MPI error code.
+  /// Makes the copies needed before the start. Returns an MPI error code.
   int before();
-  /// Copies results to where the program wants them, after it has ended.
+  /// Copies the results to the program's buffers after the end.
   int after();
 
   const Call& call() const { return call_; }

@@ -1,6 +1,6 @@
 #pragma once
-/// Included before everything else where the library's MPI transport is compiled as a part of the
-/// drop-in: its calls go to MPI's own functions, past the drop-in's.
+/// Included first in the library's MPI transport, compiled as part of the drop-in: its calls go to
+/// MPI's own functions instead of the drop-in's.
 
 #include <mpi.h>
 

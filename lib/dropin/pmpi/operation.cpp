@@ -56,7 +56,7 @@ LocalFold::LocalFold(const Datatypes& datatypes, MPI_Datatype type, const TypeIn
   if (info_.extent > 0) block_ = std::max<std::int64_t>(1, block_bytes / info_.extent);
   const auto room = static_cast<std::size_t>(
       (block_ - 1) * std::max<std::int64_t>(info_.extent, 0) + true_extent);
-  // Aligned as if the elements were malloc's, whatever their lower bound is.
+  // The alignment of malloc for elements with any lower bound.
   constexpr std::intptr_t alignment = 16;
   left_.resize(room + alignment);
   right_.resize(room + alignment);
@@ -94,7 +94,7 @@ void LocalFold::fold_dense(std::byte* into, const std::byte* left, const std::by
                            int count) {
   if (wraps_) return add_16_bits(into, left, right, count);
   const auto bytes = static_cast<std::size_t>(count * info_.size);
-  // MPI: inout = in (+) inout, so the right operand is where the result will be.
+  // MPI: inout = in (+) inout, so the right operand lies in the result.
   std::byte* const inout = into == left ? right_.data() : into;
   if (inout != right) std::memcpy(inout, right, bytes);
   note(PMPI_Reduce_local(left, inout, count, type_, op_));

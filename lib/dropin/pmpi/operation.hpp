@@ -12,27 +12,27 @@
 
 namespace baton::pmpi {
 
-/// A predefined MPI operation of this library.
+/// The library's op that equals a predefined op of MPI.
 struct NativeOp {
   OpKind kind;
   std::uint8_t groups;  ///< TypeGroups on which MPI defines it
 };
 
-/// Nothing for users' operations, and for MPI_MINLOC and MPI_MAXLOC.
+/// None for user ops, MPI_MINLOC and MPI_MAXLOC.
 std::optional<NativeOp> native_op(MPI_Op op);
-/// Whether MPI_MINLOC or MPI_MAXLOC.
+/// Whether it is MPI_MINLOC or MPI_MAXLOC.
 bool locates(MPI_Op op);
-/// Whether MPI_REPLACE or MPI_NO_OP, which are not for collectives.
+/// Whether it is MPI_REPLACE or MPI_NO_OP, which collectives do not accept.
 bool one_sided(MPI_Op op);
 
-/// Folds elements by MPI_Reduce_local. Elements are handed over without gaps, and laid out as their
-/// datatype says while MPI works on them, one block at a time.
+/// Folds elements by MPI_Reduce_local. Takes elements without gaps. Unpacks one block at a time to
+/// the datatype's layout while MPI works on it.
 class LocalFold {
  public:
   LocalFold(const Datatypes& datatypes, MPI_Datatype type, const TypeInfo& info, MPI_Op op);
-  /// The operation for Communicator's calls; refers to this object.
+  /// The op for Communicator's calls; refers to this object.
   Op op() const;
-  /// The first MPI error code met, or MPI_SUCCESS.
+  /// The first MPI error code, or MPI_SUCCESS.
   int code() const { return code_; }
 
  private:
@@ -50,7 +50,7 @@ class LocalFold {
   TypeInfo info_;
   MPI_Op op_;
   bool commutes_ = false;
-  bool wraps_ = false;  // a sum of 16-bit integers, which Open MPI saturates on some processors
+  bool wraps_ = false;  // a sum of 16-bit integers; Open MPI saturates it on some processors
   int code_ = MPI_SUCCESS;
   std::int64_t block_ = 1;  // elements
   std::vector<std::byte> left_, right_;

@@ -15,23 +15,23 @@ namespace baton::pmpi {
 class Pending {
  public:
   virtual ~Pending() = default;
-  /// The group whose progress is its progress, if any.
+  /// The group that makes its progress, if any.
   virtual Group* group() { return nullptr; }
-  /// Whether it is complete, without waiting. The group's mutex is held. `code` is then set.
+  /// Tests for completion, then sets `code`. The caller holds the group's mutex.
   virtual bool complete(int& code) = 0;
 
   MPI_Request request = MPI_REQUEST_NULL;
-  int* outcome = nullptr;  ///< what MPI asks the request for; freed with it
+  int* outcome = nullptr;  ///< the answer to MPI's query; freed with the request
 };
 
-/// A collective of ours.
+/// A collective of ours under way.
 class PendingCollective final : public Pending {
  public:
   explicit PendingCollective(std::shared_ptr<Group> group) : group_(std::move(group)) {}
   ~PendingCollective() override;
 
   Job& job() { return job_; }
-  /// Starts what job() has prepared. Throws Error.
+  /// Starts the call that job() has prepared. Throws Error.
   void start(const MpiCall& call);
   Group* group() override { return group_.get(); }
   bool complete(int& code) override;

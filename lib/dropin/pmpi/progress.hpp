@@ -6,8 +6,8 @@
 
 namespace baton::pmpi {
 
-/// Makes a blocking call of MPI by attempts, each of which says whether it is over, and advances
-/// operations of ours between them: attempt(int* over) returns an MPI error code.
+/// Makes a blocking call of MPI by attempts and advances our operations between them. attempt(int*
+/// over) sets `over` at the end and returns an MPI error code.
 template <class Attempt>
 int advancing(DropIn& drop_in, const Attempt& attempt) {
   int code = MPI_SUCCESS;
@@ -24,8 +24,8 @@ inline int wait_for(DropIn& drop_in, MPI_Request& request, MPI_Status* status) {
   return advancing(drop_in, [&](int* over) { return PMPI_Test(&request, over, status); });
 }
 
-/// Returns when all ranks of `comm`, which may be an intercommunicator, have called it: what blocks
-/// next among them waits for nobody that waits for operations of ours.
+/// Returns when all ranks of `comm`, also an intercommunicator, have called it. A blocking call
+/// among them can follow: none of them then waits for a rank that waits for an operation of ours.
 void meet(DropIn& drop_in, MPI_Comm comm);
 void meet(DropIn& drop_in, const Group& group);
 

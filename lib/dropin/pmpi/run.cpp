@@ -1,4 +1,4 @@
-/// From a call of the program to a collective of ours, or of the MPI library.
+/// Runs the program's collectives by ours, or by the MPI library's.
 
 #include <algorithm>
 #include <chrono>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* no_private_one = "a communicator without a private one";
 
-/// The MPI library's collective, in a way that lets operations of ours advance meanwhile. Whether
-/// it is the blocking function must be the same on all ranks, so it depends on settings alone.
+/// Calls the MPI library's collective, so that our operations can advance meanwhile. All ranks must
+/// choose the same form, blocking or not, so the choice depends on settings alone.
 int pass_on(DropIn* drop_in, const MpiCall& call, const char* why) {
   if (!drop_in) return own(call);
   const auto begin = std::chrono::steady_clock::now();
@@ -45,7 +45,7 @@ int start_passed_on(DropIn* drop_in, const MpiCall& call, MPI_Request* request, 
   return code;
 }
 
-/// Of a prepared call, for statistics.
+/// The algorithm of a prepared call, for statistics.
 std::string algorithm_of(Group& group, const Job& job) {
   const std::lock_guard lock(group.mutex);
   return group.communicator.chosen(job.call()).algorithm;
@@ -69,7 +69,7 @@ void run_job(DropIn& drop_in, Group& group, Job& job) {
   });
 }
 
-/// What each rank receives of a reduce-scatter; negative where that differs.
+/// The count that each rank receives in a reduce-scatter; negative if counts differ.
 int equal_count(const MpiCall& call, int ranks) {
   const int first = call.recv_counts[0];
   return std::all_of(call.recv_counts, call.recv_counts + ranks,
@@ -78,7 +78,7 @@ int equal_count(const MpiCall& call, int ranks) {
              : -1;
 }
 
-/// Calls whose buffers need no more than their addresses: straight to the collective.
+/// A short way for calls whose buffers need no conversion.
 bool run_plain(DropIn& drop_in, Group& group, const MpiCall& call) {
   if (drop_in.pending() || drop_in.stats()) return false;
   Communicator& communicator = group.communicator;
@@ -186,6 +186,6 @@ int start(const MpiCall& call, MPI_Request* request) {
 
 }  // namespace baton::pmpi
 
-/// Tells programs that the drop-in is there, and which.
+/// Tells programs that the drop-in is loaded, and its version.
 extern "C" const char* baton_pmpi_version();
 extern "C" const char* baton_pmpi_version() { return BATON_VERSION; }

@@ -13,14 +13,14 @@ namespace baton::pmpi {
 
 /// One buffer of a call: blocks of elements of one MPI datatype, and the same bytes without gaps.
 ///
-/// What is dense already is used where it lies; other data has a copy, block after block, which
-/// pack() fills and unpack() writes back.
+/// Dense data is used in place. Other data has a copy, block after block: pack() fills it, unpack()
+/// writes it back.
 class Side {
  public:
   /// `blocks` blocks of `count` elements, one after the other.
   void even(void* base, MPI_Datatype type, const TypeInfo& info, int blocks, int count);
-  /// Blocks of counts[i] elements; block i begins displs[i] extents after the base, or, without
-  /// displs, where the one before ends.
+  /// Blocks of counts[i] elements. Block i begins displs[i] extents after the base or, without
+  /// displs, at the end of the previous block.
   void uneven(void* base, MPI_Datatype type, const TypeInfo& info, int blocks, const int* counts,
               const int* displs);
 
@@ -30,15 +30,15 @@ class Side {
   std::int64_t elements(int block) const { return counts_ ? counts_[block] : count_; }
   std::int64_t block_bytes(int block) const { return elements(block) * info_->size; }
   std::int64_t bytes() const;  ///< of all blocks
-  /// Where the data without gaps is, after place().
+  /// The address of the data without gaps, after place().
   std::byte* data() const { return data_; }
-  /// Fills every block's bytes and its offset in data().
+  /// Fills in every block's bytes and its offset in data().
   void layout(std::vector<std::int64_t>& counts, std::vector<std::int64_t>& offsets) const;
-  std::byte* block(int block) const;  ///< where it is in data()
+  std::byte* block(int block) const;  ///< its address in data()
 
-  /// Makes room for the copy, if there must be one.
+  /// Allocates the copy, if one is needed.
   void place();
-  /// Of blocks [first, last); nothing is done for data that lies where it is used.
+  /// Packs or unpacks blocks [first, last). Does nothing for data used in place.
   int pack(const Datatypes& datatypes, int first, int last) const;
   int unpack(const Datatypes& datatypes, int first, int last) const;
   int pack(const Datatypes& datatypes) const { return pack(datatypes, 0, blocks_); }

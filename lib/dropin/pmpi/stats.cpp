@@ -18,7 +18,7 @@ std::string human_bytes(std::int64_t bytes) {
   return fmt::format("{} {}", bytes, units[unit]);
 }
 
-/// "MPI_Allreduce", "MPI_Iallreduce"
+/// For example "MPI_Allreduce" or "MPI_Iallreduce".
 std::string name_of(const Stats::Key& key) {
   std::string name(key.nonblocking ? "i" : "");
   name += function_names[static_cast<std::size_t>(key.function)];

@@ -10,19 +10,19 @@
 
 namespace baton::pmpi {
 
-/// What the program called, and what became of it. For any thread.
+/// The program's calls and how they were run. For any thread.
 class Stats {
  public:
   struct Key {
     Function function;
     bool nonblocking;
     int ranks;              ///< of the communicator
-    std::int64_t bytes;     ///< the least power of two that is not less; 0: none
-    std::string algorithm;  ///< or, of a call that was passed on, why
+    std::int64_t bytes;     ///< rounded up to a power of two; 0: none
+    std::string algorithm;  ///< or the reason for passing the call on
     bool passed_on;
     auto operator<=>(const Key&) const = default;
   };
-  /// `bytes` are rounded up here. Of nonblocking calls, `seconds` are from start to completion.
+  /// Rounds up `bytes`. For nonblocking calls, `seconds` run from start to completion.
   void add(Key key, double seconds);
   /// The table.
   std::string text() const;

@@ -1,5 +1,5 @@
-/// The program's windows, files and buffers: what blocks in them is entered by all ranks at once,
-/// or late, so that nobody waits there for operations of ours.
+/// The program's windows, files and buffers. All ranks enter blocking calls on them together, or as
+/// late as possible, so that no rank waits there for operations of ours.
 
 #include <chrono>
 #include <memory>
@@ -116,7 +116,7 @@ int MPI_File_write_ordered(MPI_File file, const void* data, int count, MPI_Datat
 }
 
 int MPI_Buffer_detach(void* address, int* size) {
-  // It cannot be tried, so operations of ours go first as long as they get anywhere.
+  // There is no nonblocking form, so our operations first go as far as they can.
   if (DropIn* const drop_in = DropIn::now()) {
     constexpr std::chrono::seconds patience{1};
     auto last = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
-/// Begin and end of MPI, and the program's communicators: each gets its private one where it is
-/// made, and what an operation under way needs is freed when that has ended.
+/// Start and end of MPI, and the program's communicators: each new one gets a private one. Handles
+/// that an operation under way needs are freed after its end.
 
 #include <memory>
 #include <utility>
@@ -22,7 +22,7 @@ const Group* group_of(MPI_Comm comm) {
   return group ? group->get() : nullptr;
 }
 
-/// Makes communicators out of `from`, all of whose ranks call it.
+/// Makes communicators from `from`; all its ranks call this.
 template <class Make>
 int making(MPI_Comm from, MPI_Comm* made, const Make& make) {
   DropIn* const drop_in = DropIn::now();
@@ -33,7 +33,7 @@ int making(MPI_Comm from, MPI_Comm* made, const Make& make) {
   return code;
 }
 
-/// Two duplications under way, of the program's communicator and of its private one.
+/// Two duplications under way: of the program's communicator and of its private one.
 class PendingDuplicate final : public Pending {
  public:
   explicit PendingDuplicate(std::shared_ptr<Group> parent) : parent_(std::move(parent)) {}
@@ -41,7 +41,7 @@ class PendingDuplicate final : public Pending {
   int start(MPI_Comm comm, MPI_Comm* made) {
     const int code = PMPI_Comm_idup(comm, made, &requests_[0]);
     if (code != MPI_SUCCESS) return code;
-    made_ = *made;  // the handle is there at once, the communicator later
+    made_ = *made;  // the handle is valid now, the communicator later
     return PMPI_Comm_idup(parent_->own, &own_, &requests_[1]);
   }
   bool complete(int& code) override {
@@ -58,8 +58,8 @@ class PendingDuplicate final : public Pending {
   MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 };
 
-/// A barrier among `members` by messages on a private communicator that they share, with a tag that
-/// no collective of ours has.
+/// A barrier among `members`, by messages on a private communicator that they share. No collective
+/// of ours uses its tag.
 void meet(DropIn& drop_in, const Group& shared, MPI_Group members, int tag) {
   int rank = MPI_UNDEFINED, size = 0;
   PMPI_Group_rank(members, &rank);
@@ -201,7 +201,7 @@ int MPI_Intercomm_create(MPI_Comm comm, int leader, MPI_Comm peer_comm, int remo
                          MPI_Comm* made) {
   DropIn* const drop_in = DropIn::now();
   if (drop_in && drop_in->can_be_pending()) {
-    // Both groups are here before any of their ranks blocks.
+    // Both groups must be here before a rank blocks.
     meet(*drop_in, comm);
     int rank = 0;
     PMPI_Comm_rank(comm, &rank);
