@@ -5,12 +5,12 @@
 namespace baton::costs {
 namespace {
 
-/// What one kind of link has to do: messages, and bytes.
+/// The load of one kind of link: messages and bytes.
 struct Load {
   double rounds = 0, depth = 0;
   double path = 0;     ///< of the longest path
   double volume = 0;   ///< of the busiest rank, or of the link that ranks share
-  bool fills = false;  ///< whether the pipeline fills for a piece each round, whatever the path
+  bool fills = false;  ///< the pipeline takes a piece each round to fill, on any path
 };
 
 bool cut(const Load& load, double piece) { return piece > 0 && load.volume > piece; }
@@ -29,7 +29,7 @@ double time_of(const Load& load, double piece, const LinkParameters& link) {
   return messages + (ahead + load.volume) * per_byte(piece) + load.volume / piece * link.per_piece;
 }
 
-/// How many ranks of a host use its link at once.
+/// The number of a host's ranks that use its link at once.
 double sharing(const Algorithm& algorithm, const Hosts& hosts) {
   const bool one = algorithm.neighbors && std::is_sorted(hosts.of().begin(), hosts.of().end());
   return one ? 1 : hosts.largest();
@@ -73,7 +73,7 @@ double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t 
   double worst = 0;
   for (const int rank : {0, problem.root, problem.size / 2, problem.size - 1}) {
     Problem sample = problem.at(rank);
-    sample.in_place = false;  // may differ between ranks, and must not decide
+    sample.in_place = false;  // in_place may differ between ranks, so it must not decide
     worst = std::max(worst, time_of(algorithm, sample, static_cast<double>(element_bytes),
                                     static_cast<double>(segment), network));
   }

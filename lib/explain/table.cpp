@@ -5,7 +5,7 @@
 namespace baton::explaining {
 namespace {
 
-/// Characters that UTF-8 text shows as.
+/// The number of characters that UTF-8 text shows.
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));

@@ -5,8 +5,8 @@
 
 namespace baton::explaining {
 
-/// A cell is words that are aligned to the right, one below the other within a column; a
-/// word "|" or one in parentheses divides it.
+/// A cell is a list of words, aligned to the right, one below the other within a column. A word "|"
+/// or a word in parentheses divides it.
 using TableCell = std::vector<std::string>;
 
 struct TableRow {

@@ -118,7 +118,7 @@ std::vector<Value>& Walk::buffer(int rank, Buffer buffer) {
 }
 
 void Walk::run(int rank, std::size_t step, const std::function<void(int, std::size_t)>& visit) {
-  // Depth first; a step stays on the stack until all that it needs has run.
+  // Depth first; a step stays on the stack until all its dependencies have run.
   std::vector<std::pair<int, std::size_t>> stack{{rank, step}};
   while (!stack.empty()) {
     const int r = stack.back().first;

@@ -13,21 +13,21 @@
 
 namespace baton::explaining {
 
-/// An element; none where it is undefined.
+/// An element; none if undefined.
 using Value = std::optional<double>;
 
-/// All ranks of a collective, run one step at a time on doubles. A step runs once the steps that it
-/// waits for have run, a receive also after its send; sends are buffered.
+/// All ranks of a collective, run one step at a time on doubles. A step runs after its
+/// dependencies, a receive also after its send. Sends are buffered.
 class Walk {
  public:
-  /// Throws Error(invalid_argument) where the schedules are not all ranks', have messages that do
-  /// not match or regions outside their buffers, or are too large to be read by people.
+  /// Throws Error(invalid_argument) if schedules of ranks are missing, if messages do not match, if
+  /// regions lie outside their buffers, or if the schedules are too large for people to read.
   Walk(std::span<const Schedule> schedules, OpKind op);
 
   std::vector<Value>& buffer(int rank, Buffer buffer);
 
-  /// Runs a step, and before it all that it needs; calls `visit(rank, step)` after each that ran.
-  /// Throws Error(invalid_argument) where steps wait for each other.
+  /// Runs a step after everything that it needs; calls `visit(rank, step)` after each. Throws
+  /// Error(invalid_argument) if steps wait for each other.
   void run(int rank, std::size_t step, const std::function<void(int, std::size_t)>& visit);
 
   /// The elements of a step's first operand.

@@ -31,13 +31,13 @@ TableCell words(const std::vector<Value>& values, std::size_t most) {
   return cell;
 }
 
-/// The buffer that a rank's input lies in.
+/// The buffer of a rank's input.
 Buffer source(const Schedule& schedule) {
   return schedule.header().input == 0 ? Buffer::output : Buffer::input;
 }
 
-/// Where in `source` the input lies: all of it, but for (all-)gather in place the own block, where
-/// the blocks are even.
+/// The range of the input in `source`: all of it. In an in-place gather or all_gather with even
+/// blocks, the rank's own block.
 std::pair<std::size_t, std::size_t> input_range(const Schedule& schedule, std::size_t extent) {
   const auto size = static_cast<std::size_t>(schedule.size());
   const auto rank = static_cast<std::size_t>(schedule.rank());
@@ -48,7 +48,7 @@ std::pair<std::size_t, std::size_t> input_range(const Schedule& schedule, std::s
   return {extent / size * rank, extent / size};
 }
 
-/// Whether the rank has any input (the others of a scatter have none).
+/// Whether the rank has any input; for example, not in a scatter, except at the root.
 bool has_input(const Schedule& schedule) {
   return schedule.collective() != Collective::scatter || schedule.rank() == schedule.header().root;
 }
@@ -76,8 +76,8 @@ void fill(Walk& walk, std::span<const Schedule> schedules,
   }
 }
 
-/// What a rank holds: its output, in the shape of which a reduction of whole vectors still shows
-/// the input where no result was written; ranks without output show their input. Then scratch.
+/// The memory of a rank: its output, then scratch. In reductions of whole vectors, the output shows
+/// the input until a result replaces it. Ranks without output show their input.
 TableCell held(Walk& walk, const Schedule& schedule, std::size_t most) {
   const int rank = schedule.rank();
   const std::vector<Value>&input = walk.buffer(rank, Buffer::input),
@@ -111,7 +111,7 @@ TableRow first_row(Walk& walk, std::span<const Schedule> schedules, std::size_t 
   return row;
 }
 
-/// "rank 0: fold output[0:1] = slot[0:1] + input[0:1]: 3".
+/// For example "rank 0: fold output[0:1] = slot[0:1] + input[0:1]: 3".
 std::string step_label(Walk& walk, const Schedule& schedule, std::size_t step, std::size_t most) {
   std::string label = fmt::format("rank {}: {}:", schedule.rank(), print(schedule, step));
   for (const std::string& word : words(walk.written(schedule.rank(), step), most))
@@ -119,7 +119,7 @@ std::string step_label(Walk& walk, const Schedule& schedule, std::size_t step, s
   return label;
 }
 
-/// The collective of a schedule: "broadcast by binomial, 4 ranks, root 1".
+/// The collective of a schedule, for example "broadcast by binomial, 4 ranks, root 1".
 std::string title(const Schedule& schedule) {
   const Schedule::Header& header = schedule.header();
   std::string text(name(header.collective));

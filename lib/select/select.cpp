@@ -51,7 +51,7 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
       return {chosen, *segment, named_by()};
   }
   const std::optional<std::int64_t> forced = call.segment ? call.segment : option.segment;
-  // Each rank of an uneven all_to_all sees other counts, so counts must not decide.
+  // Ranks of an uneven all_to_all see different counts, so counts must not decide.
   const bool by_cost = !(problem.collective == Collective::all_to_all && problem.uneven());
   if (table && by_cost && !chosen) {
     const TuningRow* row = table->find(problem.collective, table_bytes(problem, element_bytes));

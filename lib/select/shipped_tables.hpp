@@ -5,7 +5,7 @@
 
 namespace baton::selecting {
 
-/// A tuning table that comes with the library: a file of tables/, without its suffix.
+/// A tuning table of the library: a file of tables/, named without its suffix.
 struct ShippedTable {
   std::string_view name, text;
 };

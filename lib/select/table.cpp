@@ -74,7 +74,7 @@ class TableReader {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}:{}: expected {}, found \"{}\"", origin_, number_, expected, found));
   }
-  /// Calls read(); its error becomes one of this line.
+  /// Calls read() and adds this line to its error.
   template <class Read>
   auto in_line(const Read& read) const {
     try {
@@ -122,7 +122,7 @@ class TableReader {
   Table table_;
 };
 
-/// The form that is easiest to read: 128K, 64M.
+/// The most readable form: 128K, 64M.
 std::string bytes_text(std::int64_t bytes) {
   for (const auto& [unit, letter] : {std::pair(1 << 20, 'M'), std::pair(1 << 10, 'K')}) {
     if (bytes > 0 && bytes % unit == 0) return fmt::format("{}{}", bytes / unit, letter);

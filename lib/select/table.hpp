@@ -11,22 +11,22 @@
 
 namespace baton::selecting {
 
-/// What a tuning table holds for: ranks on such hosts, over such a transport.
+/// The hosts and the transport for which a tuning table holds.
 struct TableScope {
   std::string transport;  ///< Capabilities::name
   std::string library;    ///< Capabilities::library; empty in a table: any
-  std::string hosts;      ///< as print(Hosts) says it: "1x2", "8x1", "0,1,0,1"
+  std::string hosts;      ///< as print(Hosts) writes it: "1x2", "8x1", "0,1,0,1"
 
-  /// Whether a table of this scope holds for a communicator of that.
+  /// Whether a table of this scope holds for a communicator of the given one.
   bool holds_for(const TableScope& communicator) const;
   bool operator==(const TableScope&) const = default;
 };
 std::string print(const TableScope& scope);
 
-/// The scope of a communicator; `hosts` null: one.
+/// The scope of a communicator; `hosts` null: one host.
 TableScope scope_of(const Transport& transport, const Hosts* hosts);
 
-/// From so many bytes on, counted as baton run counts them, up to the next row of the collective.
+/// Holds from this many bytes on, counted as in `baton run`, up to the next row of the collective.
 struct TuningRow {
   Collective collective = Collective::all_reduce;
   std::int64_t from = 0;
@@ -34,10 +34,10 @@ struct TuningRow {
   bool operator==(const TuningRow&) const = default;
 };
 
-/// What was measured in one scope.
+/// The measurements of one scope.
 struct TableSection {
   TableScope scope;
-  std::string machine;          ///< on which it was measured, for readers
+  std::string machine;          ///< of the measurement, for readers
   std::vector<TuningRow> rows;  ///< by collective, then ascending
 
   /// The row that holds for so many bytes, or null.
@@ -45,29 +45,27 @@ struct TableSection {
   bool operator==(const TableSection&) const = default;
 };
 
-/// A tuning table, as `baton tune` writes it. The text form is described in README.md.
+/// A tuning table, as `baton tune` writes it. README.md describes the text form.
 struct Table {
-  std::string origin;  ///< of which file, for errors and reasons
+  std::string origin;  ///< its file, for errors and reasons
   std::vector<TableSection> sections;
 
   /// The first section that holds for the communicator, or null.
   const TableSection* find(const TableScope& communicator) const;
-  /// The same; throws Error(invalid_argument) that says what the table was made for, and what was
-  /// found.
+  /// The same; throws Error(invalid_argument) that names the table's scope and the communicator's.
   const TableSection& require(const TableScope& communicator) const;
 };
 
-/// Reads a table. Throws Error(invalid_argument) naming `origin`, the line, what was expected and
-/// what was found: among others another version of the form, or an algorithm that `registry` has
-/// not.
+/// Reads a table. Throws Error(invalid_argument) that names `origin` and the line, for example for
+/// another version of the form or for an algorithm that is not in `registry`.
 Table parse_table(std::string_view text, const std::string& origin, const Registry& registry);
 std::string print(const TableSection& section);
 
-/// The text of a file, or of a table that comes with the library, by its name. Throws
-/// Error(invalid_argument) that lists those.
+/// The text of a file or, by name, of a table of the library. Throws Error(invalid_argument) that
+/// lists the names.
 std::string table_text(const std::string& file_or_name);
 
-/// Bytes of the problem's data as `baton run` counts them: of the vector, or of all blocks.
+/// Bytes of the problem's data, counted as in `baton run`: of the vector, or of all blocks.
 std::int64_t table_bytes(const Problem& problem, std::size_t element_bytes);
 
 }  // namespace baton::selecting

@@ -63,8 +63,8 @@ class Tracer {
     }
   }
 
-  /// Rank r contributes [base_[r], base_[r + 1]). In place a rank has no input: its share of the
-  /// output is what the others leave, in equal parts.
+  /// Rank r contributes [base_[r], base_[r + 1]). A rank in place has no input: such ranks share
+  /// the remaining output in equal parts.
   void place_contributions() {
     const std::size_t ranks = schedules_.size();
     std::int64_t given = 0, without = 0, output = 0;
@@ -82,7 +82,7 @@ class Tracer {
       if (aliased) held(r, Buffer::output).write(base_[r], {base_[r], count});
       base_[r + 1] = base_[r] + count;
     }
-    if (without > 0 && share * without != output - given) {  // blocks that no header tells
+    if (without > 0 && share * without != output - given) {  // blocks that the headers do not tell
       base_.clear();
       extent_ = output;
       for (std::size_t r = 0; r < ranks; ++r) {
@@ -179,7 +179,7 @@ class Tracer {
     std::sort(parts.begin(), parts.end(), [](const ChunkPart& a, const ChunkPart& b) {
       return std::tuple(a.place, a.length, a.id) < std::tuple(b.place, b.length, b.id);
     });
-    // Parts that overlap, of a schedule that is no such collective, name nothing.
+    // Overlapping parts mean that the schedule is no such collective: then they name nothing.
     for (std::size_t i = 1; i < parts.size(); ++i) {
       if (parts[i - 1].place + parts[i - 1].length > parts[i].place) {
         parts.clear();
@@ -190,7 +190,8 @@ class Tracer {
 
   void add(ChunkPart part) { flow_.parts_.push_back(part); }
 
-  /// By the rank whose output holds it in the end, and, of an all_to_all, the rank it is from.
+  /// By the rank whose output finally holds it and, for an all_to_all, by the rank that it comes
+  /// from.
   void cut_by_owner() {
     const auto ranks = static_cast<std::int64_t>(schedules_.size());
     for (std::int64_t to = 0; to < ranks; ++to) {
@@ -256,7 +257,7 @@ class Tracer {
   std::span<const Schedule> schedules_;
   Flow& flow_;
   std::vector<Buffers> held_;
-  std::vector<std::int64_t> base_;  // where each rank's input begins in the whole, and the end
+  std::vector<std::int64_t> base_;  // start of each rank's input in the whole, and the end
   std::int64_t extent_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-/// What data each step of a collective carries or works on, and how the whole is cut into chunks.
+/// The data that each step of a collective carries or works on, and the division of the whole into
+/// chunks.
 
 #include <cstdint>
 #include <optional>
@@ -11,11 +12,11 @@
 
 namespace baton::timing {
 
-/// How a chunk is called.
+/// The form of a chunk's name.
 enum class Naming : std::uint8_t {
   number,  ///< c3
   pair,    ///< 1>4: chunk 1 * ranks + 4
-  token,   ///< of a barrier, which carries no data
+  token,   ///< of a barrier: no data
 };
 
 /// Elements whose places are in [place, place + length) belong to chunk `id`.
@@ -25,29 +26,29 @@ struct ChunkPart {
 
 /// The data flow of a collective.
 ///
-/// Every element of an input has a place in the collective's whole vector: where all ranks have the
-/// same vector (broadcast, reductions), its index; elsewhere, behind those of lower ranks' inputs.
-/// A copy, a receive and a fold carry places along.
+/// Every element of an input has a place in the collective's whole vector. If all ranks have the
+/// same vector (broadcast, reductions), the place is its index. Otherwise it lies behind the inputs
+/// of lower ranks. Copies, receives and folds carry places along.
 ///
-/// | collective                             | chunk                                              |
-/// |----------------------------------------|----------------------------------------------------|
-/// | gather, all_gather                     | what one rank contributes                          |
-/// | scatter, reduce_scatter                | what ends in the output of one rank                |
-/// | all_to_all                             | what ends in the output of one rank from one other |
-/// | broadcast, reduce, all_reduce, scan, … | between two borders of what is sent at once        |
+/// | collective                             | chunk                                            |
+/// |----------------------------------------|--------------------------------------------------|
+/// | gather, all_gather                     | the contribution of one rank                     |
+/// | scatter, reduce_scatter                | the output of one rank                           |
+/// | all_to_all                             | the data from one rank in the output of another  |
+/// | broadcast, reduce, all_reduce, scan, … | the part between two borders of joint sends      |
 ///
-/// What is sent at once is all that one rank sends to another in one lane and round: the pieces of
-/// a segmented message are labelled with the same round.
+/// A joint send is everything that one rank sends to another in one lane and round. The pieces of a
+/// segmented message have the same round.
 class Flow {
  public:
-  /// Nothing where a step moves too many pieces of data to follow them.
+  /// None if a step moves too many pieces of data to follow.
   static std::optional<Flow> of(const Steps& steps, std::span<const Schedule> schedules);
 
-  /// What a step carries, or works on.
+  /// The data that a step carries or works on.
   std::span<const Run> runs(std::uint32_t s) const {
     return std::span(runs_).subspan(begin_[s], end_[s] - begin_[s]);
   }
-  /// Ascending by place, apart.
+  /// Ascending by place, without overlap.
   const std::vector<ChunkPart>& parts() const { return parts_; }
   Naming naming() const { return naming_; }
 

@@ -10,18 +10,18 @@
 namespace baton {
 namespace {
 
-constexpr std::size_t most_window = 16;  // messages of a channel that are looked back at
+constexpr std::size_t most_window = 16;  // how far back to look in a channel, in messages
 
-/// Until when an event keeps its rank from doing anything else.
+/// The end of the time in which an event occupies its rank.
 std::int64_t busy_until(const Event& event) { return event.message() ? event.start : event.end; }
-/// From when.
+/// The begin of that time.
 std::int64_t busy_from(const Event& event) { return event.message() ? event.posted : event.start; }
 
-/// Walks from the last event back to the first.
+/// Walks from the last event back to the first, by two questions.
 ///
-/// There are two questions. Why did an event end when it did: because of its other end, or because
-/// it began when it did. And why did it begin then: the latest of those that it depends on, of the
-/// messages before it in its channel, and of what its rank was at work at.
+/// Why did an event end at its time? Because of its other end, or because of its begin. Why did it
+/// begin then? Because of the latest among its dependencies, the earlier messages of its channel,
+/// and the earlier work of its rank.
 class Walker {
  public:
   explicit Walker(const Timeline& timeline)
@@ -52,7 +52,7 @@ class Walker {
       const bool receives = event(e).kind == StepKind::recv;
       if (event(e).end > event(last).end || (event(e).end == event(last).end && receives)) last = e;
     }
-    std::vector<std::uint8_t> asked(timeline_.events.size(), 0);  // which questions
+    std::vector<std::uint8_t> asked(timeline_.events.size(), 0);  // the questions asked
     for (std::optional<Question> next = Question{last, true}; next;) {
       const auto mark = static_cast<std::uint8_t>(next->end ? 2 : 1);
       if ((asked[next->event] & mark) != 0) break;  // times that contradict each other
@@ -67,7 +67,7 @@ class Walker {
  private:
   struct Question {
     std::uint32_t event;
-    bool end;  // why it ended; or why it began
+    bool end;  // asks for the reason of its end; otherwise of its begin
   };
 
   const Event& event(std::uint32_t e) const { return timeline_.events[e]; }
@@ -82,7 +82,7 @@ class Walker {
     const Event& other = event(o);
     if (its.kind == StepKind::recv) {
       if (other.posted >= its.posted) return {o, false};
-      // Posted after the send: either the message was under way, or it was waiting for this.
+      // Posted after the send: the message was already under way, or waited for this post.
       const bool arrived_before = its.end <= its.start;
       const bool under_way = other.end <= its.posted;
       return arrived_before || !under_way ? Question{e, false} : Question{o, false};
@@ -153,7 +153,7 @@ class Walker {
     return *at;
   }
 
-  /// What the rank was at work at last before the event began.
+  /// The last work of the rank before the event began.
   std::optional<std::uint32_t> at_work_before(std::uint32_t e) {
     const Event& its = event(e);
     auto& order = ranks_[its.rank];

@@ -11,7 +11,7 @@
 namespace baton {
 namespace {
 
-/// An end of a message in an operation: an event, and the number of the receive's step.
+/// One end of a message in an operation: an event, and the number of the receive's step.
 struct End {
   std::uint32_t operation, recv, event;
   bool operator<(const End& other) const {
@@ -19,7 +19,7 @@ struct End {
   }
 };
 
-/// Which of an operation's ranks a rank of the timeline is; -1: none.
+/// For each rank of the timeline, its rank in the operation; -1: none.
 std::vector<int> places_in(const TimedOperation& operation, int ranks) {
   std::vector<int> places(static_cast<std::size_t>(std::max(ranks, 0)), -1);
   if (!operation.schedules) return places;
@@ -96,7 +96,7 @@ struct Placed {
   }
 };
 
-/// The events of an operation by its own rank and step; `begin` is the time of the first.
+/// The events of an operation by its own ranks and steps; `begin` is the time of the first.
 std::vector<Placed> placed(const Timeline& timeline, std::uint32_t operation, std::int64_t& begin) {
   if (operation >= timeline.operations.size() || !timeline.operations[operation].schedules) {
     throw Error(ErrorCode::invalid_argument,

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_listed = 2;  // ranges of chunks in one name
 
-/// A share of one chunk: what a step has of it.
+/// A step's share of one chunk.
 struct Share {
   std::int64_t id = 0;
   std::int64_t first = 0;  // least place
@@ -51,7 +51,7 @@ class Namer {
   }
 
  private:
-  /// What a step has of each chunk, ascending; `front` is the chunk that its data begins with.
+  /// A step's share of each chunk, ascending; `front` is the chunk that its data begins with.
   void shares_of(std::uint32_t s, std::int64_t& front) {
     shares_.clear();
     const auto& parts = flow_->parts();
@@ -82,7 +82,7 @@ class Namer {
 
   bool whole(const Share& share) const { return share.count >= sizes_.at(share.id); }
 
-  /// Pieces of a chunk are numbered in the order of their places.
+  /// Numbers the pieces of a chunk in the order of their places.
   void find_pieces() {
     std::int64_t front = 0;
     for (std::uint32_t s = 0; s < steps_.count(); ++s) {
@@ -103,7 +103,7 @@ class Namer {
     return std::max<std::int64_t>(above - begin - 1, 0);
   }
 
-  /// A message is folded on arrival if a fold reads what it was received into.
+  /// A message is folded on arrival if a fold reads the memory that it was received into.
   std::vector<bool> find_reduced() const {
     std::vector<bool> reduced(steps_.count(), false);
     for (std::uint32_t s = 0; s < steps_.count(); ++s) {

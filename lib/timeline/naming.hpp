@@ -1,5 +1,5 @@
 #pragma once
-/// What messages and other steps are called by the data that they carry.
+/// Names of messages and other steps, by the data that they carry.
 
 #include <cstdint>
 #include <span>
@@ -16,8 +16,8 @@ struct StepNames {
 };
 
 /// Names every step: "c3" (a chunk), "c3.1" (its piece 1, of a segmented schedule), "c2-c5",
-/// "c0,c3", "all", "1>4" (of an all_to_all), "6 chunks" where there are too many to be listed; the
-/// region that it touches where nothing is known of its data.
+/// "c0,c3", "all", "1>4" (of an all_to_all), or "6 chunks" if there are too many to list. A step
+/// with unknown data is named by its region.
 StepNames names_of(std::span<const Schedule> schedules);
 
 }  // namespace baton::timing

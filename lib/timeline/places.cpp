@@ -38,7 +38,7 @@ Runs either(const Runs& first, const Runs& second) {
   return out;
 }
 
-/// No run crosses `offset` afterwards.
+/// Afterwards no run crosses `offset`.
 void Places::split(std::int64_t offset) {
   auto next = runs_.lower_bound(offset);
   if (next == runs_.begin()) return;

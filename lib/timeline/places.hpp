@@ -1,6 +1,5 @@
 #pragma once
-/// Which data lies where: the contents of a buffer by their places in the collective's whole
-/// vector.
+/// The contents of a buffer, by their places in the collective's whole vector.
 
 #include <cstdint>
 #include <map>
@@ -17,9 +16,9 @@ struct Run {
 };
 using Runs = std::vector<Run>;
 
-/// Appends a run, as part of the last where it continues that.
+/// Appends a run; extends the last run if it continues there.
 void append(Runs& runs, Run run);
-/// The runs of `first`, and those of `second` where `first` is unknown. Of equal lengths.
+/// The runs of `first`; where they are unknown, those of `second`. Both have equal lengths.
 Runs either(const Runs& first, const Runs& second);
 
 /// A buffer's contents; unknown at first.
@@ -28,12 +27,12 @@ class Places {
   void write(std::int64_t offset, Run run);
   /// Appends the contents of [offset, offset + length).
   void read(std::int64_t offset, std::int64_t length, Runs& out) const;
-  /// What is known, in order of offsets.
+  /// The known contents, in order of offsets.
   const std::map<std::int64_t, Run>& runs() const { return runs_; }
 
  private:
   void split(std::int64_t offset);
-  std::map<std::int64_t, Run> runs_;  // by offset; apart
+  std::map<std::int64_t, Run> runs_;  // by offset, without overlap
 };
 
 }  // namespace baton::timing

@@ -11,14 +11,14 @@
 namespace baton {
 namespace {
 
-// Where things lie within a round, in ns: messages, then what is done with them.
+// Times within a round, in ns: first messages, then the work on them.
 constexpr std::int64_t round_ns = 1000, messages_end = 740, work_begin = 780, work_end = 960;
 
-/// The round of each step: its label, or a later one where it needs what arrives in that round.
+/// The round of each step: its label, or a later one if it needs data that arrives in that round.
 std::vector<std::int64_t> rounds(const timing::Steps& steps) {
   std::vector<std::int64_t> round(steps.count());
   for (std::uint32_t s = 0; s < steps.count(); ++s) round[s] = std::max(steps.step(s).round, 0);
-  std::vector<bool> arrived(steps.count());  // it needs, or is, what arrives in its round
+  std::vector<bool> arrived(steps.count());  // it needs, or is, an arrival of its round
   for (const std::uint32_t s : steps.order()) {
     const StepKind kind = steps.step(s).kind;
     const auto before = [&](std::uint32_t d) { return steps.at(steps.rank(s), d); };

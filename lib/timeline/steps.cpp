@@ -12,7 +12,7 @@ Steps::Steps(std::span<const Schedule> schedules) : schedules_(schedules) {
 
 std::vector<std::uint32_t> Steps::order() const {
   std::vector<std::uint32_t> waits(count(), 0), begin(std::size_t{count()} + 1, 0);
-  const auto for_each_wait = [&](const auto& visit) {  // (who waits, for whom)
+  const auto for_each_wait = [&](const auto& visit) {  // (step that waits, step that it waits for)
     for (std::uint32_t s = 0; s < count(); ++s) {
       for (const std::uint32_t d : schedule(s).dependencies(index(s))) visit(s, at(rank(s), d));
       if (step(s).kind == StepKind::recv && partner(s) != none) visit(s, partner(s));

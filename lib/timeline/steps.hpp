@@ -1,5 +1,5 @@
 #pragma once
-/// The steps of all ranks' schedules under one numbering: rank after rank, in program order.
+/// All ranks' steps in one numbering: rank after rank, in program order.
 
 #include <cstdint>
 #include <span>
@@ -14,7 +14,7 @@ class Steps {
  public:
   static constexpr std::uint32_t none = scheduling::none;
 
-  /// `schedules` are those of all ranks, in rank order, and outlive this.
+  /// `schedules` are those of all ranks, in rank order. They outlive this.
   explicit Steps(std::span<const Schedule> schedules);
 
   std::uint32_t count() const { return matching_.count(); }
@@ -25,10 +25,10 @@ class Steps {
     return schedules_[static_cast<std::size_t>(rank(s))];
   }
   const Step& step(std::uint32_t s) const { return schedule(s).steps()[index(s)]; }
-  /// The other end of a message; none if there is none.
+  /// The other end of a message, or none.
   std::uint32_t partner(std::uint32_t s) const { return matching_.partner(s); }
-  /// An order in which the steps can run: each after those that it waits for, a receive after its
-  /// send. Without those that never can.
+  /// An order in which the steps can run: each after its dependencies, a receive after its send.
+  /// Omits steps that can never run.
   std::vector<std::uint32_t> order() const;
 
  private:

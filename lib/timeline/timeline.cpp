@@ -20,7 +20,7 @@ std::size_t steps_in(const std::vector<Schedule>& schedules) {
   return steps;
 }
 
-/// Of an operation: its steps' names in Timeline::chunks, and which of its ranks each rank is.
+/// For an operation: its steps' names in Timeline::chunks, and its own rank for each rank.
 struct Names {
   std::vector<std::uint32_t> of, begin;  // begin[i]: of its rank i, in `of`
 };
@@ -40,8 +40,8 @@ Names named(const std::vector<Schedule>& schedules, std::vector<ChunkName>& chun
 
 void name_chunks(Timeline& timeline) {
   timeline.chunks.clear();
-  std::map<const std::vector<Schedule>*, Names> known;  // several calls may follow the same
-  std::vector<std::map<int, std::size_t>> places;       // of each operation: rank -> its rank
+  std::map<const std::vector<Schedule>*, Names> known;  // several calls may share schedules
+  std::vector<std::map<int, std::size_t>> places;       // of each operation: rank -> its own rank
   for (const TimedOperation& operation : timeline.operations) {
     std::map<int, std::size_t> its;
     for (std::size_t i = 0; i < operation.ranks.size(); ++i) its[operation.ranks[i]] = i;

@@ -7,8 +7,8 @@
 
 namespace baton::tracing {
 
-/// Numbers in as few bytes as they need: seven bits each, the lowest first; signed ones folded so
-/// that small magnitudes are small numbers.
+/// Writes numbers in the fewest bytes: seven bits each, lowest first. Signed numbers are folded so
+/// that small magnitudes give small numbers.
 class ByteWriter {
  public:
   void number(std::uint64_t value) {
@@ -28,12 +28,12 @@ class ByteWriter {
   std::string bytes_;
 };
 
-/// What a reader found where a number or text should be.
+/// A reader expected a number or text and found something else.
 struct Malformed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Reads the same; throws Malformed where bytes end too early or a number is too large.
+/// Reads the same format. Throws Malformed if bytes end too early or a number is too large.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
@@ -49,7 +49,7 @@ class ByteReader {
     }
     throw Malformed("a number of more than 64 bits");
   }
-  /// One that is at most `most`.
+  /// A number of at most `most`.
   std::uint64_t number(std::uint64_t most) {
     const std::uint64_t value = number();
     if (value > most) throw Malformed("a number that is too large");
@@ -59,7 +59,7 @@ class ByteReader {
     const std::uint64_t folded = number();
     return static_cast<std::int64_t>(folded >> 1 ^ (0 - (folded & 1)));
   }
-  /// How many things of at least one byte each follow.
+  /// The number of items that follow, each of at least one byte.
   std::size_t count() { return static_cast<std::size_t>(number(bytes_.size() - at_)); }
   std::string text() {
     const std::size_t length = count();

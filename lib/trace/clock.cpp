@@ -65,7 +65,7 @@ ClockSample compare_clock(Transport& transport, int reference, int tag, int roun
     send_all(transport, reference, tag, &asked, sizeof asked, patience);
     recv_all(transport, reference, tag, &its, sizeof its, patience);
     const std::int64_t answered = clock();
-    // It was read somewhere between: the middle is at most half of that away.
+    // It was read between these two times, so the middle is off by at most half their distance.
     const std::int64_t middle = asked + (answered - asked) / 2;
     const std::int64_t error = (answered - asked + 1) / 2;
     if (i == 0 || error < best.error) best = {middle, its - middle, error};

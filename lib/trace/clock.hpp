@@ -10,23 +10,23 @@
 
 namespace baton::tracing {
 
-/// Names this process's monotonic clock: equal on one host, but for processes in a time namespace
-/// of their own.
+/// Identifies this process's monotonic clock: equal on one host, unless processes are in time
+/// namespaces of their own.
 std::uint64_t clock_identity(int host);
 
-/// How to read a clock, in ns. Others than now() are for tests.
+/// A function that reads a clock, in ns. Tests use others than now().
 using Clock = std::function<std::int64_t()>;
 
-/// How to wait for another rank: so long without a sign of it, and what to do between looks.
+/// How to wait for another rank: how long without a sign of it, and the function to call between
+/// looks.
 struct Patience {
   std::chrono::milliseconds at_most;
   std::function<void()> meanwhile = {};
 };
 
-/// Ping-pong with a rank whose clock is the reference: that one calls answer_clock(), the other
-/// compare_clock(), both with the same number of rounds. Of all rounds the quickest tells most: the
-/// reference read its clock between the two readings of this one. Throws Error(timeout) where
-/// patience ends.
+/// Ping-pong with the rank of the reference clock. That rank calls answer_clock(), the other one
+/// compare_clock(), both with the same number of rounds. The quickest round counts: the reference
+/// read its clock between two readings of this one. Throws Error(timeout) when patience ends.
 ClockSample compare_clock(Transport& transport, int reference, int tag, int rounds,
                           const Clock& clock, const Patience& patience);
 void answer_clock(Transport& transport, int asking, int tag, int rounds, const Clock& clock,
@@ -38,11 +38,11 @@ void send_all(Transport& transport, int peer, int tag, const void* data, std::si
 void recv_all(Transport& transport, int peer, int tag, void* data, std::size_t bytes,
               const Patience& patience);
 
-/// Times of rank 0's clock from those of another, whose offset is taken to change evenly between
-/// two samples.
+/// Converts another clock's times to rank 0's. Assumes that the offset changes evenly between two
+/// samples.
 class Correction {
  public:
-  Correction() = default;  ///< of the same clock
+  Correction() = default;  ///< for the same clock
   Correction(const ClockSample& before, const ClockSample& after);
 
   std::int64_t operator()(std::int64_t local) const;

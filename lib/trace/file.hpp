@@ -8,17 +8,17 @@
 
 namespace baton::tracing {
 
-/// What stands at the beginning of a trace file. The format is described in README.md.
+/// The first bytes of a trace file. README.md describes the format.
 std::string file_head();
-/// One rank's part, to stand behind it.
+/// One rank's part as bytes, to follow the head.
 std::string written(const Part& part);
 
 struct ReadParts {
   std::vector<Part> parts;
-  std::vector<std::string> damage;  ///< a sentence for each thing that was lost
+  std::vector<std::string> damage;  ///< a sentence for each loss
 };
-/// All parts of a file, but for what is damaged. Throws Error(invalid_argument) where it is no
-/// trace, or one of another version; `origin` is what sentences call it.
+/// All undamaged parts of a file. Throws Error(invalid_argument) if it is no trace, or of another
+/// version. Sentences call the file `origin`.
 ReadParts read_parts(std::string_view bytes, const std::string& origin);
 
 }  // namespace baton::tracing

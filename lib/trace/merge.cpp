@@ -16,7 +16,7 @@ namespace {
   throw Error(ErrorCode::invalid_argument, sentence);
 }
 
-/// How each part's times become rank 0's.
+/// The correction of each part's times to rank 0's.
 std::vector<Correction> corrections(const std::vector<Part>& parts, bool force) {
   std::map<int, Correction> of_clock{{0, {}}};
   for (const Part& part : parts) {
@@ -59,7 +59,7 @@ void check_same_recording(const std::vector<Part>& parts) {
     refuse(fmt::format("expected one part of each rank, found two of rank {}", *twice));
 }
 
-/// A call while its ranks' plans are found: which plan of which part each of them followed.
+/// A call while its ranks' plans are being found: the part and plan of each rank.
 struct Call {
   const Part::Group* group = nullptr;
   std::vector<std::pair<const Part*, std::uint32_t>> plans;  // by rank in the group; null: missing

@@ -9,14 +9,13 @@
 
 namespace baton::tracing {
 
-/// Where a clock stood against that of rank 0: rank 0's = local + offset, give or take `error`. All
-/// ns.
+/// A clock against rank 0's: rank 0's time = local + offset, give or take `error`. All in ns.
 struct ClockSample {
   std::int64_t local = 0, offset = 0, error = 0;
   bool operator==(const ClockSample&) const = default;
 };
 
-/// What one rank recorded. Times are those of its own clock.
+/// The recording of one rank, in times of its own clock.
 struct Part {
   struct Group {
     std::vector<int> members;  ///< ranks of the timeline
@@ -40,10 +39,10 @@ struct Part {
   int rank = 0, ranks = 1;
   int host = 0;
   std::string host_name;
-  int clock = 0;  ///< the lowest rank that has the same clock
-  /// Of the lowest rank of each clock but rank 0's: before and after the recording.
+  int clock = 0;  ///< the lowest rank with the same clock
+  /// For the lowest rank of each clock except rank 0's: before and after the recording.
   std::optional<ClockSample> before, after;
-  std::uint64_t dropped = 0;  ///< events there was no room for
+  std::uint64_t dropped = 0;  ///< events that found no room
   std::vector<Group> groups;
   std::vector<Plan> plans;
   std::vector<Record> records;

@@ -73,7 +73,7 @@ std::optional<ClockSample> read_sample(ByteReader& from) {
   return sample;
 }
 
-/// Of whatever a file may say.
+/// Wraps around: a file may contain any numbers.
 std::int64_t sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -81,14 +81,14 @@ std::int64_t sum(std::int64_t a, std::int64_t b) {
 /// A part while its sections arrive.
 struct Growing {
   Part part;
-  std::size_t groups = 0, plans = 0;  // that there should be
+  std::size_t groups = 0, plans = 0;  // expected
   std::map<std::size_t, Part::Group> group;
   std::map<std::size_t, Part::Plan> plan;
-  std::uint64_t records = 0;  // that there should be
+  std::uint64_t records = 0;  // expected
   bool ended = false;
 };
 
-/// Whether a schedule is one that this part's rank can follow in this group.
+/// Whether this part's rank can follow a schedule in this group.
 bool fits(const Schedule& schedule, const Part::Group& group, const Part& part) {
   const auto& members = group.members;
   return static_cast<std::size_t>(schedule.size()) == members.size() &&
@@ -96,7 +96,7 @@ bool fits(const Schedule& schedule, const Part::Group& group, const Part& part) 
          std::all_of(members.begin(), members.end(), [&](int m) { return m < part.ranks; });
 }
 
-/// What is left of a part, its groups and plans without gaps; says what is missing.
+/// The remains of a part, with groups and plans renumbered without gaps; reports losses.
 Part finished(Growing&& grown, const std::string& origin, std::vector<std::string>& damage) {
   Part part = std::move(grown.part);
   const auto lost = [&](const std::string& what) {
@@ -245,7 +245,7 @@ ReadParts read_parts(std::string_view bytes, const std::string& origin) {
   while (more) {
     more = sections.next();
     const std::size_t from = sections.skipped_from(), to = sections.skipped_to();
-    // Parts of several files may lie in one, heads included.
+    // A file may consist of several files, each with its head.
     if (bytes.substr(from, to - from) != head && from != to) {
       reader.damaged(fmt::format("bytes {} to {}: expected a section of the trace, found {}", from,
                                  to,

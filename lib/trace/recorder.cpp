@@ -43,7 +43,7 @@ void Recorder::add_run(std::uint32_t plan, std::uint32_t sequence, std::span<con
   std::size_t at = recorded_ % room_;
   for (std::uint32_t step = 0; step < steps.size(); ++step) {
     const Moments& moments = steps[step];
-    if (moments.end == 0) continue;  // it has not come so far
+    if (moments.end == 0) continue;  // not reached
     ring_[at] = {moments.posted, moments.start, moments.end, plan, sequence, step};
     if (++at == room_) at = 0;
     ++recorded_;
@@ -59,7 +59,7 @@ Part Recorder::take(int rank, int ranks) {
   const std::uint64_t kept = std::min<std::uint64_t>(recorded_, room_);
   part.dropped = recorded_ - kept;
   part.records.reserve(kept);
-  // Plans of which nothing is left are left out.
+  // Omits plans without events.
   std::vector<std::uint32_t> place(plans_.size(), Event::none);
   for (std::uint64_t i = part.dropped; i < recorded_; ++i) {
     Part::Record record = ring_[i % room_];

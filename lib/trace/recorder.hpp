@@ -21,31 +21,30 @@ inline std::int64_t now() {
       .count();
 }
 
-/// The times of one step of a run (see Event); zeros until it has come so far.
+/// The times of one step of a run (see Event); 0 for times not reached.
 struct Moments {
   std::int64_t posted = 0, start = 0, end = 0;
 };
 
-/// What one rank records: the latest events of its runs, in a ring that is taken once, and what
-/// their plans are. Memory is touched as the ring fills. For any thread.
+/// The recording of one rank: a ring of the latest events of its runs, and the descriptions of
+/// their plans. The ring is allocated once; its memory is touched as it fills. For any thread.
 class Recorder {
  public:
   /// Keeps the last `events` events.
   explicit Recorder(std::size_t events);
 
-  /// A group of ranks whose collectives are recorded: its members as ranks of the timeline. Its
-  /// number is how many groups of the same members came before, so that ranks agree on which is
-  /// which.
+  /// A group of ranks whose collectives are recorded; its members are ranks of the timeline. Groups
+  /// of the same members are numbered in order of creation, so that ranks agree on the numbers.
   std::uint32_t add_group(std::vector<int> members);
-  /// What the runs of a plan are part of. `schedule(plan)` is called when the recording is taken;
-  /// what nobody else holds and no event refers to may be forgotten before.
+  /// Describes the runs of a plan. take() calls `schedule(plan)`. The recorder may forget a plan
+  /// earlier if nobody else holds it and no event refers to it.
   std::uint32_t add_plan(std::uint32_t group, TimedOperation what, std::shared_ptr<const void> plan,
                          std::function<Schedule(const void*)> schedule);
-  /// The steps of a run that are complete; steps[i] is step i's.
+  /// Adds the steps of a complete run; steps[i] is step i's.
   void add_run(std::uint32_t plan, std::uint32_t sequence, std::span<const Moments> steps);
 
-  /// Everything recorded so far, as rank `rank` of `ranks`; the recorder is empty afterwards, but
-  /// for groups and plans.
+  /// Everything recorded so far, as rank `rank` of `ranks`. Afterwards the recorder has only groups
+  /// and plans.
   Part take(int rank, int ranks);
 
  private:

@@ -6,8 +6,8 @@
 
 namespace baton::tracing {
 
-/// A trace file is a head and sections: marker, kind, length, checksum, content. So what is
-/// damaged is noticed, and reading goes on behind it.
+/// A trace file is a head and sections: marker, kind, length, checksum, content. A reader notices
+/// damage and continues behind it.
 enum class SectionKind : std::uint8_t { rank = 1, group = 2, plan = 3, events = 4, end = 5 };
 
 inline constexpr std::string_view section_marker = "\xb5\x0aTS";
@@ -17,17 +17,17 @@ inline constexpr std::size_t section_head = 4 + 1 + 4 + 4;  // bytes
 std::uint32_t checksum(SectionKind kind, std::string_view content);
 std::string section(SectionKind kind, std::string_view content);
 
-/// Whole sections of a file, one after the other.
+/// The intact sections of a file, one after the other.
 class Sections {
  public:
   explicit Sections(std::string_view bytes) : bytes_(bytes) {}
 
-  /// Goes to the next whole section; false at the end. What had to be left out before it, or
-  /// before the end, is skipped_from() to skipped_to(), as offsets; equal: nothing.
+  /// Goes to the next intact section; false at the end. skipped_from() to skipped_to() are the
+  /// offsets of the damaged bytes before it or before the end; they are equal if there are none.
   bool next();
   SectionKind kind() const { return kind_; }
   std::string_view content() const { return content_; }
-  std::size_t offset() const { return offset_; }  ///< where the section begins
+  std::size_t offset() const { return offset_; }  ///< start of the section
   std::size_t skipped_from() const { return skipped_from_; }
   std::size_t skipped_to() const { return skipped_to_; }
 

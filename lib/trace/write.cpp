@@ -56,7 +56,7 @@ void write(ByteWriter& to, const std::optional<ClockSample>& sample) {
   for (const std::int64_t n : {sample->local, sample->offset, sample->error}) to.signed_number(n);
 }
 
-/// What each section of a part begins with.
+/// The beginning of each section of a part.
 ByteWriter of_rank(const Part& part) {
   ByteWriter to;
   to.number(static_cast<std::uint64_t>(part.rank));
