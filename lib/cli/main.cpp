@@ -19,8 +19,8 @@ constexpr const char* footer =
     "  baton explain broadcast --algorithm binomial --root 1 --count 1\n"
     "  baton timeline all_reduce --algorithm ring --ranks 8 -o ring.svg\n"
     "\n"
-    "Exit code: 0, 1 if a result or a proof is wrong, 2 if the program could not do what was\n"
-    "asked. `baton COMMAND --help` says more about each.";
+    "Exit code: 0; 1 if a result or a proof is wrong; 2 after any other failure, with a sentence.\n"
+    "`baton COMMAND --help` describes a command.";
 
 }  // namespace
 

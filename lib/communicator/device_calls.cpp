@@ -29,8 +29,7 @@ void DeviceCalls::check(const Arguments& arguments) const {
   if (arguments.collective == Collective::barrier) return;
   if (reducing(arguments.collective) && arguments.op.kind == OpKind::user)
     throw Error(ErrorCode::unsupported,
-                fmt::format("{}: expected an operation of the library on a device's memory, found "
-                            "the user's {}",
+                fmt::format("{}: expected a built-in op on a device's memory, found the user's {}",
                             name(arguments.collective), arguments.op.label));
   const std::size_t inputs = arguments.input_sizes.size();
   for (std::size_t i = 0; i < arguments.bases.size(); ++i) {

@@ -45,7 +45,7 @@ Schedule fused_alone(const Schedule& own, const std::string& algorithm) {
   if (std::ranges::any_of(schedule.steps(), later))
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: expected an algorithm whose messages do not wait for one another, "
-                            "since ranks know their own counts alone; found {}",
+                            "since ranks know only their own counts; found {}",
                             name(own.collective()), algorithm));
   return schedule;
 }

@@ -89,16 +89,17 @@ std::int64_t parse_bytes(std::string_view text) {
 std::vector<OptionInfo> option_table() {
   std::vector<OptionInfo> table{
       {"BATON_CHECK", "0|1", "compare every call among the ranks before anything is sent"},
-      {"BATON_EXPLAIN", "0|1", "rank 0 says on standard error which algorithm was chosen and why"},
+      {"BATON_EXPLAIN", "0|1",
+       "rank 0 prints each chosen algorithm and the reason on standard error"},
       {"BATON_TIMEOUT", "SECONDS", "give up after this long without progress; 0: never"},
       {"BATON_WINDOW", "N", "messages in flight per lane, peer and direction"},
       {"BATON_TABLE", "FILE", "tuning table (baton tune), or the name of a shipped one"},
-      {"BATON_PLANS", "N", "plans that are kept for calls to come"},
+      {"BATON_PLANS", "N", "number of plans kept for later calls"},
       {"BATON_SINGLE_COPY", "0|1",
        "over MPI: read large messages within a host in their sender's memory (default 1)"},
       {"BATON_TRACE", "FILE",
        "record every message's times; baton timeline --from FILE draws them"},
-      {"BATON_TRACE_EVENTS", "N", "events that each rank keeps of a recording, the latest"},
+      {"BATON_TRACE_EVENTS", "N", "number of latest events that each rank keeps of a recording"},
   };
   for (int c = 0; c < collective_count; ++c) {
     const auto collective = static_cast<Collective>(c);

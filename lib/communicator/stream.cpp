@@ -22,14 +22,15 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
     throw Error(ErrorCode::unsupported,
                 fmt::format("expected a transport that a second thread may use, since calls in "
                             "streams return before they are complete; found {}, which serves one "
-                            "(of MPI, ask for MPI_THREAD_MULTIPLE)",
+                            "thread (with MPI, ask for MPI_THREAD_MULTIPLE)",
                             can.name));
   if (!can.device_memory)
-    throw Error(ErrorCode::unsupported,
-                fmt::format("expected a transport whose messages may lie in the memory of {}, "
-                            "found {}, which takes the host's alone (device_transport() makes one "
-                            "of it)",
-                            device->name(), can.name));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("expected a transport whose messages may lie in the memory of {}, "
+                    "found {}, which takes only the host's (device_transport() makes one of "
+                    "it)",
+                    device->name(), can.name));
   state_ = std::make_shared<State>(std::move(transport), std::move(options));
   state_->agree_options();
   state_->device = std::make_unique<communicator::ThreadedCalls>(*state_, std::move(device));

@@ -31,8 +31,8 @@ std::vector<FusedGroup> fused_groups_of(const Plan& plan) {
     while (i < items.size() && !items[i].local() && plan.round(i) == plan.round(first)) ++i;
     if (!groups.empty() && plan.round(groups.back().first) >= plan.round(first))
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("expected the messages of round {} in one group after those of round "
-                              "{}, found step {} apart from them",
+                  fmt::format("expected the messages of round {} in one fused group after those of "
+                              "round {}, found step {} apart from them",
                               plan.round(first), plan.round(groups.back().first), first));
     groups.push_back({first, i});
   }

@@ -89,7 +89,7 @@ class TableReader {
     if (common_.scope.transport.empty()) fail("\"transport\" before \"hosts\"", "none");
     TableSection section = common_;
     section.scope.hosts = in_line([&] { return print(parse_hosts(hosts)); });
-    if (table_.find(section.scope)) fail("hosts that no section above holds for", hosts);
+    if (table_.find(section.scope)) fail("hosts without a section above", hosts);
     table_.sections.push_back(std::move(section));
   }
 

@@ -255,7 +255,7 @@ ReadParts read_parts(std::string_view bytes, const std::string& origin) {
     try {
       reader.add(sections.kind(), sections.content());
     } catch (const std::exception& error) {
-      reader.damaged(fmt::format("section at byte {}: expected what its kind says, found {}",
+      reader.damaged(fmt::format("section at byte {}: expected the content of its kind, found {}",
                                  sections.offset(), error.what()));
     }
   }

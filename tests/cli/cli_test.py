@@ -29,7 +29,7 @@ class Cli(CommandTest):
             done = subprocess.run([*self.command, "list"], stdout=full, stderr=subprocess.PIPE,
                                   text=True, timeout=60)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("expected to write the results", done.stderr)
+        self.assertIn("cannot write the results", done.stderr)
 
     def test_help_teaches(self):
         self.assertIn("Examples:", self.output("--help"))

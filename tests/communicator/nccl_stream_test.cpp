@@ -118,8 +118,9 @@ TEST_CASE("NCCL: who is not there to connect to ends the call that would") {
       const Error error =
           error_of([&] { seat.communicator.all_reduce(all, all, sum, seat.stream); });
       CHECK(error.code == ErrorCode::timeout);
-      CHECK_MESSAGE(holds(error.what(), {"all_reduce #", "a group is for, 1, to give theirs"}),
-                    error.what());
+      CHECK_MESSAGE(
+          holds(error.what(), {"all_reduce #", "peers of a fused group, 1, to enqueue theirs"}),
+          error.what());
     }
     MPI_Barrier(MPI_COMM_WORLD);
   });

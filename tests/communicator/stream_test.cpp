@@ -110,8 +110,7 @@ TEST_CASE("streams: bad arguments are refused before anything is sent") {
     refused(good, good, sum, nullptr, {"stream of its own", "default stream"});
     const Op own =
         Op::user([](void*, const void*, const void*, std::size_t, void*) {}, nullptr, true, "mine");
-    CHECK(refused(good, good, own, seat.stream, {"operation of the library", "mine"}) ==
-          ErrorCode::unsupported);
+    CHECK(refused(good, good, own, seat.stream, {"built-in op", "mine"}) == ErrorCode::unsupported);
     // None of them broke anything.
     seat.communicator.all_reduce(good, good, sum, seat.stream);
     seat.synchronize();

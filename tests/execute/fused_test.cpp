@@ -47,7 +47,7 @@ TEST_CASE("messages of a round that do not stand together are no group") {
   const auto refused = [](const std::string& steps) {
     const Error error = error_of([&] { fused_groups_of(plan_of(steps)); });
     CHECK(error.code == ErrorCode::invalid_argument);
-    CHECK_MESSAGE(holds(error.what(), {"round", "in one group", "step 2"}), error.what());
+    CHECK_MESSAGE(holds(error.what(), {"round", "in one fused group", "step 2"}), error.what());
   };
   refused("  send 1 input[0:1]\n  copy output[4:1] = input[4:1]\n  recv 1 output[0:1]\n");
   refused(

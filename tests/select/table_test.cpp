@@ -113,7 +113,7 @@ TEST_CASE("what is no table is refused with its line") {
   refuses("baton-table 1\n", {":2:", "expected \"hosts\""});
   refuses("baton-table 1\nhosts 1x2\n", {":2:", "\"transport\" before \"hosts\""});
   refuses("baton-table 1\ntransport mpi\nscan 0 linear 0\n", {":3:", "\"hosts\" before the rows"});
-  refuses(head + "hosts 1x2\n", {":4:", "no section above"});
+  refuses(head + "hosts 1x2\n", {":4:", "without a section above"});
   refuses(head + "hosts 0x2\n", {":4:", "expected"});
   refuses(head + "reduce_all 0 ring 0\n", {":4:", "reduce_all"});
   refuses(head + "all_reduce 0 rings 0\n", {":4:", "ring", "rings"});

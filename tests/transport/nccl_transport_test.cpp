@@ -112,8 +112,8 @@ TEST_CASE("nccl: a group or a split whose ranks do not come within the limit is 
       });
       CHECK(error.code == ErrorCode::timeout);
       const std::string whom = split ? "all 2 ranks to split"
-                                     : "ranks that a group is for, " +
-                                           std::to_string(1 - host.rank()) + ", to give theirs";
+                                     : "peers of a fused group, " +
+                                           std::to_string(1 - host.rank()) + ", to enqueue theirs";
       CHECK_MESSAGE(holds(error.what(), {whom, "within 0.2 s"}), error.what());
       groups->abort();
     });

@@ -21,7 +21,7 @@ void add_options(const OptionSet& set, BenchOptions& options) {
           "all_to_all)")
       .form("");
   data.bytes(":\none, or FIRST:LAST (default 8:64M)").last_counts();
-  set.add("--factor", options.factor, "from one size to the next (default 2)")
+  set.add("--factor", options.factor, "ratio of each size to the one before (default 2)")
       .form("N")
       .range(2, 1 << 20);
   set.add("--pairs", comparison.pairs, "samples of each side (default 20)")
@@ -51,16 +51,16 @@ void add_options(const OptionSet& set, BenchOptions& options) {
   data.root();
   const Option trace = add_trace(set, options.trace);
   set.add("--json", options.json,
-          "write everything there: all samples, options, versions, times of plain messages")
+          "write all samples, options, versions and times of plain messages")
       .form("FILE");
   const Option device =
       set.add("--device", options.device,
               "cuda: on GPUs, in their streams, by threads of one process; under mpirun beside\n"
               "NCCL's collectives, and ours over its messages; a GPU may have several ranks.\n"
-              "Runs the program baton-bench-device, which a build with CUDA has")
+              "Needs the program baton-bench-device of a build with CUDA")
           .form("NAME")
           .excludes({through, trace});
-  data.ranks("on GPUs, without mpirun (default: one on each, but two at least)").needs(device);
+  data.ranks("on GPUs, without mpirun (default: one on each, at least two)").needs(device);
   add_progress(set, options.progress);
 }
 

@@ -121,11 +121,10 @@ std::optional<int> CommandLine::parse(int argc, char** argv, bool speaks) {
     if (speaks) app_->exit(answer);
     return 0;
   } catch (const CLI::ParseError& error) {
-    std::string sentence = fmt::format("{} (--help tells more)", error.what());
+    std::string sentence = fmt::format("{} (see --help)", error.what());
     if (!commands_.empty() && app_->get_subcommands().empty()) {
-      sentence =
-          fmt::format("expected a command ({}), found {}", fmt::join(commands_, ", "),
-                      argc > 1 ? fmt::format("\"{}\"", argv[1]) : "none (--help tells more)");
+      sentence = fmt::format("expected a command ({}), found {}", fmt::join(commands_, ", "),
+                             argc > 1 ? fmt::format("\"{}\"", argv[1]) : "none (see --help)");
     }
     throw Error(ErrorCode::invalid_argument, sentence);
   }
@@ -148,9 +147,7 @@ int CommandLine::run(int argc, char** argv) {
 int CommandLine::main(int argc, char** argv) {
   const int code = run(argc, argv);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  fmt::print(stderr,
-             "{}: expected to write the results, found that standard output takes no more\n",
-             name_);
+  fmt::print(stderr, "{}: cannot write the results to standard output\n", name_);
   return 2;
 }
 

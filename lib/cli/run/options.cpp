@@ -48,7 +48,7 @@ std::vector<Job> workload_jobs(const RunOptions& options, int ranks) {
 void add_options(const OptionSet& set, RunOptions& options) {
   const CollectiveOptionSet data(set, options.data);
   const Option collective =
-      data.collective(" (the default), or all; with --workload: instead of its own");
+      data.collective(" (the default), or all; with --workload: replaces its own");
   const Option algorithm =
       data.algorithm("by name, or all that serve the problem (default: the library chooses)");
   const Option bytes = data.bytes(":\none, or FIRST:LAST, doubling (default 8:64M)");
@@ -58,10 +58,11 @@ void add_options(const OptionSet& set, RunOptions& options) {
   data.ranks("threads to run as ranks (default 4); under mpirun, its own");
   const Option segment =
       data.segment("bytes per message piece; 0: not cut (default: the library chooses)");
-  set.add("--iters", options.iterations, "timed runs (default: as fit into 0.1 s, 2 to 1000)")
+  set.add("--iters", options.iterations,
+          "timed runs (default: as many as fit into 0.1 s, 2 to 1000)")
       .form("N")
       .range(1, 1'000'000'000);
-  set.add("--warmup", options.warmup, "runs before them (default 1)")
+  set.add("--warmup", options.warmup, "runs before the timed ones (default 1)")
       .form("N")
       .range(0, 1'000'000'000);
   const Option in_place =

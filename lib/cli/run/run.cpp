@@ -260,9 +260,9 @@ void add_run(CommandLine& program) {
   auto options = std::make_shared<RunOptions>();
   const OptionSet set = program.add_command(
       "run",
-      "Run collectives, check every result on every rank, and print the table that users of\n"
-      "nccl-tests know. Under mpirun, ranks are its processes and the MPI library's own\n"
-      "collectives are timed too; otherwise ranks are threads",
+      "Run collectives, check every result on every rank, and print a table as in nccl-tests.\n"
+      "Under mpirun, ranks are its processes, and the MPI library's own collectives are timed,\n"
+      "too; otherwise ranks are threads",
       [options](Launch& launch) { return run(*options, launch); });
   add_options(set, *options);
   set.footer(

@@ -259,8 +259,7 @@ void add_simulate(CommandLine& program) {
   auto options = std::make_shared<SimulateCommand>();
   const OptionSet set = program.add_command(
       "simulate",
-      "The time that a collective takes on a network, predicted by simulating the ranks that\n"
-      "follow its schedule",
+      "Predict the time of a collective on a network, by simulating its schedule on all ranks",
       [options](Launch& launch) { return run(*options, launch); });
   const CollectiveOptionSet data(set, options->data);
   const Option collective = data.collective(" (the default)");
@@ -276,12 +275,12 @@ void add_simulate(CommandLine& program) {
       .form("FILE");
   const Option hosts = data.hosts();
   set.add("--per-host", options->per_host,
-          "number of ranks on each host, 0: all on one (default: as the network says)")
+          "number of ranks on each host, 0: all on one (default: the network's)")
       .form("K")
       .range(0, 1 << 20)
       .excludes({hosts});
   data.segment(
-      "bytes per message piece, 0: not cut, best: of those that the library tries\n"
+      "bytes per message piece, 0: not cut, best: the one with the least predicted time\n"
       "(default: the library chooses)");
   set.add("--window", options->window, "messages in flight on one channel (default 2)")
       .form("W")
@@ -290,12 +289,12 @@ void add_simulate(CommandLine& program) {
   data.type();
   const Option sweep =
       set.add("--sweep", options->sweep,
-              "ranks=FIRST:LAST or bytes=FIRST:LAST, doubling: times of the algorithms,\n"
-              "all unless one is named, and the best ones with their ranges")
+              "ranks=FIRST:LAST or bytes=FIRST:LAST, doubling: times of all algorithms, or of\n"
+              "the named one, and the best ones with their ranges")
           .form("WHAT");
   const Option schedule = data.schedule({collective, algorithm, ranks, bytes, sweep});
   set.add("--measure", options->measure,
-          "also runs it this many times, on the ranks of mpirun or on threads, and prints\n"
+          "also run it this many times, on the ranks of mpirun or on threads, and print\n"
           "predicted and measured times; collective may be all, --bytes a range")
       .form("RUNS")
       .range(1, 1'000'000)
@@ -303,10 +302,10 @@ void add_simulate(CommandLine& program) {
   set.add("--calls", options->calls, "calls in a row; times are per call (default 1)")
       .form("N")
       .range(1, 1'000'000);
-  set.add("--factor", options->factor, "from one of these sizes to the next (default 2)")
+  set.add("--factor", options->factor, "ratio of each size to the one before (default 2)")
       .form("N")
       .range(2, 1 << 20);
-  add_json(set, options->json, "; scripts/plot draws that of --sweep");
+  add_json(set, options->json, "; scripts/plot draws a sweep");
   add_progress(set, options->progress);
   set.footer(
       "Examples:\n"

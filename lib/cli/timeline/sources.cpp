@@ -97,8 +97,8 @@ std::uint32_t typical_operation(const Timeline& timeline) {
   }
   if (like.empty()) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("expected a recording with an operation all of whose steps are there, "
-                            "found {} of which steps are missing",
+                fmt::format("expected a recording with a complete operation, "
+                            "found {} with missing steps",
                             counted(static_cast<std::int64_t>(all.size()), "operation")));
   }
   const auto median = like.begin() + static_cast<std::ptrdiff_t>(like.size() / 2);

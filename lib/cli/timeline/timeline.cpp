@@ -259,7 +259,7 @@ void add_timeline(CommandLine& program) {
   auto options = std::make_shared<TimelineOptions>();
   const OptionSet set = program.add_command(
       "timeline",
-      "A picture of which rank sends what to whom when, in rounds, predicted or recorded",
+      "Draw the messages of all ranks over rounds, over predicted or over recorded times",
       [options](Launch& launch) { return timeline(*options, launch); });
   const CollectiveOptionSet data(set, options->request.data);
   const Option collective = data.collective();
@@ -283,13 +283,13 @@ void add_timeline(CommandLine& program) {
   const Option schedule = data.schedule({collective});
   const Option from =
       set.add("--from", options->from,
-              "instead, a recording (or the parts that ranks left): without -o its contents; with\n"
-              "--network its prediction beside it")
+              "draw a recording (or parts that ranks wrote); without -o list its contents; with\n"
+              "--network draw its prediction beside it")
           .form("FILE...")
           .excludes({collective, schedule});
   set.add("--operation", options->operation,
-          "one of the recording, from 0 on, or all (default: all in .json; else the one of\n"
-          "median duration among those that are like the last)")
+          "one of the recording, from 0 on, or all (default: all in .json; otherwise, among the\n"
+          "operations like the last one, the one of median duration)")
       .form("N|all")
       .needs(from)
       .check([](const std::string& text) {
@@ -299,14 +299,14 @@ void add_timeline(CommandLine& program) {
                    ? std::string()
                    : fmt::format("expected a number or \"all\", found \"{}\"", text);
       });
-  set.flag("--force", options->force, "take the times of clocks that were not compared as they are")
+  set.flag("--force", options->force, "use the times of clocks that were not compared unchanged")
       .needs(from);
   const Option rounds = set.flag("--rounds", options->rounds, "rounds, not times (default)");
   set.add("--network", options->network, "predicted times on this network")
       .form("FILE")
       .excludes({rounds});
   set.flag("--split-assemble", options->split_assemble,
-           "instead: how inputs are cut, where pieces go, how outputs are put together");
+           "draw instead how inputs are cut, where pieces go, and how outputs are assembled");
   set.flag("--critical-path", options->critical_path,
            "highlight the events that decide the end time");
   set.add("--ranks-shown", options->ranks_shown, "such as 0-7,9 (default: all)").form("RANKS");

@@ -89,7 +89,7 @@ int explain(const ExplainOptions& options, Launch& launch) {
 void add_explain(CommandLine& program) {
   auto options = std::make_shared<ExplainOptions>();
   const OptionSet set = program.add_command(
-      "explain", "A schedule in words, and a table of what every rank holds after every round",
+      "explain", "Print a schedule in words, and a table of every rank's memory after every round",
       [options](Launch& launch) { return explain(*options, launch); });
   ScheduleRequest& request = options->request;
   const CollectiveOptionSet data(set, request.data);

@@ -60,7 +60,7 @@ void print_table(const Registry& registry, const std::vector<Collective>& collec
       "it divides, then 2 and odd primes), F(P) their number; R the rounds.\n"
       "Depth: messages that follow one another. Sent: elements, by the rank that sends the most, "
       "where\n"
-      "P divides n. Forwarded: the operation does not commute, and the root is not rank 0.\n"
+      "P divides n. Forwarded: the op does not commute, and the root is not rank 0.\n"
       "The first algorithm of a collective is its reference.\n");
   for (const Collective collective : collectives) {
     fmt::print("\n{}\n", name(collective));
@@ -94,8 +94,7 @@ int list(const ListOptions& options, Launch& launch) {
 void add_list(CommandLine& program) {
   auto options = std::make_shared<ListOptions>();
   const OptionSet set = program.add_command(
-      "list",
-      "Collectives and their algorithms: domain, rounds, elements sent, where each was published",
+      "list", "List collectives and their algorithms: domain, rounds, elements sent, and source",
       [options](Launch& launch) { return list(*options, launch); });
   set.add("collective", options->collective, "only this one").form("");
   add_json(set, options->json, ": an array with an object for each algorithm");

@@ -180,11 +180,11 @@ void add_verify(CommandLine& program) {
   const Option schedule = data.schedule({most, ranks, collective, algorithm});
   const Option fused =
       set.flag("--fused,--grouped", options->fused,
-               "put messages in fused groups first, and prove that these can run one after\n"
-               "another on each rank, as NCCL runs them");
+               "put messages in fused groups first, and prove that each rank can run its fused\n"
+               "groups one after another, as NCCL does");
   set.flag("--in-groups", options->in_groups,
-           "the same for a FILE whose messages are in fused groups already: those of one round\n"
-           "with nothing between")
+           "the same for a FILE that already has fused groups: the messages of one round with\n"
+           "no step in between")
       .needs(schedule)
       .excludes({fused});
   set.add("--threads", options->threads, "threads that prove at once (default: one per core)")

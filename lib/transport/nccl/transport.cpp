@@ -92,7 +92,7 @@ class NcclTransport final : public FusedTransport {
     std::string named;
     for (std::size_t i = 0; i < std::min(peers_.size(), most); ++i)
       named += fmt::format(" {}", peers_[i]);
-    return fmt::format("expected the ranks that a group is for,{}{}, to give theirs", named,
+    return fmt::format("expected the peers of a fused group,{}{}, to enqueue theirs", named,
                        peers_.size() > most ? " …" : "");
   }
 

@@ -98,8 +98,7 @@ class Meeting {
       const bool told = guests_[g].write(bytes_of(head), until) && guests_[g].write(text, until);
       if (!told && complaint_.empty())
         raise(ErrorCode::transport,
-              fmt::format("{} ranks were expected to stay at {} until all have come, but one of "
-                          "them left",
+              fmt::format("{} ranks were expected to stay at {} until all have come, but one left",
                           blocks_.size(), address_),
               0);
     }
@@ -149,7 +148,7 @@ std::vector<Bytes> attend(const std::string& address, int rank, int size, const 
   Answer head{};
   const auto ended = [&] {
     raise(ErrorCode::transport,
-          fmt::format("rank {} was expected to hear from rank 0 at {} who is where, but the "
+          fmt::format("rank {} was expected to get all ranks' addresses from rank 0 at {}, but the "
                       "connection ended",
                       rank, address),
           rank);
@@ -160,7 +159,7 @@ std::vector<Bytes> attend(const std::string& address, int rank, int size, const 
   if (head.error > static_cast<std::uint64_t>(ErrorCode::unsupported) + 1 ||
       head.bytes > most_bytes * static_cast<std::uint64_t>(size))
     raise(ErrorCode::transport,
-          fmt::format("rank {} was expected to find rank 0 at {}, but found something else", rank,
+          fmt::format("rank {} was expected to find rank 0 at {}, but found another program", rank,
                       address),
           rank);
   Bytes text(head.bytes);
