@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <thread>
 
@@ -45,11 +44,7 @@ class Candidates {
   Candidates(World& world, Communicator& communicator, const Case& subject)
       : world_(world), communicator_(communicator), subject_(subject) {
     world_.together([&] {
-      const auto bytes = [&](std::int64_t elements) {
-        return static_cast<std::size_t>(elements) * size_of(subject_.type);
-      };
-      input_.resize(bytes(subject_.input_count(world_.rank())));
-      output_.resize(bytes(subject_.output_count(world_.rank())));
+      runner_.emplace(communicator, subject, false);
       add_candidates();
     });
   }
@@ -113,15 +108,11 @@ class Candidates {
   }
 
   Candidate candidate(const Choice& choice) {
-    Call call =
-        subject_.call(ConstData(input_.data(), subject_.input_count(world_.rank()), subject_.type),
-                      Data(output_.data(), subject_.output_count(world_.rank()), subject_.type));
-    call.choice = choice;
     Candidate made;
     made.choice = choice;
-    made.seconds = [this, call](int runs) {
+    made.seconds = [this, choice](int runs) {
       return measure::timed(
-          world_, [&] { communicator_.run(call); }, runs);
+          world_, [&] { runner_->run(choice); }, runs);
     };
     return made;
   }
@@ -129,7 +120,7 @@ class Candidates {
   World& world_;
   Communicator& communicator_;
   const Case& subject_;
-  std::vector<std::byte> input_, output_;  // zeros: time does not depend on values
+  std::optional<measure::CaseRunner> runner_;
   std::vector<Candidate> all_;
 };
 
@@ -194,12 +185,11 @@ int tune(const TuneCommand& command, Launch& launch) {
 }  // namespace
 
 void add_tune(CommandLine& program) {
-  auto options = std::make_shared<TuneCommand>();
-  const OptionSet set = program.add_command(
+  const auto [set, options] = program.add_command(
       "tune",
       "Measure every algorithm in several segments on these ranks, and write a table of the\n"
       "fastest, by collective and size. Under mpirun ranks are its processes, otherwise threads",
-      [options](Launch& launch) { return tune(*options, launch); });
+      tune);
   const CollectiveOptionSet data(set, options->data);
   data.collective(", or all (the default)");
   data.bytes(":\none, or FIRST:LAST, doubling (default 8:16M)");
