@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -15,13 +14,6 @@
 namespace baton::cli::bench {
 namespace {
 
-Through through_of(const std::string& text) {
-  if (text == "api") return Through::api;
-  if (text == "drop-in") return Through::drop_in;
-  if (text == "both") return Through::both;
-  refuse(fmt::format("--through: expected api, drop-in or both, found \"{}\"", text));
-}
-
 /// What there is to do, as every rank has found it for itself.
 struct Task {
   std::vector<Case> cases;
@@ -31,11 +23,16 @@ struct Task {
 
 Task task_of(BenchOptions& options, World& world) {
   Task task;
-  options.comparison.through = through_of(options.through);
+  const std::string& through = options.through;
+  if (through != "api" && through != "drop-in" && through != "both") {
+    refuse(fmt::format("--through: expected api, drop-in or both, found \"{}\"", through));
+  }
+  options.comparison.api = through != "drop-in";
+  options.comparison.drop_in = through != "api";
   task.cases = cases_for(options, world.size());
   task.library = Options::from_environment();
   if (!options.trace.empty()) task.library.trace = options.trace;
-  if (options.comparison.through != Through::api && drop_in().empty()) {
+  if (options.comparison.drop_in && drop_in().empty()) {
     refuse(
         "--through: expected a drop-in to be loaded into this process (LD_PRELOAD), found no "
         "symbol baton_pmpi_version");

@@ -60,10 +60,10 @@ Comparison compare_case(World& world, Communicator& communicator, const Case& su
   const auto add = [&](std::vector<Side> more) {
     std::move(more.begin(), more.end(), std::back_inserter(sides));
   };
-  if (options.through != Through::drop_in) {
+  if (options.api) {
     sides.push_back(own_side(world, *runner, options.choice));
   }
-  if (options.through != Through::api) {
+  if (options.drop_in) {
     add(built_in_sides(world, subject, *runner, Entry::program));
   }
   add(built_in_sides(world, subject, *runner, Entry::library));

@@ -12,15 +12,9 @@ namespace baton::cli::bench {
 
 using measure::Side;
 
-/// How a user reaches this library's collectives.
-enum class Through : std::uint8_t {
-  api,      ///< baton::Communicator
-  drop_in,  ///< MPI_… of a preloaded drop-in
-  both,
-};
-
 struct ComparisonOptions {
-  Through through = Through::api;
+  bool api = true,
+       drop_in = false;  ///< our sides: baton::Communicator, MPI_… of a preloaded drop-in
   Choice choice;
   int pairs = 20, large_pairs = 6;
   std::int64_t large = 16 << 20;  ///< from here on, in bytes, large_pairs

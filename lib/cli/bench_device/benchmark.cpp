@@ -114,12 +114,14 @@ class DeviceBenchmark {
     const Choice& choice = options_.comparison.choice;
     Choice chosen;
     world_.together([&] {
-      if (threads_) chosen = threads_->begin(subject, choice);
+      if (!threads_) return;
+      chosen = threads_->on_all([&](DeviceSide& side) { return side.begin(subject, choice); });
     });
     sides.push_back(ours("baton", chosen, threads_way(), [&](int calls) {
       double seconds = 0;
       world_.together([&] {
-        if (threads_) seconds = threads_->seconds(calls);
+        if (!threads_) return;
+        seconds = threads_->on_all([&](DeviceSide& side) { return side.seconds(calls); });
       });
       return world_.max(seconds);
     }));
@@ -135,7 +137,8 @@ class DeviceBenchmark {
       report_.show_progress(fmt::format("{}, round {}", subject.text(), ++round));
     });
     world_.together([&] {
-      if (threads_) found.sides[0].check = threads_->end();
+      if (!threads_) return;
+      found.sides[0].check = threads_->on_all([](DeviceSide& side) { return side.end(); });
     });
     if (peer_sides_) found.sides[1].check = peer_sides_->ours().end();
     return found;

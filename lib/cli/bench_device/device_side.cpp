@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <utility>
 
 #include "cli/common/collective_options.hpp"
 #include "cli/measure/sides.hpp"
@@ -133,26 +132,6 @@ DeviceThreads::~DeviceThreads() {
   } catch (...) {
     sides_.clear();  // nobody is left to be told
   }
-}
-
-template <class Part>
-auto DeviceThreads::on_all(const Part& part) {
-  decltype(part(*sides_[0])) first{};
-  pool_.run([&](World& world) {
-    const auto own = part(*sides_[static_cast<std::size_t>(world.rank())]);
-    if (world.rank() == 0) first = own;
-  });
-  return first;
-}
-
-Choice DeviceThreads::begin(const Case& subject, const Choice& choice) {
-  return on_all([&](DeviceSide& side) { return side.begin(subject, choice); });
-}
-double DeviceThreads::seconds(int calls) {
-  return on_all([&](DeviceSide& side) { return side.seconds(calls); });
-}
-measure::CheckResult DeviceThreads::end() {
-  return on_all([](DeviceSide& side) { return side.end(); });
 }
 
 }  // namespace baton::cli::bench_device

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "baton/stream.hpp"
-#include "cli/measure/checker.hpp"
+#include "cli/measure/case_runner.hpp"
 #include "peer_library.hpp"
 #include "thread_pool.hpp"
 
@@ -77,15 +77,18 @@ class DeviceThreads {
   DeviceThreads(const std::vector<Gpu>& gpus, int ranks);
   ~DeviceThreads();
 
-  Choice begin(const Case& subject, const Choice& choice);
-  double seconds(int calls);
-  measure::CheckResult end();
+  /// The result of `part(side)` on rank 0; all call it.
+  template <class Part>
+  auto on_all(const Part& part) {
+    decltype(part(*sides_[0])) first{};
+    pool_.run([&](World& world) {
+      const auto own = part(*sides_[static_cast<std::size_t>(world.rank())]);
+      if (world.rank() == 0) first = own;
+    });
+    return first;
+  }
 
  private:
-  /// What `part` returns on rank 0; all call it.
-  template <class Part>
-  auto on_all(const Part& part);
-
   ThreadPool pool_;
   std::vector<std::unique_ptr<DeviceSide>> sides_;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 
 #include "calibration.hpp"
 #include "cli/commands.hpp"
@@ -44,12 +43,11 @@ int calibrate(const CalibrateCommand& command, Launch& launch) {
 }  // namespace
 
 void add_calibrate(CommandLine& program) {
-  auto options = std::make_shared<CalibrateCommand>();
-  const OptionSet set = program.add_command(
+  const auto [set, options] = program.add_command(
       "calibrate",
       "Measure the parameters of a network for baton simulate, by messages between two ranks and\n"
       "between all at once, and write them to a file; under mpirun",
-      [options](Launch& launch) { return calibrate(*options, launch); });
+      calibrate);
   set.add("-o,--output", options->output, "file for the network (default: print it)").form("FILE");
   set.add("--sample-ms", options->sample_ms, "least time of a ping-pong (default 2)")
       .form("MS")

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <numeric>
 #include <thread>
 
 #include "baton/memory.hpp"

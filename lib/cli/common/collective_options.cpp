@@ -15,9 +15,6 @@
 namespace baton::cli {
 namespace {
 
-constexpr const char* hosts_help =
-    "2x4: 2 hosts of 4 ranks each; 0,1,0,1: the host of each rank (default: one)";
-
 std::int64_t bytes_of(const char* option, std::string_view text) {
   try {
     return parse_bytes(text);
@@ -124,74 +121,6 @@ ThreadOptions CollectiveOptions::threads() const {
   const Hosts parsed = parse_hosts(hosts);
   threads.hosts.assign(parsed.of().begin(), parsed.of().end());
   return threads;
-}
-
-Option CollectiveOptionSet::collective(const std::string& more) const {
-  return set_.add("collective", values_.collective, "such as all_reduce" + more).form("");
-}
-
-Option CollectiveOptionSet::algorithm(const std::string& help) const {
-  return set_.add("--algorithm", values_.algorithm, help).form("A");
-}
-
-Option CollectiveOptionSet::bytes(const std::string& more) const {
-  return set_
-      .add("--bytes", values_.bytes, "size of the whole vector, as nccl-tests counts it" + more)
-      .form("SIZE");
-}
-
-Option CollectiveOptionSet::type() const {
-  return set_
-      .add("--dtype", values_.type,
-           "i8 u8 i32 u32 i64 u64 f8e4m3 f8e5m2 f16 bf16 f32 f64 (default f32)")
-      .form("TYPE");
-}
-
-Option CollectiveOptionSet::op() const {
-  return set_
-      .add("--op", values_.op,
-           "sum avg prod min max, and for integers logical_and logical_or logical_xor bit_and\n"
-           "bit_or bit_xor (default sum)")
-      .form("OP");
-}
-
-Option CollectiveOptionSet::root() const {
-  return set_.add("--root", values_.root, "rank of the root (default 0)")
-      .form("R")
-      .range(0, INT32_MAX);
-}
-
-Option CollectiveOptionSet::ranks(const std::string& help, int most) const {
-  return set_.add("--ranks", values_.ranks, help).form("P").range(1, most);
-}
-
-Option CollectiveOptionSet::hosts(const std::string& before) const {
-  return set_.add("--hosts", values_.hosts, before + hosts_help).form("HOSTS");
-}
-
-Option CollectiveOptionSet::segment(const std::string& help) const {
-  return set_.add("--segment", values_.segment, help).form("S");
-}
-
-Option CollectiveOptionSet::count() const {
-  return set_
-      .add("--count", values_.count,
-           "elements: of a vector (default P), of a rank's block (default 1)")
-      .form("N")
-      .range(0);
-}
-
-Option CollectiveOptionSet::in_place(const std::string& more) const {
-  return set_.flag("--in-place", values_.in_place, "input and output are the same memory" + more);
-}
-
-Option CollectiveOptionSet::schedule(const std::vector<Option>& replaced,
-                                     const std::string& more) const {
-  return set_
-      .add("--schedule", values_.schedule,
-           "a schedule of your own instead" + more + " (format: lib/schedule/README.md)")
-      .form("FILE")
-      .excludes(replaced);
 }
 
 std::vector<Schedule> schedules_of(const ScheduleRequest& request) {

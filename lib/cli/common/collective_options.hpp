@@ -45,18 +45,64 @@ class CollectiveOptionSet {
   CollectiveOptionSet(const OptionSet& set, CollectiveOptions& values)
       : set_(set), values_(values) {}
 
-  Option collective(const std::string& more = "") const;
-  Option algorithm(const std::string& help) const;
-  Option bytes(const std::string& more) const;
-  Option type() const;
-  Option op() const;
-  Option root() const;
-  Option ranks(const std::string& help, int most = 4096) const;
-  Option hosts(const std::string& before = "") const;
-  Option segment(const std::string& help) const;
-  Option count() const;
-  Option in_place(const std::string& more = "") const;
-  Option schedule(const std::vector<Option>& replaced, const std::string& more = "") const;
+  Option collective(const std::string& more = "") const {
+    return set_.add("collective", values_.collective, "such as all_reduce" + more).form("");
+  }
+  Option algorithm(const std::string& help) const {
+    return set_.add("--algorithm", values_.algorithm, help).form("A");
+  }
+  Option bytes(const std::string& more) const {
+    return set_
+        .add("--bytes", values_.bytes, "size of the whole vector, as nccl-tests counts it" + more)
+        .form("SIZE");
+  }
+  Option type() const {
+    return set_
+        .add("--dtype", values_.type,
+             "i8 u8 i32 u32 i64 u64 f8e4m3 f8e5m2 f16 bf16 f32 f64 (default f32)")
+        .form("TYPE");
+  }
+  Option op() const {
+    return set_
+        .add("--op", values_.op,
+             "sum avg prod min max, and for integers logical_and logical_or logical_xor bit_and\n"
+             "bit_or bit_xor (default sum)")
+        .form("OP");
+  }
+  Option root() const {
+    return set_.add("--root", values_.root, "rank of the root (default 0)")
+        .form("R")
+        .range(0, INT32_MAX);
+  }
+  Option ranks(const std::string& help, int most = 4096) const {
+    return set_.add("--ranks", values_.ranks, help).form("P").range(1, most);
+  }
+  Option hosts(const std::string& before = "") const {
+    return set_
+        .add("--hosts", values_.hosts,
+             before + "2x4: 2 hosts of 4 ranks each; 0,1,0,1: the host of each rank (default: one)")
+        .form("HOSTS");
+  }
+  Option segment(const std::string& help) const {
+    return set_.add("--segment", values_.segment, help).form("S");
+  }
+  Option count() const {
+    return set_
+        .add("--count", values_.count,
+             "elements: of a vector (default P), of a rank's block (default 1)")
+        .form("N")
+        .range(0);
+  }
+  Option in_place(const std::string& more = "") const {
+    return set_.flag("--in-place", values_.in_place, "input and output are the same memory" + more);
+  }
+  Option schedule(const std::vector<Option>& replaced, const std::string& more = "") const {
+    return set_
+        .add("--schedule", values_.schedule,
+             "a schedule of your own instead" + more + " (format: lib/schedule/README.md)")
+        .form("FILE")
+        .excludes(replaced);
+  }
 
  private:
   OptionSet set_;

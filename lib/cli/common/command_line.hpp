@@ -61,6 +61,13 @@ class OptionSet {
 /// Throws Error where the program is used wrongly.
 using Command = std::function<int(Launch&)>;
 
+/// A command that was added: its options are declared on `set`, and set the members of `options`.
+template <class Options>
+struct NewCommand {
+  OptionSet set;
+  std::shared_ptr<Options> options;
+};
+
 /// A program's command line: options of its own, or commands with options.
 class CommandLine {
  public:
@@ -72,6 +79,14 @@ class CommandLine {
   OptionSet options() const;
   /// A command; its options are declared on what is returned.
   OptionSet add_command(const std::string& name, const std::string& description, Command command);
+  /// The same of a command with options of its own.
+  template <class Options>
+  NewCommand<Options> add_command(const std::string& name, const std::string& description,
+                                  int (*run)(const Options&, Launch&)) {
+    const auto options = std::make_shared<Options>();
+    return {add_command(name, description, [=](Launch& launch) { return run(*options, launch); }),
+            options};
+  }
 
   /// Sets all targets. Returns the exit code where the command line is answered at once (--help,
   /// --version), which `speaks` prints. Throws Error(invalid_argument).

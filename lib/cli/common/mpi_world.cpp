@@ -1,6 +1,5 @@
 #include "baton/mpi.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <memory>

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "case_runner.hpp"
-#include "checker.hpp"
 #include "cli/common/world.hpp"
 
 namespace baton::cli::measure {

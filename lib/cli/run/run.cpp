@@ -1,7 +1,5 @@
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -257,13 +255,12 @@ int run(const RunOptions& options, Launch& launch) {
 }  // namespace
 
 void add_run(CommandLine& program) {
-  auto options = std::make_shared<RunOptions>();
-  const OptionSet set = program.add_command(
+  const auto [set, options] = program.add_command(
       "run",
       "Run collectives, check every result on every rank, and print a table as in nccl-tests.\n"
       "Under mpirun, ranks are its processes, and the MPI library's own collectives are timed,\n"
       "too; otherwise ranks are threads",
-      [options](Launch& launch) { return run(*options, launch); });
+      run);
   add_options(set, *options);
   set.footer(
       "Reductions are checked twice: on numbers whose sum is exact, bit for bit against MPI's own\n"

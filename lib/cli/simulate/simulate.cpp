@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "baton/schedule/text.hpp"
 #include "cli/commands.hpp"
@@ -74,8 +75,9 @@ CriticalPath path_of(Timeline timeline) {
   return path;
 }
 
-/// `path` may be null: not looked for.
-Json json_of(const Forecast& forecast, const Case& subject, const CriticalPath* path) {
+/// `path` may be empty: not looked for.
+Json json_of(const Forecast& forecast, const Case& subject,
+             const std::optional<CriticalPath>& path) {
   const Prediction& p = forecast.prediction;
   if (!forecast.refused.empty()) {
     return Json::object({{"algorithm", forecast.algorithm->name}, {"refused", forecast.refused}});
@@ -111,7 +113,7 @@ Json json_of(const Forecast& forecast, const Case& subject, const CriticalPath* 
        {"events_per_second", events_per_second(p)}});
 }
 
-void print(const Forecast& forecast, const CriticalPath* path) {
+void print(const Forecast& forecast, const std::optional<CriticalPath>& path) {
   const Prediction& p = forecast.prediction;
   const Spread spread = spread_of(p.finish);
   fmt::print("time           {}\n", time(p.total / forecast.calls));
@@ -130,45 +132,43 @@ void print(const Forecast& forecast, const CriticalPath* path) {
              human_time(forecast.seconds * 1e6));
 }
 
-std::string cut(std::int64_t segment) {
-  return segment > 0 ? fmt::format(", pieces of {}", human_bytes(segment)) : "";
-}
-
 int hosts_of(const Case& subject) {
   return subject.problem.hosts ? subject.problem.hosts->count() : 1;
 }
 
-void print_json(const Setting& setting, const Case& subject, const std::vector<Json>& rows) {
-  cli::print(Json::object({{"network", setting.network.name},
-                           {"parameters", summary(setting.network)},
-                           {"collective", name(subject.collective())},
+Json head_of(const Setting& setting) {
+  return Json::object(
+      {{"network", setting.network.name}, {"parameters", summary(setting.network)}});
+}
+
+int print_json(const Setting& setting, const Case& subject, const std::vector<Json>& rows) {
+  Json all = head_of(setting);
+  all.update(Json::object({{"collective", name(subject.collective())},
                            {"ranks", subject.ranks()},
                            {"hosts", hosts_of(subject)},
                            {"type", name(setting.type)},
                            {"window", setting.command.window},
                            {"rows", rows}}));
+  cli::print(all);
+  return 0;
 }
 
 int one(const Setting& setting, const Case& subject, const Algorithm& algorithm) {
   Forecast found = forecast(setting, subject, algorithm);
   if (!found.refused.empty()) throw Error(ErrorCode::unsupported, found.refused);
-  std::unique_ptr<CriticalPath> path;
+  std::optional<CriticalPath> path;
   if (found.prediction.steps <= most_path_steps) {
     Setting same = setting;
     same.segment = found.segment;
     same.best_segment = false;
     same.command.calls = 1;
-    path = std::make_unique<CriticalPath>(
-        path_of(*forecast(same, subject, algorithm, true).prediction.timeline));
+    path = path_of(*forecast(same, subject, algorithm, true).prediction.timeline);
   }
-  if (setting.command.json) {
-    print_json(setting, subject, {json_of(found, subject, path.get())});
-    return 0;
-  }
+  if (setting.command.json) return print_json(setting, subject, {json_of(found, subject, path)});
   fmt::print("{} by {}{}, {} ranks on {}\n{}\n\n", subject.text(), algorithm.name,
-             cut(found.segment), subject.ranks(), counted(hosts_of(subject), "host"),
-             summary(setting.network));
-  print(found, path.get());
+             found.segment > 0 ? fmt::format(", pieces of {}", human_bytes(found.segment)) : "",
+             subject.ranks(), counted(hosts_of(subject), "host"), summary(setting.network));
+  print(found, path);
   return 0;
 }
 
@@ -183,9 +183,8 @@ int several(const Setting& setting, const Case& subject) {
   });
   if (setting.command.json) {
     std::vector<Json> rows;
-    for (const Forecast& f : found) rows.push_back(json_of(f, subject, nullptr));
-    print_json(setting, subject, rows);
-    return 0;
+    for (const Forecast& f : found) rows.push_back(json_of(f, subject, {}));
+    return print_json(setting, subject, rows);
   }
   fmt::print("{}, {} ranks on {}\n{}\n\n", subject.text(), subject.ranks(),
              counted(hosts_of(subject), "host"), summary(setting.network));
@@ -227,16 +226,16 @@ int own(const Setting& setting) {
   found.seconds = now() - begin;
   const CriticalPath path = path_of(*found.prediction.timeline);
   if (setting.command.json) {
-    cli::print(Json::object({{"network", setting.network.name},
-                             {"parameters", summary(setting.network)},
-                             {"schedule", setting.command.data.schedule},
+    Json all = head_of(setting);
+    all.update(Json::object({{"schedule", setting.command.data.schedule},
                              {"ranks", subject.ranks()},
-                             {"rows", std::vector<Json>{json_of(found, subject, &path)}}}));
+                             {"rows", std::vector<Json>{json_of(found, subject, path)}}}));
+    cli::print(all);
     return 0;
   }
   fmt::print("{}, {} ranks\n{}\n\n", setting.command.data.schedule, subject.ranks(),
              summary(setting.network));
-  print(found, &path);
+  print(found, path);
   return 0;
 }
 
@@ -256,11 +255,10 @@ int run(const SimulateCommand& command, Launch& launch) {
 }  // namespace
 
 void add_simulate(CommandLine& program) {
-  auto options = std::make_shared<SimulateCommand>();
-  const OptionSet set = program.add_command(
+  const auto [set, options] = program.add_command(
       "simulate",
       "Predict the time of a collective on a network, by simulating its schedule on all ranks",
-      [options](Launch& launch) { return run(*options, launch); });
+      run);
   const CollectiveOptionSet data(set, options->data);
   const Option collective = data.collective(" (the default)");
   const Option algorithm =

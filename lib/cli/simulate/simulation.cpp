@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "cli/common/text.hpp"
 #include "select/select.hpp"
 

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "cli/common/text.hpp"
@@ -16,33 +15,23 @@ struct Axis {
   std::vector<std::int64_t> values;
 };
 
-std::vector<std::int64_t> doubling(std::string_view text) {
-  std::int64_t ends[2];
-  const auto colon = text.find(':');
-  const std::string_view parts[] = {text.substr(0, colon),
-                                    colon == text.npos ? text : text.substr(colon + 1)};
-  for (int i = 0; i < 2; ++i) {
-    const auto [end, error] =
-        std::from_chars(parts[i].data(), parts[i].data() + parts[i].size(), ends[i]);
-    if (error != std::errc() || end != parts[i].data() + parts[i].size()) ends[i] = -1;
-  }
+std::vector<std::int64_t> rank_counts(const std::string& text) {
   constexpr std::int64_t most = 1 << 20;
-  if (ends[0] < 1 || ends[1] < ends[0] || ends[1] > most) {
-    refuse(
-        fmt::format("--sweep: expected ranks=FIRST:LAST with 1 <= FIRST <= LAST <= {}, found "
-                    "\"ranks={}\"",
-                    most, text));
+  try {
+    auto counts = CollectiveOptions{.bytes = text}.sizes();
+    if (counts.front() >= 1 && counts.back() <= most) return counts;
+  } catch (const Error&) {  // says nothing of ranks
   }
-  std::vector<std::int64_t> values;
-  for (std::int64_t value = ends[0]; value <= ends[1]; value *= 2) values.push_back(value);
-  return values;
+  refuse(
+      fmt::format("--sweep: expected ranks=FIRST:LAST with 1 <= FIRST <= LAST <= {}, found "
+                  "\"ranks={}\"",
+                  most, text));
 }
 
 Axis axis_of(const std::string& text) {
-  const std::string_view view = text;
-  if (view.starts_with("ranks=")) return {true, doubling(view.substr(6))};
-  if (view.starts_with("bytes="))
-    return {false, CollectiveOptions{.bytes = text.substr(6)}.sizes()};
+  const std::string range = text.substr(text.find('=') + 1);
+  if (text.starts_with("ranks=")) return {true, rank_counts(range)};
+  if (text.starts_with("bytes=")) return {false, CollectiveOptions{.bytes = range}.sizes()};
   refuse(fmt::format("--sweep: expected ranks=FIRST:LAST or bytes=FIRST:LAST, found \"{}\"", text));
 }
 

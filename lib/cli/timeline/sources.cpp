@@ -51,11 +51,12 @@ auto kind_of(const TimedOperation& operation) {
 
 /// What schedules do not say.
 void describe(Timeline& timeline, const TimedCollective& collective) {
-  TimedOperation& operation = timeline.operations[0];
-  operation.type = collective.type;
-  operation.op = collective.op;
-  operation.choice.segment = collective.segment;
-  if (collective.bytes >= 0) operation.bytes = collective.bytes;
+  TimedOperation& to = timeline.operations[0];
+  const TimedOperation& from = collective.operation;
+  to.type = from.type;
+  to.op = from.op;
+  to.choice.segment = from.choice.segment.value_or(0);
+  if (from.bytes >= 0) to.bytes = from.bytes;
   if (collective.hosts) {
     timeline.hosts.assign(collective.hosts->of().begin(), collective.hosts->of().end());
   }
@@ -64,7 +65,8 @@ void describe(Timeline& timeline, const TimedCollective& collective) {
 }  // namespace
 
 Timeline rounds_of(const TimedCollective& collective) {
-  Timeline timeline = baton::rounds_of(collective.schedules, collective.element_bytes);
+  Timeline timeline =
+      baton::rounds_of(collective.operation.schedules, collective.operation.element_bytes);
   describe(timeline, collective);
   return timeline;
 }
@@ -73,9 +75,9 @@ Timeline predicted(const TimedCollective& collective, const std::string& network
   SimulateOptions how;
   how.hosts = collective.hosts;
   how.timeline = true;
-  Timeline timeline =
-      *simulate(collective.schedules, collective.element_bytes, network_named(network), how)
-           .timeline;
+  Timeline timeline = *simulate(collective.operation.schedules, collective.operation.element_bytes,
+                                network_named(network), how)
+                           .timeline;
   finish(timeline);
   describe(timeline, collective);
   return timeline;

@@ -11,12 +11,8 @@ namespace baton::cli::timeline {
 
 /// A collective whose timeline is wanted.
 struct TimedCollective {
-  std::shared_ptr<const std::vector<Schedule>> schedules;
+  TimedOperation operation;            ///< bytes -1: those of the largest buffer
   std::shared_ptr<const Hosts> hosts;  ///< null: one
-  std::string type = "f32", op;
-  std::size_t element_bytes = 4;
-  std::int64_t segment = 0;  ///< bytes; 0: not cut
-  std::int64_t bytes = -1;   ///< of the whole vector; -1: of the largest buffer
 };
 
 /// Its steps with rounds in place of times.

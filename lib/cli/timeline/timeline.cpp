@@ -130,13 +130,15 @@ TimedCollective collective_of(const TimelineOptions& options) {
   ScheduleRequest request = options.request;
   CollectiveOptions& data = request.data;
   TimedCollective its;
+  TimedOperation& operation = its.operation;
+  operation.bytes = -1;
   const Datatype type = data.datatype();
-  its.element_bytes = size_of(type);
-  its.type = name(type);
-  const auto element = static_cast<std::int64_t>(its.element_bytes);
+  operation.element_bytes = size_of(type);
+  operation.type = name(type);
+  const auto element = static_cast<std::int64_t>(operation.element_bytes);
   if (const std::int64_t segment = data.segment_bytes().value_or(0); segment > 0) {
     request.segment = std::max<std::int64_t>(1, segment / element);
-    its.segment = request.segment * element;
+    operation.choice.segment = request.segment * element;
   }
   if (data.hosts.empty() && !options.network.empty()) {
     // As `baton simulate` does: the network says how many ranks share a host.
@@ -148,7 +150,7 @@ TimedCollective collective_of(const TimelineOptions& options) {
   if (data.schedule.empty() && !data.collective.empty()) {
     const Collective collective = collective_named(data.collective);
     const int size = data.rank_count();
-    its.op = reducing(collective) ? name(data.op_kind()) : "";
+    operation.op = reducing(collective) ? name(data.op_kind()) : "";
     its.hosts = data.grouping(size);
     if (!data.bytes.empty()) {
       const auto sizes = data.sizes();
@@ -156,10 +158,10 @@ TimedCollective collective_of(const TimelineOptions& options) {
       const Case subject =
           flat_case(collective, size, sizes[0] / element, type, data.op_kind(), data.root);
       data.count = subject.problem.count;
-      its.bytes = subject.bytes();
+      operation.bytes = subject.bytes();
     }
   }
-  its.schedules = std::make_shared<const std::vector<Schedule>>(schedules_of(request));
+  operation.schedules = std::make_shared<const std::vector<Schedule>>(schedules_of(request));
   return its;
 }
 
@@ -184,18 +186,11 @@ TimedCollective collective_of(const Timeline& timeline) {
     refuse(fmt::format("expected one operation of the recording (--operation N), found {}",
                        timeline.operations.size()));
   }
-  const TimedOperation& operation = timeline.operations[0];
-  TimedCollective its;
-  its.schedules = operation.schedules;
-  its.type = operation.type;
-  its.op = operation.op;
-  its.element_bytes = operation.element_bytes;
-  its.segment = operation.choice.segment.value_or(0);
-  its.bytes = operation.bytes;
+  TimedCollective its{timeline.operations[0], nullptr};
   if (!timeline.hosts.empty()) {
     std::vector<int> hosts;
-    for (std::size_t r = 0; r < its.schedules->size(); ++r) {
-      hosts.push_back(timeline.host_of(operation.rank_of(static_cast<int>(r))));
+    for (std::size_t r = 0; r < its.operation.schedules->size(); ++r) {
+      hosts.push_back(timeline.host_of(its.operation.rank_of(static_cast<int>(r))));
     }
     its.hosts = host_grouping(hosts);
   }
@@ -230,14 +225,11 @@ int timeline(const TimelineOptions& options, Launch& launch) {
       prediction = predicted(collective_of(measured), options.network);
       how.prediction = &*prediction;
     }
-    subject.schedules = [measured] {
-      const TimedCollective its = collective_of(measured);
-      return *its.schedules;
-    };
+    subject.schedules = [measured] { return *collective_of(measured).operation.schedules; };
     subject.timeline = [measured] { return measured; };
   } else {
     const TimedCollective its = collective_of(options);
-    subject.schedules = [its] { return *its.schedules; };
+    subject.schedules = [its] { return *its.operation.schedules; };
     subject.timeline = [its, &options] {
       Timeline made = options.network.empty() ? rounds_of(its) : predicted(its, options.network);
       made.title = options.title;
@@ -256,11 +248,10 @@ int timeline(const TimelineOptions& options, Launch& launch) {
 }  // namespace
 
 void add_timeline(CommandLine& program) {
-  auto options = std::make_shared<TimelineOptions>();
-  const OptionSet set = program.add_command(
+  const auto [set, options] = program.add_command(
       "timeline",
       "Draw the messages of all ranks over rounds, over predicted or over recorded times",
-      [options](Launch& launch) { return timeline(*options, launch); });
+      timeline);
   const CollectiveOptionSet data(set, options->request.data);
   const Option collective = data.collective();
   std::string endings;

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "baton/explain.hpp"
@@ -87,10 +86,9 @@ int explain(const ExplainOptions& options, Launch& launch) {
 }  // namespace
 
 void add_explain(CommandLine& program) {
-  auto options = std::make_shared<ExplainOptions>();
-  const OptionSet set = program.add_command(
+  const auto [set, options] = program.add_command(
       "explain", "Print a schedule in words, and a table of every rank's memory after every round",
-      [options](Launch& launch) { return explain(*options, launch); });
+      explain);
   ScheduleRequest& request = options->request;
   const CollectiveOptionSet data(set, request.data);
   const Option collective = data.collective();

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "baton/schedule.hpp"
@@ -92,10 +91,9 @@ int list(const ListOptions& options, Launch& launch) {
 }  // namespace
 
 void add_list(CommandLine& program) {
-  auto options = std::make_shared<ListOptions>();
-  const OptionSet set = program.add_command(
+  const auto [set, options] = program.add_command(
       "list", "List collectives and their algorithms: domain, rounds, elements sent, and source",
-      [options](Launch& launch) { return list(*options, launch); });
+      list);
   set.add("collective", options->collective, "only this one").form("");
   add_json(set, options->json, ": an array with an object for each algorithm");
   set.footer(

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -163,12 +162,11 @@ int verify(const VerifyOptions& options, Launch& launch) {
 }  // namespace
 
 void add_verify(CommandLine& program) {
-  auto options = std::make_shared<VerifyOptions>();
-  const OptionSet set = program.add_command(
+  const auto [set, options] = program.add_command(
       "verify",
       "Prove schedules: every contribution exactly once, messages matched, no deadlock even with\n"
       "synchronous sends, no hazard, nothing out of bounds, rounds and elements as documented",
-      [options](Launch& launch) { return verify(*options, launch); });
+      verify);
   const CollectiveOptionSet data(set, options->data);
   const Option most = set.add("--max-ranks", options->max_ranks, "for 1 to N ranks (default 64)")
                           .form("N")
