@@ -11,8 +11,6 @@
 #include "baton/error.hpp"
 #include "diagrams.hpp"
 
-extern char** environ;
-
 namespace baton::diagrams {
 namespace {
 

@@ -84,7 +84,7 @@ std::string drawio(const Timeline& timeline, const Options& options) {
     const std::string style = fmt::format("ellipse;strokeColor=#ffffff;fillColor={};", colour);
     const double middle = (pitch - 10) / 2;
     const auto end = [&](const char* what, const Event& event, std::int64_t when) {
-      const std::string id = fmt::format("{}{}", what, i);
+      std::string id = fmt::format("{}{}", what, i);
       cells += drawio_vertex(id, fmt::format("rank{}", event.rank), "", style,
                              {x(when) - dot / 2, middle - dot / 2, dot, dot});
       return id;

@@ -184,7 +184,7 @@ class Gpu {
     }
     auto& steps = blocks_[static_cast<std::size_t>(b)].steps;
     steps.insert(steps.end(), body.begin(), body.end());
-    last_.push_back({b, static_cast<std::int64_t>(steps.size()) - 1});
+    last_.emplace_back(b, static_cast<std::int64_t>(steps.size()) - 1);
   }
 
   const Schedule& schedule_;

@@ -30,7 +30,7 @@ class TimeTable {
   TimeTable() = default;
   /// Throws Error(invalid_argument) unless bytes ascend from 0 or more and times do not descend
   /// from 0 or more.
-  TimeTable(std::vector<Point> points);
+  explicit TimeTable(std::vector<Point> points);
   /// `start` and `per_byte` more for each byte.
   static TimeTable line(double start, double per_byte);
 
@@ -135,7 +135,7 @@ struct Prediction {
 ///
 /// Throws Error(invalid_argument) where messages do not match, or ranks wait for each other for
 /// ever, in one sentence that says who waits for whom.
-Prediction simulate(std::shared_ptr<const std::vector<Schedule>> schedules,
+Prediction simulate(const std::shared_ptr<const std::vector<Schedule>>& schedules,
                     std::size_t element_bytes, const Network& network,
                     const SimulateOptions& options = {});
 

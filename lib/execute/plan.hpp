@@ -105,7 +105,7 @@ class Plan {
   std::uint32_t fold_of(std::uint32_t step) const;
   Region region(const Piece& piece, int operand) const;
   void append_pieces(const Schedule& schedule, const Step& step,
-                     std::span<const std::int64_t> ends);
+                     std::span<const std::int64_t> begins);
 
   Schedule::Header header_;
   std::size_t element_bytes_;

@@ -89,7 +89,7 @@ std::string TextLine::name(std::string_view what) {
     const auto after =
         std::find_if_not(rest_.begin(), rest_.end(), [](char c) { return letter(c) || digit(c); });
     if (after == rest_.begin()) fail(what);
-    const std::string name(rest_.begin(), after);
+    std::string name(rest_.begin(), after);
     advance(name.size());
     return name;
   }

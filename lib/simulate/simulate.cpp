@@ -145,7 +145,7 @@ Program program_of(int ranks, const std::function<FlatRank(int)>& rank_of) {
 
 }  // namespace
 
-Prediction simulate(std::shared_ptr<const std::vector<Schedule>> schedules,
+Prediction simulate(const std::shared_ptr<const std::vector<Schedule>>& schedules,
                     std::size_t element_bytes, const Network& network,
                     const SimulateOptions& options) {
   if (!schedules || schedules->empty()) {

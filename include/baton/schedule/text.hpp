@@ -16,7 +16,7 @@ std::string print(const Schedule& schedule);
 /// "output[0:4]", "input[3:2 x5 /8]": one region.
 std::string print(const Region& region);
 /// One step as a phrase: "fold output[0:4] = slot[0:4] + input[0:4]".
-std::string print(const Schedule& schedule, std::size_t step);
+std::string print(const Schedule& schedule, std::size_t index);
 
 /// Reads any number of schedules, one per rank. Dependencies that a rank's text does not list are
 /// inferred. Throws Error(invalid_argument) naming `origin`, the line, what was expected and found.

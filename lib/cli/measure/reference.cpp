@@ -26,7 +26,8 @@ std::int64_t defined(const Case& subject, int rank) {
 /// One element of an integer reduction, in 64 bits, of which the low ones are right.
 template <class T>
 T combined(OpKind op, T left, T right) {
-  const auto l = static_cast<std::uint64_t>(left), r = static_cast<std::uint64_t>(right);
+  const auto l = static_cast<std::uint64_t>(std::int64_t(left));
+  const auto r = static_cast<std::uint64_t>(std::int64_t(right));
   switch (op) {
     case OpKind::sum:
     case OpKind::avg:

@@ -53,7 +53,7 @@ Settings Settings::parse(std::string_view what, std::string_view stats) {
   } else if (what != "off") {
     refuse("BATON_PMPI", "off or only:NAME,NAME...", what);
   }
-  if (stats != "" && stats != "0" && stats != "1") refuse("BATON_PMPI_STATS", "0 or 1", stats);
+  if (!stats.empty() && stats != "0" && stats != "1") refuse("BATON_PMPI_STATS", "0 or 1", stats);
   settings.stats = stats == "1";
   return settings;
 }

@@ -131,11 +131,14 @@ class CudaDevice final : public Device {
     reach_others();
   }
   ~CudaDevice() override {
-    const CurrentDevice current(ordinal_);
-    locked_.reset();
-    cudaStreamSynchronize(memory_stream_);
-    cudaMemPoolDestroy(pool_);
-    cudaStreamDestroy(memory_stream_);
+    try {
+      const CurrentDevice current(ordinal_);
+      locked_.reset();
+      cudaStreamSynchronize(memory_stream_);
+      cudaMemPoolDestroy(pool_);
+      cudaStreamDestroy(memory_stream_);
+    } catch (const Error&) {  // a device that is gone has nothing to free
+    }
   }
 
   int ordinal() const { return ordinal_; }

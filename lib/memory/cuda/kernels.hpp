@@ -8,7 +8,7 @@
 
 #include "baton/device.hpp"
 
-typedef struct CUstream_st* cudaStream_t;  // as in <cuda_runtime_api.h>
+using cudaStream_t = struct CUstream_st*;  // as in <cuda_runtime_api.h>
 
 namespace baton::cuda {
 

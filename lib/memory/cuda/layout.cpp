@@ -201,10 +201,10 @@ std::pair<Sheet<operands>, Sheet<operands>> halves(const Sheet<operands>& sheet,
 }
 
 // Numbers of operands: divide, copy and fold.
-#define BATON_FOR(operands)                                                            \
-  template Sheet<operands> take_sheet<operands>(std::span<const Rows>&, std::int64_t); \
-  template std::uint32_t width_of(const Sheet<operands>&, std::uint32_t);              \
-  template std::optional<Peel> peel_of(const Sheet<operands>&, std::uint32_t);         \
+#define BATON_FOR(operands)                                                              \
+  template Sheet<operands> take_sheet<(operands)>(std::span<const Rows>&, std::int64_t); \
+  template std::uint32_t width_of(const Sheet<operands>&, std::uint32_t);                \
+  template std::optional<Peel> peel_of(const Sheet<operands>&, std::uint32_t);           \
   template std::pair<Sheet<operands>, Sheet<operands>> halves(const Sheet<operands>&, std::uint32_t)
 BATON_FOR(1);
 BATON_FOR(2);
