@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "baton/device.hpp"
+#include "baton/export.hpp"
 #include "ops/ops.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// How the elements of an operand lie in memory.
 struct OperandLayout {
@@ -198,4 +200,5 @@ Array<T> from_host(View<const std::type_identity_t<T>> x);
 template <class T>
 Array<T> to_host(View<const std::type_identity_t<T>> x);
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

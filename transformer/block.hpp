@@ -4,11 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "baton/export.hpp"
 #include "exchange.hpp"
 #include "module.hpp"
 #include "ops/ops.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 struct BlockConfig {
   std::int64_t d_model = 0, heads = 0, d_ff = 0;
@@ -127,7 +129,7 @@ class TransformerBlock : public Module<T> {
   Param<T> fc1_shard, fc1_bias_shard, fc2_shard;
 
  private:
-  struct Saved;
+  struct BATON_HIDDEN Saved;
   struct Parallel final : Module<T> {
     explicit Parallel(TransformerBlock& block) : block(block) {}
     Array<T> forward(const Array<T>& x, Context& context) override {
@@ -158,4 +160,5 @@ class TransformerBlock : public Module<T> {
   Parallel parallel_{*this};
 };
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

@@ -148,7 +148,7 @@ Exchange::Planned Exchange::planned(const Shape& x) const {
   template class Pending<T>;                                           \
   template Pending<T> Exchange::start(Array<T>, bool) const;           \
   template Exchange::Planned Exchange::planned<T>(const Shape&) const; \
-  template Array<T> part_along<T>(View<const T>, int, int, int, std::string_view);
+  template BATON_API Array<T> part_along<T>(View<const T>, int, int, int, std::string_view);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

@@ -7,10 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "group.hpp"
 #include "tensor.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// What is done with an activation that every rank has one of.
 enum class Operator : std::uint8_t {
@@ -131,4 +133,5 @@ template <class T>
 Array<T> part_along(View<const std::type_identity_t<T>> x, int dim, int part, int parts,
                     std::string_view of = "ranks");
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "baton/communicator.hpp"
+#include "baton/export.hpp"
 #include "baton/stream.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 class Accelerator;
 
@@ -48,4 +50,5 @@ struct Group {
   Started start(const Call& call, bool beside = false) const;
 };
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

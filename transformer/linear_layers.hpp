@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <string>
 
+#include "baton/export.hpp"
 #include "exchange.hpp"
 #include "module.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// y [.., out] = x [.., in] · weightᵀ + bias, on this rank alone.
 template <class T>
@@ -26,7 +28,7 @@ class Linear : public Module<T> {
   Param<T> weight, bias;  ///< bias is empty where there is none
 
  private:
-  struct Saved {
+  struct BATON_HIDDEN Saved {
     Array<T> x;
   };
 };
@@ -52,7 +54,7 @@ class ColumnParallelLinear : public Module<T> {
   Param<T> weight, bias;  ///< [out / P, in] and [out / P]
 
  private:
-  struct Saved {
+  struct BATON_HIDDEN Saved {
     Array<T> x;
   };
   Exchange broadcast_, gather_;
@@ -77,7 +79,7 @@ class RowParallelLinear : public Module<T> {
   Param<T> weight, bias;  ///< [out, in / P] and [out]
 
  private:
-  struct Saved {
+  struct BATON_HIDDEN Saved {
     Array<T> x;
   };
   Exchange split_, reduce_;
@@ -113,4 +115,5 @@ class GatherParallel : public ExchangeLayer<T> {
       : ExchangeLayer<T>(Exchange::gather_parallel(mesh.group(Axis::tp), -1)) {}
 };
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

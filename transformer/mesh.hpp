@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "group.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// What ranks differ in along an axis.
 enum class Axis : std::uint8_t {
@@ -73,4 +75,5 @@ class Mesh {
   std::map<unsigned, Along> along_;
 };
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "param.hpp"
 #include "random.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// One micro-batch on its way through a model: what forward keeps for backward, last in first out,
 /// and where this rank's piece of the batch lies. Any number may be under way.
@@ -72,4 +74,5 @@ class Module {
   }
 };
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "param.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// Changes the values of parameters by their gradients, which stay as they are. It is made for
 /// parameters as they are placed now; each rank steps its own parts. Elements are independent of
@@ -50,7 +52,7 @@ class AdamW final : public Optimizer<T> {
   void step() override;
 
  private:
-  struct State {
+  struct BATON_HIDDEN State {
     Param<T>* param;
     Array<Wide<T>> mean, square;  ///< running means of the gradient and of its square
     Array<Wide<T>> master;        ///< of bf16
@@ -60,4 +62,5 @@ class AdamW final : public Optimizer<T> {
   std::int64_t steps_ = 0;
 };
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

@@ -153,14 +153,14 @@ Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& pla
                        name(placement.axis));
 }
 
-#define BATON_INSTANTIATE(T)                                             \
-  template struct Param<T>;                                              \
-  template void move_to(Accelerator&, const Params<T>&);                 \
-  template class GradientBuckets<T>;                                     \
-  template void sync_grads(const Params<T>&, const Mesh&, std::int64_t); \
-  template Array<T> whole_value(const Param<T>&, const Mesh&);           \
-  template Array<T> whole_grad(const Param<T>&, const Mesh&);            \
-  template Array<T> part_of<T>(View<const T>, const Placement&, const Mesh&);
+#define BATON_INSTANTIATE(T)                                                       \
+  template struct Param<T>;                                                        \
+  template BATON_API void move_to(Accelerator&, const Params<T>&);                 \
+  template class GradientBuckets<T>;                                               \
+  template BATON_API void sync_grads(const Params<T>&, const Mesh&, std::int64_t); \
+  template BATON_API Array<T> whole_value(const Param<T>&, const Mesh&);           \
+  template BATON_API Array<T> whole_grad(const Param<T>&, const Mesh&);            \
+  template BATON_API Array<T> part_of<T>(View<const T>, const Placement&, const Mesh&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

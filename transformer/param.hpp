@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "baton/export.hpp"
 #include "mesh.hpp"
 #include "tensor.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 class Accelerator;
 
@@ -96,4 +98,5 @@ template <class T>
 Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& placement,
                  const Mesh& mesh);
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

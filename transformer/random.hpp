@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "baton/export.hpp"
 #include "tensor.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// Philox 4x32 with 10 rounds: four random words of a counter and a key. Salmon, Moraes, Dror,
 /// Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
@@ -61,4 +63,5 @@ struct Dropout {
   void apply(View<T> x) const;
 };
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

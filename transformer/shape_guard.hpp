@@ -3,8 +3,10 @@
 #include <string_view>
 
 #include "baton/data.hpp"
+#include "baton/export.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// Any extent, in a shape that expect_shape() compares with.
 inline constexpr std::int64_t any = INT64_MAX;
@@ -18,4 +20,5 @@ void expect_shape(std::string_view what, const Shape& found, const Shape& expect
 void expect_multiple(std::string_view what, std::int64_t value, std::int64_t parts,
                      std::string_view of);
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

@@ -179,11 +179,11 @@ void convert(View<const From> from, View<To> to) {
   detail::copy_converted(from, to);
 }
 
-template void assign(View<const float>, View<float>);
-template void assign(View<const double>, View<double>);
-template void assign(View<const bf16>, View<bf16>);
-template void assign(View<const std::int32_t>, View<std::int32_t>);
-template void convert(View<const bf16>, View<float>);
-template void convert(View<const float>, View<bf16>);
+template BATON_API void assign(View<const float>, View<float>);
+template BATON_API void assign(View<const double>, View<double>);
+template BATON_API void assign(View<const bf16>, View<bf16>);
+template BATON_API void assign(View<const std::int32_t>, View<std::int32_t>);
+template BATON_API void convert(View<const bf16>, View<float>);
+template BATON_API void convert(View<const float>, View<bf16>);
 
 }  // namespace baton::transformer

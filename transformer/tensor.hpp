@@ -10,8 +10,10 @@
 #include <type_traits>
 
 #include "baton/data.hpp"
+#include "baton/export.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 namespace detail {
 [[noreturn]] void refuse_index(const Shape& shape, int dim, std::int64_t index);
@@ -222,4 +224,5 @@ Array<T> Array<T>::copy_of(View<const T> view) {
   return a;
 }
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

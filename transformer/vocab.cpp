@@ -97,7 +97,7 @@ template <class T>
 double on_host(View<const T> logits, View<const std::int32_t> targets, double elements,
                const Cut& cut, View<T> dlogits) {
   const std::int64_t n = targets.size(), classes = logits.extent(1);
-  const auto& kernel = kernels<SoftmaxKernels<T>>();
+  const auto& kernel = ops::kernels<ops::SoftmaxKernels<T>>();
   auto most = Array<T>::uninitialized({n});
   for (std::int64_t i = 0; i < n; ++i) most.data()[i] = kernel.maximum(classes, &logits(i, 0));
   cut.all_reduce(most.span(), max);
@@ -162,16 +162,18 @@ double vocab_parallel_cross_entropy(View<const T> logits_shard, View<const std::
   if (Accelerator* const device = accelerator())
     return on_device(*device, logits_shard, targets, elements, cut, dlogits_shard);
   double loss = 0;
-  widened([&](auto logits,
-              auto dlogits) { loss = on_host<Wide<T>>(logits, targets, elements, cut, dlogits); },
-          logits_shard, dlogits_shard);
+  ops::widened(
+      [&](auto logits, auto dlogits) {
+        loss = on_host<Wide<T>>(logits, targets, elements, cut, dlogits);
+      },
+      logits_shard, dlogits_shard);
   return loss;
 }
 
-#define BATON_INSTANTIATE(T)                                                                    \
-  template class VocabParallelEmbedding<T>;                                                     \
-  template double vocab_parallel_cross_entropy(View<const T>, View<const std::int32_t>, double, \
-                                               Group, View<T>);
+#define BATON_INSTANTIATE(T)                                                                      \
+  template class VocabParallelEmbedding<T>;                                                       \
+  template BATON_API double vocab_parallel_cross_entropy(View<const T>, View<const std::int32_t>, \
+                                                         double, Group, View<T>);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

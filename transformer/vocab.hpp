@@ -2,11 +2,13 @@
 /// Embedding and cross-entropy of a vocabulary that is cut over the ranks of axis tp. Shoeybi et
 /// al., Megatron-LM (2019).
 
+#include "baton/export.hpp"
 #include "exchange.hpp"
 #include "param.hpp"
 #include "random.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// y [.., d] = rows ids [..] of a table [vocabulary, d], of which every rank of axis tp has a part.
 template <class T>
@@ -41,4 +43,5 @@ double vocab_parallel_cross_entropy(View<const T> logits_shard, View<const std::
                                     double elements, Group group,
                                     View<std::type_identity_t<T>> dlogits_shard);
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

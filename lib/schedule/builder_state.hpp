@@ -50,7 +50,7 @@ class Intervals {
 namespace baton {
 
 /// The steps that a builder has written so far, and where work lies by now.
-struct ScheduleBuilder::State {
+struct BATON_HIDDEN ScheduleBuilder::State {
   explicit State(const Problem& problem);
 
   Problem p;

@@ -1,23 +1,19 @@
 """What a drop-in takes from the MPI library and what it puts in front of it.
 
-Usage: symbols.py NM DROP_IN FUNCTION...
+Usage: symbols.py NM DROP_IN FUNCTION..., with tests/structure in PYTHONPATH
 
 It may call the MPI library by PMPI_ names alone, since an MPI_ name is its own function or another
 tool's; it must define each FUNCTION (without MPI_) and its nonblocking form. Exit code 1 if not.
 """
 
-import subprocess
 import sys
 
-
-def names(nm, which, library):
-    done = subprocess.run([nm, "-D", which, library], capture_output=True, text=True, check=True)
-    return {line.split()[-1].split("@")[0] for line in done.stdout.splitlines() if line}
+from exports import names
 
 
 def main(nm, library, *functions):
-    undefined = names(nm, "--undefined-only", library)
-    defined = names(nm, "--defined-only", library)
+    undefined = names(nm, library, "-D", "--undefined-only")
+    defined = names(nm, library, "-D", "--defined-only")
     wrong = [f"expected no call of {name}, found one" for name in sorted(undefined)
              if name.lower().startswith("mpi_")]
     if "PMPI_Comm_rank" not in undefined:

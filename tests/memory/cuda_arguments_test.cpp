@@ -3,9 +3,6 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "baton/cuda.hpp"
 #include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
@@ -35,13 +32,6 @@ Rows piece(std::uintptr_t address, std::int64_t block, std::int64_t stride = 0,
 }
 
 }  // namespace
-
-TEST_CASE("the library is loaded without the driver's") {  // the first case: nothing was called yet
-  std::stringstream maps;
-  maps << std::ifstream("/proc/self/maps").rdbuf();
-  CHECK(maps.str().find("libbaton-cuda.so") != std::string::npos);
-  CHECK(maps.str().find("libcuda.so") == std::string::npos);
-}
 
 TEST_CASE("there is a kernel exactly where the operation is defined") {
   for (const Datatype type : samples::datatypes()) {

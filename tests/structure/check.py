@@ -244,10 +244,15 @@ NAMESPACES = {
     "lib/transport/thread": "baton::threads",
     "lib/transport/ucx": "baton::ucx",
     "lib/verify": "baton::proving",
+    "transformer": "baton::transformer",
+    "transformer/cuda": "baton::transformer::cuda",
+    "transformer/ops": "baton::transformer::ops",
+    "transformer/program": "baton::transformer::program",
 }
 
 FORWARD = re.compile(r"(?:enum )?(?:class|struct) \w+(?: : [\w:]+)?;")  # of a public name
-PRIVATE = re.compile(r"(?:class|struct) \w+::\w+ (?:final )?\{")  # part of a public class
+# Part of a public class.
+PRIVATE = re.compile(r"(?:class|struct) (?:BATON_HIDDEN )?\w+::\w+ (?:final )?\{")
 
 
 def opened(text):
@@ -268,10 +273,12 @@ def opened(text):
 def namespaces(root):
     """A room declares its own names in its own namespace. Its headers open no other, but for
     declarations of classes of public headers and other libraries; its sources define public names,
-    too."""
+    too. Public headers are those that export their namespace, wherever they lie."""
+    headers = [file for file in sources(root, ".hpp") if file.parts[0] == "include"
+               or "\nnamespace BATON_API " in (root / file).read_text()]
     public = set()
-    for file in sources(root, ".hpp"):
-        for name, inside in opened((root / file).read_text()) if file.parts[0] == "include" else ():
+    for file in headers:
+        for name, inside in opened((root / file).read_text()):
             public |= {name, *(f"{name}::{inner}" for inner in re.findall(r"namespace (\w+)", inside))}
     table = (root / "lib" / "README.md").read_text()
     for room, own in NAMESPACES.items():
@@ -279,7 +286,7 @@ def namespaces(root):
             yield f"lib/README.md: expected a row of `{room[4:]}/` with `{own}`, found none"
     for file in sources(root, ".hpp", ".cpp", ".cu"):
         room = next((str(folder) for folder in file.parents if str(folder) in NAMESPACES), None)
-        if room is None:
+        if room is None or file in headers:
             continue
         own = NAMESPACES[room]
         for name, inside in opened((root / file).read_text()):

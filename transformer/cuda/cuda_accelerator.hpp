@@ -6,8 +6,10 @@
 #include <memory>
 
 #include "../accelerator.hpp"
+#include "baton/export.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 struct CudaAcceleratorOptions {
   int ordinal = 0;  ///< of the device
@@ -31,4 +33,5 @@ struct CudaAcceleratorOptions {
 /// Its functions throw Error(unsupported) for operands that are not f32 or bf16.
 std::unique_ptr<Accelerator> cuda_accelerator(const CudaAcceleratorOptions& options = {});
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

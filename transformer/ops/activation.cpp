@@ -11,7 +11,7 @@
 #include "vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace baton::transformer::HWY_NAMESPACE {
+namespace baton::transformer::ops::HWY_NAMESPACE {
 namespace {
 
 // NaN passes through.
@@ -91,19 +91,19 @@ const ActivationKernels<float>& f32_kernels() { return table<float>; }
 const ActivationKernels<double>& f64_kernels() { return table<double>; }
 
 }  // namespace
-}  // namespace baton::transformer::HWY_NAMESPACE
+}  // namespace baton::transformer::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace baton::transformer {
 
-BATON_DISPATCH(ActivationKernels)
-
 std::string_view name(Activation activation) {
   return activation == Activation::relu ? "relu" : "gelu";
 }
 
-namespace on_host {
+namespace ops {
+
+BATON_DISPATCH(ActivationKernels)
 
 template <class T>
 void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y) {
@@ -127,7 +127,7 @@ void add(View<const std::type_identity_t<T>> x, View<T> y) {
       if (x.rank() == 1) {
         y(i) += x(i);
       } else {
-        on_host::add<T>(x.select(0, i), y.select(0, i));
+        ops::add<T>(x.select(0, i), y.select(0, i));
       }
     }
     return;
@@ -146,7 +146,6 @@ BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
 
-}  // namespace on_host
-
+}  // namespace ops
 }  // namespace baton::transformer
 #endif

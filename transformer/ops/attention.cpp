@@ -5,7 +5,7 @@
 #include "kernels.hpp"
 #include "on_host.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::ops {
 namespace {
 
 /// Queries [begin, end) of one sample and head, with some of the keys that any of them sees.
@@ -118,8 +118,6 @@ struct Arranged {
 };
 
 }  // namespace
-
-namespace on_host {
 
 template <class T>
 void attention(View<const std::type_identity_t<T>> q, View<const std::type_identity_t<T>> k,
@@ -260,6 +258,4 @@ BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
 
-}  // namespace on_host
-
-}  // namespace baton::transformer
+}  // namespace baton::transformer::ops

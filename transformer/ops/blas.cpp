@@ -16,6 +16,7 @@
 #include "ops.hpp"
 
 namespace baton::transformer {
+namespace ops {
 namespace {
 
 /// Of OpenBLAS; another CBLAS has as many as it has.
@@ -95,18 +96,6 @@ void gemm(const Operand<double>& a, const Operand<double>& b, const Operand<doub
 
 }  // namespace
 
-void use_blas_threads(int threads) {
-  if (threads < 1) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("use_blas_threads: expected at least 1 thread, found {}", threads));
-  }
-  start_with_one_thread();
-  set_threads(threads);
-#ifdef BATON_HAS_ONEDNN
-  onednn_threads = threads;
-#endif
-}
-
 template <class T>
 void multiply(std::type_identity_t<T> alpha, View<const std::type_identity_t<T>> a,
               View<const std::type_identity_t<T>> b, std::type_identity_t<T> beta, View<T> c) {
@@ -131,5 +120,19 @@ void multiply(std::type_identity_t<T> alpha, View<const std::type_identity_t<T>>
 
 template void multiply(float, View<const float>, View<const float>, float, View<float>);
 template void multiply(double, View<const double>, View<const double>, double, View<double>);
+
+}  // namespace ops
+
+void use_blas_threads(int threads) {
+  if (threads < 1) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("use_blas_threads: expected at least 1 thread, found {}", threads));
+  }
+  ops::start_with_one_thread();
+  ops::set_threads(threads);
+#ifdef BATON_HAS_ONEDNN
+  ops::onednn_threads = threads;
+#endif
+}
 
 }  // namespace baton::transformer

@@ -5,7 +5,7 @@
 
 #include "../tensor.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::ops {
 
 /// c [m, n] = alpha · a [m, k] · b [k, n] + beta · c. Of a and b, one dimension is contiguous, of c
 /// the last; the other may have any stride that keeps rows apart.
@@ -13,4 +13,4 @@ template <class T>
 void multiply(std::type_identity_t<T> alpha, View<const std::type_identity_t<T>> a,
               View<const std::type_identity_t<T>> b, std::type_identity_t<T> beta, View<T> c);
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::ops

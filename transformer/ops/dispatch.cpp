@@ -51,7 +51,7 @@ void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity
             View<const std::type_identity_t<T>> bias, View<T> y) {
   check_linear<T>(x, weight, bias, y);
   if (Accelerator* const device = accelerator()) return device->linear(x, weight, bias, y);
-  widened([](auto... views) { on_host::linear<Wide<T>>(views...); }, x, weight, bias, y);
+  ops::widened([](auto... views) { ops::linear<Wide<T>>(views...); }, x, weight, bias, y);
 }
 
 template <Real T>
@@ -63,8 +63,8 @@ void linear_backward_input(View<const std::type_identity_t<T>> dy,
   expect_contiguous("linear_backward_input", dy, weight, dx);
   if (Accelerator* const device = accelerator())
     return device->linear_backward_input(dy, weight, dx, add);
-  widened([&](auto... views) { on_host::linear_backward_input<Wide<T>>(views..., add); }, dy,
-          weight, dx);
+  ops::widened([&](auto... views) { ops::linear_backward_input<Wide<T>>(views..., add); }, dy,
+               weight, dx);
 }
 
 template <Real T>
@@ -79,8 +79,8 @@ void linear_backward_weight(View<const std::type_identity_t<T>> x,
   expect_contiguous("linear_backward_weight", x, dy, dweight, dbias);
   if (Accelerator* const device = accelerator())
     return device->linear_backward_weight(x, dy, dweight, dbias);
-  widened([&](auto... views) { on_host::linear_backward_weight<Wide<T>>(views..., meanwhile); }, x,
-          dy, dweight, dbias);
+  ops::widened([&](auto... views) { ops::linear_backward_weight<Wide<T>>(views..., meanwhile); }, x,
+               dy, dweight, dbias);
 }
 
 template <Real T>
@@ -88,7 +88,7 @@ void add_to_rows(View<const std::type_identity_t<T>> bias, View<T> y) {
   expect_shape("add_to_rows: bias", bias.shape(), {y.rows().extent(1)});
   expect_contiguous("add_to_rows", bias, y);
   if (Accelerator* const device = accelerator()) return device->add_to_rows(bias, y);
-  widened([](auto... views) { on_host::add_to_rows<Wide<T>>(views...); }, bias, y);
+  ops::widened([](auto... views) { ops::add_to_rows<Wide<T>>(views...); }, bias, y);
 }
 
 template <Real T>
@@ -96,7 +96,7 @@ void add_rows(View<const std::type_identity_t<T>> x, View<T> sum) {
   expect_shape("add_rows: sum", sum.shape(), {x.rows().extent(1)});
   expect_contiguous("add_rows", x, sum);
   if (Accelerator* const device = accelerator()) return device->add_rows(x, sum);
-  widened([](auto... views) { on_host::add_rows<Wide<T>>(views...); }, x, sum);
+  ops::widened([](auto... views) { ops::add_rows<Wide<T>>(views...); }, x, sum);
 }
 
 template <Real T>
@@ -111,9 +111,9 @@ void layer_norm(View<const std::type_identity_t<T>> x, View<const std::type_iden
   expect_contiguous("layer_norm", x, weight, bias, y, stats);
   if (Accelerator* const device = accelerator())
     return device->layer_norm(x, weight, bias, epsilon, y, stats);
-  widened([&](auto x, auto weight, auto bias, auto y,
-              auto stats) { on_host::layer_norm<Wide<T>>(x, weight, bias, epsilon, y, stats); },
-          x, weight, bias, y, stats);
+  ops::widened([&](auto x, auto weight, auto bias, auto y,
+                   auto stats) { ops::layer_norm<Wide<T>>(x, weight, bias, epsilon, y, stats); },
+               x, weight, bias, y, stats);
 }
 
 template <Real T>
@@ -132,8 +132,8 @@ void layer_norm_backward(View<const std::type_identity_t<T>> dy,
   expect_contiguous("layer_norm_backward", dy, x, weight, stats, dx, dweight, dbias);
   if (Accelerator* const device = accelerator())
     return device->layer_norm_backward(dy, x, weight, stats, dx, dweight, dbias);
-  widened([](auto... views) { on_host::layer_norm_backward<Wide<T>>(views...); }, dy, x, weight,
-          stats, dx, dweight, dbias);
+  ops::widened([](auto... views) { ops::layer_norm_backward<Wide<T>>(views...); }, dy, x, weight,
+               stats, dx, dweight, dbias);
 }
 
 template <Real T>
@@ -141,7 +141,7 @@ void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y) {
   expect_shape("activate: y", y.shape(), x.shape());
   expect_contiguous("activate", x, y);
   if (Accelerator* const device = accelerator()) return device->activate(f, x, y);
-  widened([&](auto... views) { on_host::activate<Wide<T>>(f, views...); }, x, y);
+  ops::widened([&](auto... views) { ops::activate<Wide<T>>(f, views...); }, x, y);
 }
 
 template <Real T>
@@ -151,7 +151,7 @@ void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
   expect_shape("activate_backward: dx", dx.shape(), x.shape());
   expect_contiguous("activate_backward", dy, x, dx);
   if (Accelerator* const device = accelerator()) return device->activate_backward(f, dy, x, dx);
-  widened([&](auto... views) { on_host::activate_backward<Wide<T>>(f, views...); }, dy, x, dx);
+  ops::widened([&](auto... views) { ops::activate_backward<Wide<T>>(f, views...); }, dy, x, dx);
 }
 
 template <Real T>
@@ -164,7 +164,7 @@ void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
   if (Accelerator* const device = accelerator())
     return device->linear_activate(f, x, weight, bias, pre, y);
   if constexpr (std::is_same_v<T, Wide<T>>) {
-    on_host::linear_activate<T>(f, x, weight, bias, pre, y);
+    ops::linear_activate<T>(f, x, weight, bias, pre, y);
   } else {  // of what was rounded
     linear<T>(x, weight, bias, pre);
     activate<T>(f, pre, y);
@@ -175,7 +175,7 @@ template <Real T>
 void add(View<const std::type_identity_t<T>> x, View<T> y) {
   expect_shape("add: y", y.shape(), x.shape());
   if (Accelerator* const device = accelerator()) return device->add(x, y);
-  widened([](auto... views) { on_host::add<Wide<T>>(views...); }, x, y);
+  ops::widened([](auto... views) { ops::add<Wide<T>>(views...); }, x, y);
 }
 
 template <Real T>
@@ -186,7 +186,8 @@ void embedding(View<const std::int32_t> ids, View<const std::type_identity_t<T>>
   expect_shape("embedding: y", y.shape(), {ids.extent(0), table.extent(1)});
   expect_contiguous("embedding", ids, table, y);
   if (Accelerator* const device = accelerator()) return device->embedding(ids, table, first, y);
-  widened([&](auto table, auto y) { on_host::embedding<Wide<T>>(ids, table, first, y); }, table, y);
+  ops::widened([&](auto table, auto y) { ops::embedding<Wide<T>>(ids, table, first, y); }, table,
+               y);
 }
 
 template <Real T>
@@ -198,9 +199,9 @@ void embedding_backward(View<const std::int32_t> ids, View<const std::type_ident
   expect_contiguous("embedding_backward", ids, dy, dtable);
   if (Accelerator* const device = accelerator())
     return device->embedding_backward(ids, dy, first, dtable);
-  widened(
-      [&](auto dy, auto dtable) { on_host::embedding_backward<Wide<T>>(ids, dy, first, dtable); },
-      dy, dtable);
+  ops::widened(
+      [&](auto dy, auto dtable) { ops::embedding_backward<Wide<T>>(ids, dy, first, dtable); }, dy,
+      dtable);
 }
 
 template <Real T>
@@ -211,9 +212,9 @@ double mse(View<const T> y, View<const std::type_identity_t<T>> target, double e
   expect_contiguous("mse", y, target, dy);
   if (Accelerator* const device = accelerator()) return device->mse(y, target, elements, dy);
   double loss = 0;
-  widened(
-      [&](auto y, auto target, auto dy) { loss = on_host::mse<Wide<T>>(y, target, elements, dy); },
-      y, target, dy);
+  ops::widened(
+      [&](auto y, auto target, auto dy) { loss = ops::mse<Wide<T>>(y, target, elements, dy); }, y,
+      target, dy);
   return loss;
 }
 
@@ -227,35 +228,36 @@ double cross_entropy(View<const T> logits, View<const std::int32_t> targets, dou
   if (Accelerator* const device = accelerator())
     return device->cross_entropy(logits, targets, elements, dlogits);
   double loss = 0;
-  widened(
+  ops::widened(
       [&](auto logits, auto dlogits) {
-        loss = on_host::cross_entropy<Wide<T>>(logits, targets, elements, dlogits);
+        loss = ops::cross_entropy<Wide<T>>(logits, targets, elements, dlogits);
       },
       logits, dlogits);
   return loss;
 }
 
-#define BATON_INSTANTIATE(T)                                                                      \
-  template void linear(View<const T>, View<const T>, View<const T>, View<T>);                     \
-  template void linear_backward_input(View<const T>, View<const T>, View<T>, bool);               \
-  template void linear_backward_weight(View<const T>, View<const T>, View<T>, View<T>,            \
-                                       const Meanwhile&);                                         \
-  template void add_to_rows(View<const T>, View<T>);                                              \
-  template void add_rows(View<const T>, View<T>);                                                 \
-  template void layer_norm(View<const T>, View<const T>, View<const T>, double, View<T>,          \
-                           View<Wide<T>>);                                                        \
-  template void layer_norm_backward(View<const T>, View<const T>, View<const T>,                  \
-                                    View<const Wide<T>>, View<T>, View<T>, View<T>);              \
-  template void activate(Activation, View<const T>, View<T>);                                     \
-  template void activate_backward(Activation, View<const T>, View<const T>, View<T>);             \
-  template void linear_activate(Activation, View<const T>, View<const T>, View<const T>, View<T>, \
-                                View<T>);                                                         \
-  template void add(View<const T>, View<T>);                                                      \
-  template void embedding(View<const std::int32_t>, View<const T>, std::int64_t, View<T>);        \
-  template void embedding_backward(View<const std::int32_t>, View<const T>, std::int64_t,         \
-                                   View<T>);                                                      \
-  template double mse(View<const T>, View<const T>, double, View<T>);                             \
-  template double cross_entropy(View<const T>, View<const std::int32_t>, double, View<T>);
+#define BATON_INSTANTIATE(T)                                                                       \
+  template BATON_API void linear(View<const T>, View<const T>, View<const T>, View<T>);            \
+  template BATON_API void linear_backward_input(View<const T>, View<const T>, View<T>, bool);      \
+  template BATON_API void linear_backward_weight(View<const T>, View<const T>, View<T>, View<T>,   \
+                                                 const Meanwhile&);                                \
+  template BATON_API void add_to_rows(View<const T>, View<T>);                                     \
+  template BATON_API void add_rows(View<const T>, View<T>);                                        \
+  template BATON_API void layer_norm(View<const T>, View<const T>, View<const T>, double, View<T>, \
+                                     View<Wide<T>>);                                               \
+  template BATON_API void layer_norm_backward(View<const T>, View<const T>, View<const T>,         \
+                                              View<const Wide<T>>, View<T>, View<T>, View<T>);     \
+  template BATON_API void activate(Activation, View<const T>, View<T>);                            \
+  template BATON_API void activate_backward(Activation, View<const T>, View<const T>, View<T>);    \
+  template BATON_API void linear_activate(Activation, View<const T>, View<const T>, View<const T>, \
+                                          View<T>, View<T>);                                       \
+  template BATON_API void add(View<const T>, View<T>);                                             \
+  template BATON_API void embedding(View<const std::int32_t>, View<const T>, std::int64_t,         \
+                                    View<T>);                                                      \
+  template BATON_API void embedding_backward(View<const std::int32_t>, View<const T>,              \
+                                             std::int64_t, View<T>);                               \
+  template BATON_API double mse(View<const T>, View<const T>, double, View<T>);                    \
+  template BATON_API double cross_entropy(View<const T>, View<const std::int32_t>, double, View<T>);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

@@ -62,9 +62,9 @@ void attention(View<const std::type_identity_t<T>> q, View<const std::type_ident
   expect_attention<T>("attention", q, k, v, out, log_sums, options);
   if (Accelerator* const device = accelerator())
     return device->attention(q, k, v, without_meanwhile(options), out, log_sums);
-  widened([&](auto q, auto k, auto v, auto out,
-              auto log_sums) { on_host::attention<Wide<T>>(q, k, v, options, out, log_sums); },
-          q, k, v, out, log_sums);
+  ops::widened([&](auto q, auto k, auto v, auto out,
+                   auto log_sums) { ops::attention<Wide<T>>(q, k, v, options, out, log_sums); },
+               q, k, v, out, log_sums);
 }
 
 template <Real T>
@@ -84,19 +84,19 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
   if (Accelerator* const device = accelerator())
     return device->attention_backward(dout, q, k, v, out, log_sums, without_meanwhile(options), dq,
                                       dk, dv);
-  widened(
+  ops::widened(
       [&](auto dout, auto q, auto k, auto v, auto out, auto log_sums, auto dq, auto dk, auto dv) {
-        on_host::attention_backward<Wide<T>>(dout, q, k, v, out, log_sums, options, dq, dk, dv);
+        ops::attention_backward<Wide<T>>(dout, q, k, v, out, log_sums, options, dq, dk, dv);
       },
       dout, q, k, v, out, log_sums, dq, dk, dv);
 }
 
 #define BATON_INSTANTIATE(T)                                                                    \
-  template void attention(View<const T>, View<const T>, View<const T>, const AttentionOptions&, \
-                          View<T>, View<Wide<T>>);                                              \
-  template void attention_backward(View<const T>, View<const T>, View<const T>, View<const T>,  \
-                                   View<const T>, View<const Wide<T>>, const AttentionOptions&, \
-                                   View<T>, View<T>, View<T>);
+  template BATON_API void attention(View<const T>, View<const T>, View<const T>,                \
+                                    const AttentionOptions&, View<T>, View<Wide<T>>);           \
+  template BATON_API void attention_backward(View<const T>, View<const T>, View<const T>,       \
+                                             View<const T>, View<const T>, View<const Wide<T>>, \
+                                             const AttentionOptions&, View<T>, View<T>, View<T>);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

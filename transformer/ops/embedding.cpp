@@ -2,7 +2,7 @@
 
 #include "on_host.hpp"
 
-namespace baton::transformer::on_host {
+namespace baton::transformer::ops {
 namespace {
 
 /// Calls body(i, row of the table) for the ids [n] that a table of `rows` from `first` on has.
@@ -30,7 +30,7 @@ template <class T>
 void embedding_backward(View<const std::int32_t> ids, View<const std::type_identity_t<T>> dy,
                         std::int64_t first, View<T> dtable) {
   each_here(ids, first, dtable.extent(0), [&](std::int64_t i, std::int64_t row) {
-    on_host::add<T>(dy.select(0, i), dtable.select(0, row));
+    ops::add<T>(dy.select(0, i), dtable.select(0, row));
   });
 }
 
@@ -41,4 +41,4 @@ BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
 
-}  // namespace baton::transformer::on_host
+}  // namespace baton::transformer::ops

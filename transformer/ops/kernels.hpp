@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace baton::transformer {
+namespace baton::transformer::ops {
 
 template <class T>
 struct LayerNormKernels {
@@ -75,4 +75,4 @@ const Kernels& kernels();
     return HWY_DYNAMIC_DISPATCH(f64_kernels)(); \
   }
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::ops

@@ -11,7 +11,7 @@
 #include "vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace baton::transformer::HWY_NAMESPACE {
+namespace baton::transformer::ops::HWY_NAMESPACE {
 namespace {
 
 template <class T>
@@ -79,15 +79,13 @@ const LayerNormKernels<float>& f32_kernels() { return table<float>; }
 const LayerNormKernels<double>& f64_kernels() { return table<double>; }
 
 }  // namespace
-}  // namespace baton::transformer::HWY_NAMESPACE
+}  // namespace baton::transformer::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace baton::transformer {
+namespace baton::transformer::ops {
 
 BATON_DISPATCH(LayerNormKernels)
-
-namespace on_host {
 
 template <class T>
 void layer_norm(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
@@ -122,8 +120,8 @@ void layer_norm_backward(View<const std::type_identity_t<T>> dy,
       kernel.backward(n, &gradients(row, 0), &rows(row, 0), weight.data(), &stats(row, 0),
                       &results(row, 0), weight_sum.data(), bias_sum.data());
     }
-    on_host::add<T>(weight_sum, dweight);
-    on_host::add<T>(bias_sum, dbias);
+    ops::add<T>(weight_sum, dweight);
+    ops::add<T>(bias_sum, dbias);
   }
 }
 
@@ -135,7 +133,5 @@ BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
 
-}  // namespace on_host
-
-}  // namespace baton::transformer
+}  // namespace baton::transformer::ops
 #endif

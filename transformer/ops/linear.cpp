@@ -3,7 +3,7 @@
 #include "blas.hpp"
 #include "on_host.hpp"
 
-namespace baton::transformer::on_host {
+namespace baton::transformer::ops {
 namespace {
 
 /// Summands and outputs of a panel of dweight. BLAS cuts sums likewise, so that little is lost.
@@ -14,8 +14,7 @@ constexpr std::int64_t panel_rows = 384, panel_outputs = 1024;
 template <class T>
 void add_to_rows(View<const std::type_identity_t<T>> bias, View<T> y) {
   const View<T> rows = y.rows();
-  for (std::int64_t row = 0; row < rows.extent(0); ++row)
-    on_host::add<T>(bias, rows.select(0, row));
+  for (std::int64_t row = 0; row < rows.extent(0); ++row) ops::add<T>(bias, rows.select(0, row));
 }
 
 // Few at a time, so that rounding errors grow with their number's root.
@@ -29,8 +28,8 @@ void add_rows(View<const std::type_identity_t<T>> x, View<T> sum) {
     const std::int64_t end = std::min(begin + together, rows.extent(0));
     std::copy_n(rows.select(0, begin).data(), n, partial.data());
     for (std::int64_t row = begin + 1; row < end; ++row)
-      on_host::add<T>(rows.select(0, row), partial.view());
-    on_host::add<T>(partial, sum);
+      ops::add<T>(rows.select(0, row), partial.view());
+    ops::add<T>(partial, sum);
   }
 }
 
@@ -53,8 +52,8 @@ void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
   const View<T> sums = pre.rows(), results = y.rows();
   multiply<T>(1, x.rows(), weight.transposed(0, 1), 0, sums);
   for (std::int64_t row = 0; row < sums.extent(0); ++row) {
-    if (!bias.empty()) on_host::add<T>(bias, sums.select(0, row));
-    on_host::activate<T>(f, sums.select(0, row), results.select(0, row));
+    if (!bias.empty()) ops::add<T>(bias, sums.select(0, row));
+    ops::activate<T>(f, sums.select(0, row), results.select(0, row));
   }
 }
 
@@ -69,7 +68,7 @@ void linear_backward_weight(View<const std::type_identity_t<T>> x,
                             View<const std::type_identity_t<T>> dy, View<T> dweight, View<T> dbias,
                             const Meanwhile& meanwhile) {
   const View<const T> dy_rows = dy.rows(), x_rows = x.rows();
-  if (!dbias.empty()) on_host::add_rows<T>(dy_rows, dbias);
+  if (!dbias.empty()) ops::add_rows<T>(dy_rows, dbias);
   if (!meanwhile) {
     multiply<T>(1, dy_rows.transposed(0, 1), x_rows, 1, dweight);
     return;
@@ -99,4 +98,4 @@ BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
 
-}  // namespace baton::transformer::on_host
+}  // namespace baton::transformer::ops

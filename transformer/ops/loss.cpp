@@ -6,7 +6,7 @@
 #include "kernels.hpp"
 #include "on_host.hpp"
 
-namespace baton::transformer::on_host {
+namespace baton::transformer::ops {
 
 template <class T>
 double mse(View<const T> y, View<const std::type_identity_t<T>> target, double elements,
@@ -63,4 +63,4 @@ BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE
 
-}  // namespace baton::transformer::on_host
+}  // namespace baton::transformer::ops

@@ -3,7 +3,7 @@
 
 #include "ops.hpp"
 
-namespace baton::transformer::on_host {
+namespace baton::transformer::ops {
 
 template <class T>
 void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
@@ -64,4 +64,4 @@ template <class T>
 double cross_entropy(View<const T> logits, View<const std::int32_t> targets, double elements,
                      View<std::type_identity_t<T>> dlogits);
 
-}  // namespace baton::transformer::on_host
+}  // namespace baton::transformer::ops

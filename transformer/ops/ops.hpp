@@ -9,8 +9,10 @@
 
 #include "../random.hpp"
 #include "../tensor.hpp"
+#include "baton/export.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// Threads that each matrix product of linear layers uses, in the whole process; attention has one.
 /// Default 1: ranks are the parallelism.
@@ -138,4 +140,5 @@ template <Real T>
 double cross_entropy(View<const T> logits, View<const std::int32_t> targets, double elements,
                      View<std::type_identity_t<T>> dlogits);
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

@@ -13,7 +13,7 @@
 #include "vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace baton::transformer::HWY_NAMESPACE {
+namespace baton::transformer::ops::HWY_NAMESPACE {
 namespace {
 
 // Rows x Vectors of the result stay in registers, of which x86 has 32 from AVX-512 on, else 16.
@@ -92,13 +92,13 @@ const ProductKernels<float>& f32_kernels() { return table<float>; }
 const ProductKernels<double>& f64_kernels() { return table<double>; }
 
 }  // namespace
-}  // namespace baton::transformer::HWY_NAMESPACE
+}  // namespace baton::transformer::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace baton::transformer {
+namespace baton::transformer::ops {
 
 BATON_DISPATCH(ProductKernels)
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::ops
 #endif

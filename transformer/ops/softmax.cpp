@@ -11,7 +11,7 @@
 #include "vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace baton::transformer::HWY_NAMESPACE {
+namespace baton::transformer::ops::HWY_NAMESPACE {
 namespace {
 
 template <class T>
@@ -80,13 +80,13 @@ const SoftmaxKernels<float>& f32_kernels() { return table<float>; }
 const SoftmaxKernels<double>& f64_kernels() { return table<double>; }
 
 }  // namespace
-}  // namespace baton::transformer::HWY_NAMESPACE
+}  // namespace baton::transformer::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace baton::transformer {
+namespace baton::transformer::ops {
 
 BATON_DISPATCH(SoftmaxKernels)
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::ops
 #endif

@@ -18,7 +18,7 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace baton::transformer::HWY_NAMESPACE {
+namespace baton::transformer::ops::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -125,6 +125,6 @@ HWY_INLINE T sum(std::int64_t n, const Op& op, const From*... from) {
   return hn::GetLane(hn::SumOfLanes(d, reduce<T>(n, hn::Zero(d), add, at)));
 }
 
-}  // namespace baton::transformer::HWY_NAMESPACE
+}  // namespace baton::transformer::ops::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

@@ -6,7 +6,7 @@
 
 #include "../tensor.hpp"
 
-namespace baton::transformer {
+namespace baton::transformer::ops {
 
 /// What stands for a view where elements are computed on: the view itself.
 template <class T>
@@ -56,4 +56,4 @@ void widened(const Compute& compute, const View<T>&... views) {
       all);
 }
 
-}  // namespace baton::transformer
+}  // namespace baton::transformer::ops

@@ -102,18 +102,18 @@ Batch<T> create_batch(std::uint64_t seed, const Shape& x, const Shape& target) {
   return batch;
 }
 
-#define BATON_INSTANTIATE(T)                                                           \
-  template Batch<T> samples_of(const Batch<T>&, const Range&);                         \
-  template std::vector<Batch<T>> split_batch(const Batch<T>&, int);                    \
-  template Share<T> whole_of(const Batch<T>&);                                         \
-  template Share<T> share_of(const Batch<T>&, const Mesh&, bool);                      \
-  template Array<T> whole_of_shares(const Array<T>&, const Shape&, Axes, const Mesh&); \
-  template Batch<T> create_batch(std::uint64_t, const Shape&, const Shape&);
+#define BATON_INSTANTIATE(T)                                                                     \
+  template BATON_API Batch<T> samples_of(const Batch<T>&, const Range&);                         \
+  template BATON_API std::vector<Batch<T>> split_batch(const Batch<T>&, int);                    \
+  template BATON_API Share<T> whole_of(const Batch<T>&);                                         \
+  template BATON_API Share<T> share_of(const Batch<T>&, const Mesh&, bool);                      \
+  template BATON_API Array<T> whole_of_shares(const Array<T>&, const Shape&, Axes, const Mesh&); \
+  template BATON_API Batch<T> create_batch(std::uint64_t, const Shape&, const Shape&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
-template Batch<float> two_moons(std::int64_t, double, std::uint64_t);
-template Batch<double> two_moons(std::int64_t, double, std::uint64_t);
+template BATON_API Batch<float> two_moons(std::int64_t, double, std::uint64_t);
+template BATON_API Batch<double> two_moons(std::int64_t, double, std::uint64_t);
 
 }  // namespace baton::transformer

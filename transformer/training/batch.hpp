@@ -6,8 +6,10 @@
 
 #include "../mesh.hpp"
 #include "../tensor.hpp"
+#include "baton/export.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// x [n, ..] and target [n, ..]: n samples.
 template <class T>
@@ -68,4 +70,5 @@ Batch<T> two_moons(std::int64_t n, double noise, std::uint64_t seed);
 template <class T>
 Batch<T> create_batch(std::uint64_t seed, const Shape& x, const Shape& target);
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

@@ -33,7 +33,7 @@ Comparison compare_tensors(View<const std::type_identity_t<T>> found,
 }
 
 #define BATON_INSTANTIATE(T) \
-  template Comparison compare_tensors<T>(View<const T>, View<const T>, double);
+  template BATON_API Comparison compare_tensors<T>(View<const T>, View<const T>, double);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

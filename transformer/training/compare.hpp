@@ -2,8 +2,10 @@
 /// How far two tensors are apart.
 
 #include "../tensor.hpp"
+#include "baton/export.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 struct Comparison {
   /// Whether max_difference is at most the tolerance times `largest`. Not where anything is NaN.
@@ -19,4 +21,5 @@ template <class T>
 Comparison compare_tensors(View<const std::type_identity_t<T>> found,
                            View<const std::type_identity_t<T>> expected, double tolerance);
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

@@ -37,8 +37,9 @@ std::string first_not_finite(Sequential<T>& model, const Array<T>& x, Context co
   return "the loss";
 }
 
-#define BATON_INSTANTIATE(T) \
-  template std::string first_not_finite(Sequential<T>&, const Array<T>&, Context, Communicator&);
+#define BATON_INSTANTIATE(T)                                                                \
+  template BATON_API std::string first_not_finite(Sequential<T>&, const Array<T>&, Context, \
+                                                  Communicator&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

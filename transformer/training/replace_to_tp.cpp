@@ -66,8 +66,9 @@ void replace_to_tp(Sequential<T>& model, const std::map<std::string, Cut>& cuts,
   for (auto& [at, module] : made) layers[at].module = std::move(module);
 }
 
-#define BATON_INSTANTIATE(T) \
-  template void replace_to_tp(Sequential<T>&, const std::map<std::string, Cut>&, const Mesh&);
+#define BATON_INSTANTIATE(T)                                                               \
+  template BATON_API void replace_to_tp(Sequential<T>&, const std::map<std::string, Cut>&, \
+                                        const Mesh&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

@@ -5,9 +5,11 @@
 #include <map>
 #include <string>
 
+#include "baton/export.hpp"
 #include "sequential.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// Along which dimension a layer's weight is cut: `column` by outputs, `row` by inputs, as Megatron
 /// names them after the transposed matrix.
@@ -23,4 +25,5 @@ enum class Cut : std::uint8_t { column, row };
 template <class T>
 void replace_to_tp(Sequential<T>& model, const std::map<std::string, Cut>& cuts, const Mesh& mesh);
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

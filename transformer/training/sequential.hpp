@@ -7,8 +7,10 @@
 
 #include "../module.hpp"
 #include "../ops/ops.hpp"
+#include "baton/export.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 /// An activation function as a layer.
 template <class T>
@@ -20,7 +22,7 @@ class Activate : public Module<T> {
   Params<T> params() override { return {}; }
 
  private:
-  struct Saved {
+  struct BATON_HIDDEN Saved {
     Array<T> x;
   };
   Activation function_;
@@ -56,4 +58,5 @@ class SimpleMLP : public Sequential<T> {
   SimpleMLP(std::int64_t in, std::int64_t hidden, std::int64_t out, const Random& random);
 };
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

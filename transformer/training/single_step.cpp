@@ -49,12 +49,13 @@ SingleStep<T> full_column_parallel_single_step(const MlpConfig& config, std::uin
   return stepped<T>(model, whole_of(batch), learning_rate, mesh);
 }
 
-#define BATON_INSTANTIATE(T)                                                                    \
-  template SingleStep<T> single_step(const MlpConfig&, std::uint64_t, const Batch<T>&, double); \
-  template SingleStep<T> data_parallel_single_step(const MlpConfig&, std::uint64_t,             \
-                                                   const Batch<T>&, double, Communicator&);     \
-  template SingleStep<T> full_column_parallel_single_step(const MlpConfig&, std::uint64_t,      \
-                                                          const Batch<T>&, double, Communicator&);
+#define BATON_INSTANTIATE(T)                                                                     \
+  template BATON_API SingleStep<T> single_step(const MlpConfig&, std::uint64_t, const Batch<T>&, \
+                                               double);                                          \
+  template BATON_API SingleStep<T> data_parallel_single_step(                                    \
+      const MlpConfig&, std::uint64_t, const Batch<T>&, double, Communicator&);                  \
+  template BATON_API SingleStep<T> full_column_parallel_single_step(                             \
+      const MlpConfig&, std::uint64_t, const Batch<T>&, double, Communicator&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 #undef BATON_INSTANTIATE

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "batch.hpp"
+#include "baton/export.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 struct MlpConfig {
   std::int64_t in = 2, hidden = 16, out = 1;
@@ -40,4 +42,5 @@ SingleStep<T> full_column_parallel_single_step(const MlpConfig& config, std::uin
                                                const Batch<T>& batch, double learning_rate,
                                                Communicator& world);
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

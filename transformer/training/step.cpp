@@ -73,9 +73,9 @@ StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& 
   return {loss, joined(outputs, share.batch.target.shape())};
 }
 
-#define BATON_INSTANTIATE(T)                                                                 \
-  template StepResult<T> train_step(Module<T>&, const Share<T>&, Optimizer<T>&, const Mesh&, \
-                                    const StepOptions&);
+#define BATON_INSTANTIATE(T)                                                              \
+  template BATON_API StepResult<T> train_step(Module<T>&, const Share<T>&, Optimizer<T>&, \
+                                              const Mesh&, const StepOptions&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

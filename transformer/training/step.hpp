@@ -6,8 +6,10 @@
 #include "../module.hpp"
 #include "../optimizer.hpp"
 #include "batch.hpp"
+#include "baton/export.hpp"
 
-namespace baton::transformer {
+namespace BATON_API baton {
+namespace transformer {
 
 template <class T>
 struct StepResult {
@@ -56,4 +58,5 @@ StepResult<T> tp_step(Module<T>& model, const Batch<T>& batch, Optimizer<T>& opt
   return train_step(model, whole_of(batch), optimizer, mesh, options);
 }
 
-}  // namespace baton::transformer
+}  // namespace transformer
+}  // namespace baton

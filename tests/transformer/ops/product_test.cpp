@@ -38,10 +38,10 @@ TEST_CASE_TEMPLATE("products are those of loops", T, float, double) {
                 double& to = expected.view()(i, j);
                 to = 0.75 * sum + (add ? to : 0);
               }
-            kernels<ProductKernels<T>>().product({rows, columns, inner, T(0.75),
-                                                  turned ? a_turned.data() : a.data(),
-                                                  turned ? 1 : inner, turned ? rows : 1, b.data(),
-                                                  columns + gap, add, c.data(), columns + gap});
+            ops::kernels<ops::ProductKernels<T>>().product(
+                {rows, columns, inner, T(0.75), turned ? a_turned.data() : a.data(),
+                 turned ? 1 : inner, turned ? rows : 1, b.data(), columns + gap, add, c.data(),
+                 columns + gap});
             CHECK(difference(c, expected) < tolerance);
           }
       }

@@ -19,8 +19,8 @@ TEST_CASE_TEMPLATE("exponentials are exact to rounding, and their sum is theirs"
     const T shift = T(1.5);
     for (std::size_t i = 0; i < n; ++i)  // from -86 to 80
       x[i] = shift - 86 + 166 * static_cast<T>(i) / static_cast<T>(n);
-    const double sum = kernels<SoftmaxKernels<T>>().exponentials(static_cast<std::int64_t>(n),
-                                                                 x.data(), shift, y.data());
+    const double sum = ops::kernels<ops::SoftmaxKernels<T>>().exponentials(
+        static_cast<std::int64_t>(n), x.data(), shift, y.data());
     double expected_sum = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const double expected = std::exp(static_cast<double>(x[i] - shift));
@@ -34,7 +34,7 @@ TEST_CASE_TEMPLATE("exponentials are exact to rounding, and their sum is theirs"
 TEST_CASE("exponentials at the ends of what a float holds") {
   std::vector<float> x, y(4000);
   for (int i = 0; i < 4000; ++i) x.push_back(static_cast<float>(i - 2000) / 20);  // -100 to 100
-  kernels<SoftmaxKernels<float>>().exponentials(4000, x.data(), 0, y.data());
+  ops::kernels<ops::SoftmaxKernels<float>>().exponentials(4000, x.data(), 0, y.data());
   for (std::size_t i = 0; i < x.size(); ++i) {
     CAPTURE(x[i]);
     const double expected = std::exp(static_cast<double>(x[i]));
@@ -57,8 +57,8 @@ TEST_CASE_TEMPLATE("exponentials of what is no ordinary number", T, float, doubl
   for (int i = 0; i < 60; ++i) x.push_back(x[static_cast<std::size_t>(i)]);  // vectors, too
   std::vector<T> y(x.size());
   for (const std::size_t n : {std::size_t{8}, x.size()}) {
-    const T sum = kernels<SoftmaxKernels<T>>().exponentials(static_cast<std::int64_t>(n), x.data(),
-                                                            0, y.data());
+    const T sum = ops::kernels<ops::SoftmaxKernels<T>>().exponentials(static_cast<std::int64_t>(n),
+                                                                      x.data(), 0, y.data());
     CHECK(std::isnan(sum));
     for (std::size_t i = 0; i < n; ++i) {
       CAPTURE(i);
