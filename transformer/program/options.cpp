@@ -177,7 +177,7 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_flag("--check", options.check,
                "train on one rank beside it, and say how far the two are apart");
   app.add_option("--tolerance", options.tolerance,
-                 "of --check, relative to the largest element [f32 1e-3, f64 1e-10]")
+                 "of --check, relative to the largest element [f32 1e-5, f64 1e-12]")
       ->check(number(0, HUGE_VAL));
   app.add_flag("--budget", options.budget,
                "block: only say what each rank sends in a step, and by which algorithms");

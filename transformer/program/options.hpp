@@ -51,7 +51,7 @@ struct TrainOptions {
   double rate() const {
     return learning_rate.value_or(optimizer == OptimizerKind::sgd ? 0.1 : 1e-3);
   }
-  double allowed() const { return tolerance.value_or(f64 ? 1e-10 : 1e-3); }
+  double allowed() const { return tolerance.value_or(f64 ? 1e-12 : 1e-5); }
   /// Of one step.
   std::int64_t batch() const { return batch_size > 0 ? batch_size : samples; }
   /// Of the mesh of all ranks; the last varies fastest.
