@@ -48,6 +48,8 @@ namespace {
 #else
 
 // The program's definitions come before the C library's, for all libraries.
+// Looked up by name: no header declares them all.
+#pragma GCC diagnostic ignored "-Wmissing-declarations"
 extern "C" {
 
 void* __libc_malloc(std::size_t);

@@ -5,27 +5,15 @@
 
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace baton::transformer::program {
 namespace {
 
-std::string in_json(double number) {
-  return std::isfinite(number) ? fmt::format("{}", number) : "null";
-}
-std::string in_json(const std::vector<double>& numbers) {
-  std::string text;
-  for (const double number : numbers) text += (text.empty() ? "" : ", ") + in_json(number);
-  return "[" + text + "]";
-}
-/// Of text without what JSON must escape but these two.
-std::string in_json(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-  return quoted + "\"";
-}
-std::string in_json(const Difference& difference) {
-  return fmt::format("{{\"relative\": {}, \"where\": {}}}", in_json(difference.relative),
-                     in_json(difference.where));
+using Json = nlohmann::ordered_json;
+
+Json in_json(const Difference& difference) {
+  return {{"relative", difference.relative}, {"where", difference.where}};
 }
 
 bool within(const Outcome& outcome, const TrainOptions& options) {
@@ -112,30 +100,37 @@ bool Report::finish(const Outcome& outcome) {
 }
 
 void Report::json(const Outcome& outcome) const {
-  std::string axes;
-  for (const auto& [axis, size] : options_.axes())
-    axes += fmt::format("{}{}: {}", axes.empty() ? "" : ", ", in_json(name(axis)), size);
-  fmt::print(
-      "{{\"model\": {}, \"sizes\": {}, \"parallel\": {}, \"sequence_parallel\": {}, \"ranks\": {}, "
-      "\"mesh\": {{{}}}, \"transport\": {}, \"dtype\": \"{}\", \"optimizer\": {}, "
-      "\"learning_rate\": {}, \"seed\": {}, \"samples\": {}, \"batch_size\": {}, "
-      "\"micro_batches\": {}, \"epochs\": {},\n\"loss\": {},\n\"seconds\": {}",
-      in_json(name(options_.model)), in_json(sizes(options_)), in_json(name(options_.parallel)),
-      options_.sequence_parallel, options_.ranks, axes, in_json(transport_),
-      options_.f64 ? "f64" : "f32", in_json(name(options_.optimizer)), in_json(options_.rate()),
-      options_.seed, options_.samples, options_.batch(), options_.micro_batches, options_.epochs,
-      in_json(outcome.losses), in_json(outcome.seconds));
+  Json mesh = Json::object();
+  for (const auto& [axis, size] : options_.axes()) mesh[std::string(name(axis))] = size;
+  Json json = {{"model", name(options_.model)},
+               {"sizes", sizes(options_)},
+               {"parallel", name(options_.parallel)},
+               {"sequence_parallel", options_.sequence_parallel},
+               {"ranks", options_.ranks},
+               {"mesh", mesh},
+               {"transport", transport_},
+               {"dtype", options_.f64 ? "f64" : "f32"},
+               {"optimizer", name(options_.optimizer)},
+               {"learning_rate", options_.rate()},
+               {"seed", options_.seed},
+               {"samples", options_.samples},
+               {"batch_size", options_.batch()},
+               {"micro_batches", options_.micro_batches},
+               {"epochs", options_.epochs},
+               {"loss", outcome.losses},
+               {"seconds", outcome.seconds}};
   if (options_.check) {
     const Differences& d = outcome.differences;
-    fmt::print(
-        ",\n\"reference_loss\": {},\n\"check\": {{\"tolerance\": {}, \"match\": {}, \"loss\": {}, "
-        "\"outputs\": {}, \"gradients\": {}, \"weights\": {}}}",
-        in_json(outcome.reference_losses), in_json(options_.allowed()),
-        outcome.stopped.empty() && within(outcome, options_), in_json(d.loss), in_json(d.output),
-        in_json(d.gradients), in_json(d.weights));
+    json["reference_loss"] = outcome.reference_losses;
+    json["check"] = {{"tolerance", options_.allowed()},
+                     {"match", outcome.stopped.empty() && within(outcome, options_)},
+                     {"loss", in_json(d.loss)},
+                     {"outputs", in_json(d.output)},
+                     {"gradients", in_json(d.gradients)},
+                     {"weights", in_json(d.weights)}};
   }
-  if (!outcome.stopped.empty()) fmt::print(",\n\"stopped\": {}", in_json(outcome.stopped));
-  fmt::print("}}\n");
+  if (!outcome.stopped.empty()) json["stopped"] = outcome.stopped;
+  fmt::print("{}\n", json.dump(1, ' ', false, Json::error_handler_t::replace));
 }
 
 void Report::clear() {

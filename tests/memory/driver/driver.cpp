@@ -6,6 +6,8 @@ std::uint64_t first = 0, last = 0;
 bool managed = false;
 }  // namespace
 
+// Looked up by name: no header declares them all.
+#pragma GCC diagnostic ignored "-Wmissing-declarations"
 extern "C" {
 
 /// From now on, these addresses are a device's, which the host can reach or not.

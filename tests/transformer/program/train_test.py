@@ -110,6 +110,12 @@ class Train(CommandTest):
         self.assertEqual([f"{x:.6g}" for x in losses],
                          [f"{x:.6g}" for x in self.json("--epochs", "3", "--parallel", "dp")["loss"]])
 
+    def test_the_tolerance_is_the_block_s_promise_unless_told_otherwise(self):
+        for dtype, promise in [("f32", 1e-5), ("f64", 1e-12)]:
+            check = self.trained("--dtype", dtype, "--parallel", "tp")["check"]
+            self.assertEqual(check["tolerance"], promise)
+            self.assertTrue(check["match"])
+
     def test_what_is_beyond_the_tolerance_is_found(self):
         how = ["--parallel", "tp", "--ranks", "4", "--check", "--tolerance", "1e-12"]
         self.assertFalse(self.json(*how, code=1)["check"]["match"])
