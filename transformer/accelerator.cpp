@@ -1,5 +1,7 @@
 #include "accelerator.hpp"
 
+#include "instantiation.hpp"
+
 namespace baton::transformer {
 namespace {
 
@@ -55,9 +57,9 @@ Array<T> to_host(View<const std::type_identity_t<T>> x) {
   return here;
 }
 
-#define BATON_INSTANTIATE(T)                            \
-  template BATON_API Array<T> from_host(View<const T>); \
-  template BATON_API Array<T> to_host(View<const T>);
+#define BATON_INSTANTIATE(T)                                      \
+  template BATON_INSTANTIATION Array<T> from_host(View<const T>); \
+  template BATON_INSTANTIATION Array<T> to_host(View<const T>);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

@@ -43,7 +43,7 @@ struct ConstOperand : OperandLayout {
   ConstOperand(const View<T>& view)  // NOLINT: free
       : OperandLayout(view), data(view.data()) {}
   ConstOperand(const Operand& writable)  // NOLINT: free
-      : OperandLayout(writable), data(writable.data) {}
+      : OperandLayout(static_cast<const OperandLayout&>(writable)), data(writable.data) {}
 };
 
 /// One step of AdamW: mean = beta1 · mean + (1 - beta1) · grad, square = beta2 · square + (1 -

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "accelerator.hpp"
+#include "instantiation.hpp"
 #include "shape_guard.hpp"
 
 namespace baton::transformer {
@@ -144,11 +145,12 @@ Exchange::Planned Exchange::planned(const Shape& x) const {
   return {group.host->chosen(one), group.host->traffic(one)};
 }
 
-#define BATON_INSTANTIATE(T)                                           \
-  template class Pending<T>;                                           \
-  template Pending<T> Exchange::start(Array<T>, bool) const;           \
-  template Exchange::Planned Exchange::planned<T>(const Shape&) const; \
-  template BATON_API Array<T> part_along<T>(View<const T>, int, int, int, std::string_view);
+#define BATON_INSTANTIATE(T)                                                        \
+  template class Pending<T>;                                                        \
+  template Pending<T> Exchange::start(Array<T>, bool) const;                        \
+  template Exchange::Planned Exchange::planned<T>(const Shape&) const;              \
+  template BATON_INSTANTIATION Array<T> part_along<T>(View<const T>, int, int, int, \
+                                                      std::string_view);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

@@ -7,6 +7,7 @@
 #include "accelerator.hpp"
 #include "baton/error.hpp"
 #include "exchange.hpp"
+#include "instantiation.hpp"
 
 namespace baton::transformer {
 
@@ -153,14 +154,14 @@ Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& pla
                        name(placement.axis));
 }
 
-#define BATON_INSTANTIATE(T)                                                       \
-  template struct Param<T>;                                                        \
-  template BATON_API void move_to(Accelerator&, const Params<T>&);                 \
-  template class GradientBuckets<T>;                                               \
-  template BATON_API void sync_grads(const Params<T>&, const Mesh&, std::int64_t); \
-  template BATON_API Array<T> whole_value(const Param<T>&, const Mesh&);           \
-  template BATON_API Array<T> whole_grad(const Param<T>&, const Mesh&);            \
-  template BATON_API Array<T> part_of<T>(View<const T>, const Placement&, const Mesh&);
+#define BATON_INSTANTIATE(T)                                                                 \
+  template struct Param<T>;                                                                  \
+  template BATON_INSTANTIATION void move_to(Accelerator&, const Params<T>&);                 \
+  template class GradientBuckets<T>;                                                         \
+  template BATON_INSTANTIATION void sync_grads(const Params<T>&, const Mesh&, std::int64_t); \
+  template BATON_INSTANTIATION Array<T> whole_value(const Param<T>&, const Mesh&);           \
+  template BATON_INSTANTIATION Array<T> whole_grad(const Param<T>&, const Mesh&);            \
+  template BATON_INSTANTIATION Array<T> part_of<T>(View<const T>, const Placement&, const Mesh&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

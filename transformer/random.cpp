@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "accelerator.hpp"
+#include "instantiation.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -142,9 +143,10 @@ void Dropout::apply(View<T> x) const {
   });
 }
 
-#define BATON_INSTANTIATE(T)                                                                  \
-  template BATON_API void fill_uniform(View<T>, const Random&, double, double, const Piece&); \
-  template BATON_API void fill_normal(View<T>, const Random&, double, const Piece&);          \
+#define BATON_INSTANTIATE(T)                                                                   \
+  template BATON_INSTANTIATION void fill_uniform(View<T>, const Random&, double, double,       \
+                                                 const Piece&);                                \
+  template BATON_INSTANTIATION void fill_normal(View<T>, const Random&, double, const Piece&); \
   template void Dropout::apply(View<T>) const;
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)

@@ -11,6 +11,7 @@
 
 #include "accelerator.hpp"
 #include "baton/error.hpp"
+#include "instantiation.hpp"
 #include "shape_guard.hpp"
 
 namespace baton::transformer {
@@ -179,11 +180,11 @@ void convert(View<const From> from, View<To> to) {
   detail::copy_converted(from, to);
 }
 
-template BATON_API void assign(View<const float>, View<float>);
-template BATON_API void assign(View<const double>, View<double>);
-template BATON_API void assign(View<const bf16>, View<bf16>);
-template BATON_API void assign(View<const std::int32_t>, View<std::int32_t>);
-template BATON_API void convert(View<const bf16>, View<float>);
-template BATON_API void convert(View<const float>, View<bf16>);
+template BATON_INSTANTIATION void assign(View<const float>, View<float>);
+template BATON_INSTANTIATION void assign(View<const double>, View<double>);
+template BATON_INSTANTIATION void assign(View<const bf16>, View<bf16>);
+template BATON_INSTANTIATION void assign(View<const std::int32_t>, View<std::int32_t>);
+template BATON_INSTANTIATION void convert(View<const bf16>, View<float>);
+template BATON_INSTANTIATION void convert(View<const float>, View<bf16>);
 
 }  // namespace baton::transformer

@@ -7,6 +7,7 @@
 
 #include "accelerator.hpp"
 #include "baton/error.hpp"
+#include "instantiation.hpp"
 #include "ops/kernels.hpp"
 #include "ops/widened.hpp"
 #include "shape_guard.hpp"
@@ -170,10 +171,10 @@ double vocab_parallel_cross_entropy(View<const T> logits_shard, View<const std::
   return loss;
 }
 
-#define BATON_INSTANTIATE(T)                                                                      \
-  template class VocabParallelEmbedding<T>;                                                       \
-  template BATON_API double vocab_parallel_cross_entropy(View<const T>, View<const std::int32_t>, \
-                                                         double, Group, View<T>);
+#define BATON_INSTANTIATE(T)                                        \
+  template class VocabParallelEmbedding<T>;                         \
+  template BATON_INSTANTIATION double vocab_parallel_cross_entropy( \
+      View<const T>, View<const std::int32_t>, double, Group, View<T>);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

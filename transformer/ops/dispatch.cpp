@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "../accelerator.hpp"
+#include "../instantiation.hpp"
 #include "../shape_guard.hpp"
 #include "baton/error.hpp"
 #include "on_host.hpp"
@@ -236,28 +237,32 @@ double cross_entropy(View<const T> logits, View<const std::int32_t> targets, dou
   return loss;
 }
 
-#define BATON_INSTANTIATE(T)                                                                       \
-  template BATON_API void linear(View<const T>, View<const T>, View<const T>, View<T>);            \
-  template BATON_API void linear_backward_input(View<const T>, View<const T>, View<T>, bool);      \
-  template BATON_API void linear_backward_weight(View<const T>, View<const T>, View<T>, View<T>,   \
-                                                 const Meanwhile&);                                \
-  template BATON_API void add_to_rows(View<const T>, View<T>);                                     \
-  template BATON_API void add_rows(View<const T>, View<T>);                                        \
-  template BATON_API void layer_norm(View<const T>, View<const T>, View<const T>, double, View<T>, \
-                                     View<Wide<T>>);                                               \
-  template BATON_API void layer_norm_backward(View<const T>, View<const T>, View<const T>,         \
-                                              View<const Wide<T>>, View<T>, View<T>, View<T>);     \
-  template BATON_API void activate(Activation, View<const T>, View<T>);                            \
-  template BATON_API void activate_backward(Activation, View<const T>, View<const T>, View<T>);    \
-  template BATON_API void linear_activate(Activation, View<const T>, View<const T>, View<const T>, \
-                                          View<T>, View<T>);                                       \
-  template BATON_API void add(View<const T>, View<T>);                                             \
-  template BATON_API void embedding(View<const std::int32_t>, View<const T>, std::int64_t,         \
-                                    View<T>);                                                      \
-  template BATON_API void embedding_backward(View<const std::int32_t>, View<const T>,              \
-                                             std::int64_t, View<T>);                               \
-  template BATON_API double mse(View<const T>, View<const T>, double, View<T>);                    \
-  template BATON_API double cross_entropy(View<const T>, View<const std::int32_t>, double, View<T>);
+#define BATON_INSTANTIATE(T)                                                                      \
+  template BATON_INSTANTIATION void linear(View<const T>, View<const T>, View<const T>, View<T>); \
+  template BATON_INSTANTIATION void linear_backward_input(View<const T>, View<const T>, View<T>,  \
+                                                          bool);                                  \
+  template BATON_INSTANTIATION void linear_backward_weight(View<const T>, View<const T>, View<T>, \
+                                                           View<T>, const Meanwhile&);            \
+  template BATON_INSTANTIATION void add_to_rows(View<const T>, View<T>);                          \
+  template BATON_INSTANTIATION void add_rows(View<const T>, View<T>);                             \
+  template BATON_INSTANTIATION void layer_norm(View<const T>, View<const T>, View<const T>,       \
+                                               double, View<T>, View<Wide<T>>);                   \
+  template BATON_INSTANTIATION void layer_norm_backward(View<const T>, View<const T>,             \
+                                                        View<const T>, View<const Wide<T>>,       \
+                                                        View<T>, View<T>, View<T>);               \
+  template BATON_INSTANTIATION void activate(Activation, View<const T>, View<T>);                 \
+  template BATON_INSTANTIATION void activate_backward(Activation, View<const T>, View<const T>,   \
+                                                      View<T>);                                   \
+  template BATON_INSTANTIATION void linear_activate(Activation, View<const T>, View<const T>,     \
+                                                    View<const T>, View<T>, View<T>);             \
+  template BATON_INSTANTIATION void add(View<const T>, View<T>);                                  \
+  template BATON_INSTANTIATION void embedding(View<const std::int32_t>, View<const T>,            \
+                                              std::int64_t, View<T>);                             \
+  template BATON_INSTANTIATION void embedding_backward(View<const std::int32_t>, View<const T>,   \
+                                                       std::int64_t, View<T>);                    \
+  template BATON_INSTANTIATION double mse(View<const T>, View<const T>, double, View<T>);         \
+  template BATON_INSTANTIATION double cross_entropy(View<const T>, View<const std::int32_t>,      \
+                                                    double, View<T>);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "../accelerator.hpp"
+#include "../instantiation.hpp"
 #include "../shape_guard.hpp"
 #include "baton/error.hpp"
 #include "on_host.hpp"
@@ -92,11 +93,11 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
 }
 
 #define BATON_INSTANTIATE(T)                                                                    \
-  template BATON_API void attention(View<const T>, View<const T>, View<const T>,                \
-                                    const AttentionOptions&, View<T>, View<Wide<T>>);           \
-  template BATON_API void attention_backward(View<const T>, View<const T>, View<const T>,       \
-                                             View<const T>, View<const T>, View<const Wide<T>>, \
-                                             const AttentionOptions&, View<T>, View<T>, View<T>);
+  template BATON_INSTANTIATION void attention(View<const T>, View<const T>, View<const T>,      \
+                                              const AttentionOptions&, View<T>, View<Wide<T>>); \
+  template BATON_INSTANTIATION void attention_backward(                                         \
+      View<const T>, View<const T>, View<const T>, View<const T>, View<const T>,                \
+      View<const Wide<T>>, const AttentionOptions&, View<T>, View<T>, View<T>);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

@@ -33,7 +33,7 @@ constexpr const char* footer =
     "\n"
     "Environment variables are those of `baton run --help`.\n"
     "Exit code: 0, 1 if the loss is not finite or --check finds a difference, 2 if the program\n"
-    "could not do what was asked.";
+    "cannot do it.";
 
 /// Sets `options` and returns -1, or the exit code of what was answered at once.
 int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   const int code = baton::transformer::program::run(argc, argv);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   std::fputs(
-      "baton-train: expected to write the results, found that standard output takes no more\n",
+      "baton-train: cannot write the results to standard output\n",
       stderr);
   return 2;
 }

@@ -6,6 +6,7 @@
 
 #include "../accelerator.hpp"
 #include "../exchange.hpp"
+#include "../instantiation.hpp"
 #include "../param.hpp"
 #include "../random.hpp"
 #include "../shape_guard.hpp"
@@ -102,18 +103,19 @@ Batch<T> create_batch(std::uint64_t seed, const Shape& x, const Shape& target) {
   return batch;
 }
 
-#define BATON_INSTANTIATE(T)                                                                     \
-  template BATON_API Batch<T> samples_of(const Batch<T>&, const Range&);                         \
-  template BATON_API std::vector<Batch<T>> split_batch(const Batch<T>&, int);                    \
-  template BATON_API Share<T> whole_of(const Batch<T>&);                                         \
-  template BATON_API Share<T> share_of(const Batch<T>&, const Mesh&, bool);                      \
-  template BATON_API Array<T> whole_of_shares(const Array<T>&, const Shape&, Axes, const Mesh&); \
-  template BATON_API Batch<T> create_batch(std::uint64_t, const Shape&, const Shape&);
+#define BATON_INSTANTIATE(T)                                                                 \
+  template BATON_INSTANTIATION Batch<T> samples_of(const Batch<T>&, const Range&);           \
+  template BATON_INSTANTIATION std::vector<Batch<T>> split_batch(const Batch<T>&, int);      \
+  template BATON_INSTANTIATION Share<T> whole_of(const Batch<T>&);                           \
+  template BATON_INSTANTIATION Share<T> share_of(const Batch<T>&, const Mesh&, bool);        \
+  template BATON_INSTANTIATION Array<T> whole_of_shares(const Array<T>&, const Shape&, Axes, \
+                                                        const Mesh&);                        \
+  template BATON_INSTANTIATION Batch<T> create_batch(std::uint64_t, const Shape&, const Shape&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
-template BATON_API Batch<float> two_moons(std::int64_t, double, std::uint64_t);
-template BATON_API Batch<double> two_moons(std::int64_t, double, std::uint64_t);
+template BATON_INSTANTIATION Batch<float> two_moons(std::int64_t, double, std::uint64_t);
+template BATON_INSTANTIATION Batch<double> two_moons(std::int64_t, double, std::uint64_t);
 
 }  // namespace baton::transformer

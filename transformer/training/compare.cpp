@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "../accelerator.hpp"
+#include "../instantiation.hpp"
 #include "../shape_guard.hpp"
 
 namespace baton::transformer {
@@ -33,7 +34,7 @@ Comparison compare_tensors(View<const std::type_identity_t<T>> found,
 }
 
 #define BATON_INSTANTIATE(T) \
-  template BATON_API Comparison compare_tensors<T>(View<const T>, View<const T>, double);
+  template BATON_INSTANTIATION Comparison compare_tensors<T>(View<const T>, View<const T>, double);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

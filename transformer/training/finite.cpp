@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "../accelerator.hpp"
+#include "../instantiation.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -37,9 +38,9 @@ std::string first_not_finite(Sequential<T>& model, const Array<T>& x, Context co
   return "the loss";
 }
 
-#define BATON_INSTANTIATE(T)                                                                \
-  template BATON_API std::string first_not_finite(Sequential<T>&, const Array<T>&, Context, \
-                                                  Communicator&);
+#define BATON_INSTANTIATE(T)                                                                 \
+  template BATON_INSTANTIATION std::string first_not_finite(Sequential<T>&, const Array<T>&, \
+                                                            Context, Communicator&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "../instantiation.hpp"
 #include "../linear_layers.hpp"
 #include "baton/error.hpp"
 
@@ -66,9 +67,9 @@ void replace_to_tp(Sequential<T>& model, const std::map<std::string, Cut>& cuts,
   for (auto& [at, module] : made) layers[at].module = std::move(module);
 }
 
-#define BATON_INSTANTIATE(T)                                                               \
-  template BATON_API void replace_to_tp(Sequential<T>&, const std::map<std::string, Cut>&, \
-                                        const Mesh&);
+#define BATON_INSTANTIATE(T)                                      \
+  template BATON_INSTANTIATION void replace_to_tp(Sequential<T>&, \
+                                                  const std::map<std::string, Cut>&, const Mesh&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

@@ -1,5 +1,6 @@
 #include "single_step.hpp"
 
+#include "../instantiation.hpp"
 #include "replace_to_tp.hpp"
 #include "step.hpp"
 
@@ -49,12 +50,12 @@ SingleStep<T> full_column_parallel_single_step(const MlpConfig& config, std::uin
   return stepped<T>(model, whole_of(batch), learning_rate, mesh);
 }
 
-#define BATON_INSTANTIATE(T)                                                                     \
-  template BATON_API SingleStep<T> single_step(const MlpConfig&, std::uint64_t, const Batch<T>&, \
-                                               double);                                          \
-  template BATON_API SingleStep<T> data_parallel_single_step(                                    \
-      const MlpConfig&, std::uint64_t, const Batch<T>&, double, Communicator&);                  \
-  template BATON_API SingleStep<T> full_column_parallel_single_step(                             \
+#define BATON_INSTANTIATE(T)                                                              \
+  template BATON_INSTANTIATION SingleStep<T> single_step(const MlpConfig&, std::uint64_t, \
+                                                         const Batch<T>&, double);        \
+  template BATON_INSTANTIATION SingleStep<T> data_parallel_single_step(                   \
+      const MlpConfig&, std::uint64_t, const Batch<T>&, double, Communicator&);           \
+  template BATON_INSTANTIATION SingleStep<T> full_column_parallel_single_step(            \
       const MlpConfig&, std::uint64_t, const Batch<T>&, double, Communicator&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)

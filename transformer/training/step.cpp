@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "../instantiation.hpp"
 #include "../ops/ops.hpp"
 #include "../shape_guard.hpp"
 #include "baton/error.hpp"
@@ -73,9 +74,9 @@ StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& 
   return {loss, joined(outputs, share.batch.target.shape())};
 }
 
-#define BATON_INSTANTIATE(T)                                                              \
-  template BATON_API StepResult<T> train_step(Module<T>&, const Share<T>&, Optimizer<T>&, \
-                                              const Mesh&, const StepOptions&);
+#define BATON_INSTANTIATE(T)                             \
+  template BATON_INSTANTIATION StepResult<T> train_step( \
+      Module<T>&, const Share<T>&, Optimizer<T>&, const Mesh&, const StepOptions&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)
