@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <tuple>
 #include <vector>
@@ -14,14 +15,14 @@ namespace {
 
 constexpr std::size_t per_event = 4;  // of the file, for each of the timeline, at most
 
-using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+/// Text as JSON. The rest is written as text: a JSON library prints no decimal number exactly, and
+/// there may be millions of events.
+std::string in_json(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// Microseconds, printed with as many of three decimals as they need.
-double micro(std::int64_t ns) { return static_cast<double>(ns) / 1000; }
+/// Microseconds with three decimals, exactly.
+std::string micro(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
 /// A process per rank. Its thread 0 has what the rank is at work at; each message lies, from post
 /// to end, in the first of the other threads that is free. In it, a short slice at its injection or
@@ -41,28 +42,21 @@ class Trace {
     for (int row = 0; row < view_.rows(); ++row) rank(row);
     arrows();
     if (!capped_.empty()) {
-      item({{"ph", "i"},
-            {"s", "g"},
-            {"name", capped_},
-            {"pid", view_.ranks[0]},
-            {"tid", 0},
-            {"ts", micro(last_)}});
+      item("{{\"ph\":\"i\",\"s\":\"g\",\"name\":{},\"pid\":{},\"tid\":0,\"ts\":{}}}",
+           in_json(capped_), view_.ranks[0], micro(last_));
     }
-    const Json about = {{"title", heading(timeline_)},
-                        {"what", what_text(timeline_)},
-                        {"source", source_text(timeline_)},
-                        {"capped", capped_.empty() ? Json(false) : Json(capped_)},
-                        {"early_arrivals", timeline_.early_arrivals}};
     return fmt::format(
-        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{},\n\"traceEvents\":[\n{}\n]}}\n",
-        text_of(about), items_);
+        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"title\":{},\"what\":{},\"source\":{},"
+        "\"capped\":{},\"early_arrivals\":{}}},\n\"traceEvents\":[\n{}\n]}}\n",
+        in_json(heading(timeline_)), in_json(what_text(timeline_)), in_json(source_text(timeline_)),
+        capped_.empty() ? "false" : in_json(capped_), timeline_.early_arrivals, items_);
   }
 
  private:
-  /// Events are printed one by one: there may be millions.
-  void item(const Json& json) {
+  template <class... Args>
+  void item(fmt::format_string<Args...> format, Args&&... args) {
     if (!items_.empty()) items_ += ",\n";
-    items_ += text_of(json);
+    fmt::format_to(std::back_inserter(items_), format, std::forward<Args>(args)...);
   }
 
   /// All events in the view, or as many of the first as there is room for.
@@ -88,11 +82,9 @@ class Trace {
 
   static std::int64_t end_of(const Event& event) { return std::max(event.end, event.posted + 1); }
 
-  static Json arguments(const Event& event) {
-    return {{"step", event.step},
-            {"bytes", event.bytes},
-            {"lane", event.lane},
-            {"operation", event.operation}};
+  std::string arguments(const Event& event) const {
+    return fmt::format("{{\"step\":{},\"bytes\":{},\"lane\":{},\"operation\":{}}}", event.step,
+                       event.bytes, event.lane, event.operation);
   }
   std::string text(const Event& event) const {
     const std::string chunk = chunk_text(timeline_, event);
@@ -106,15 +98,11 @@ class Trace {
     }
   }
   void slice(const std::string& text, int pid, std::size_t tid, std::int64_t from, std::int64_t to,
-             const char* category, const Json& arguments) {
-    item({{"ph", "X"},
-          {"name", text},
-          {"cat", category},
-          {"pid", pid},
-          {"tid", tid},
-          {"ts", micro(from)},
-          {"dur", micro(to - from)},
-          {"args", arguments}});
+             const std::string& category, const std::string& arguments) {
+    item(
+        "{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},"
+        "\"args\":{}}}",
+        in_json(text), category, pid, tid, micro(from), micro(to - from), arguments);
   }
 
   /// The stretch in which the injection, or the arrival, of a message is shown.
@@ -127,17 +115,18 @@ class Trace {
   void rank(int row) {
     const int rank = view_.ranks[static_cast<std::size_t>(row)];
     const int host = timeline_.host_of(rank);
-    std::string label = fmt::format("rank {:0{}}", rank, digits_);
+    std::string its = fmt::format("rank {:0{}}", rank, digits_);
     if (static_cast<std::size_t>(host) < timeline_.host_names.size()) {
-      label += " on " + timeline_.host_names[static_cast<std::size_t>(host)];
+      its += " on " + timeline_.host_names[static_cast<std::size_t>(host)];
     } else if (!timeline_.hosts.empty()) {
-      label += fmt::format(" on host {}", host);
+      its += fmt::format(" on host {}", host);
     }
-    item({{"ph", "M"}, {"name", "process_name"}, {"pid", rank}, {"args", {{"name", label}}}});
-    item({{"ph", "M"},
-          {"name", "process_sort_index"},
-          {"pid", rank},
-          {"args", {{"sort_index", rank}}}});
+    item("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":{}}}}}", rank,
+         in_json(its));
+    item(
+        "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{},\"args\":{{\"sort_index\":{}}}}"
+        "}",
+        rank, rank);
     std::int64_t busy = 0;               // until when the rank is at work
     std::vector<std::int64_t> occupied;  // until when each thread for messages is
     std::vector<std::uint32_t> order = view_.events[static_cast<std::size_t>(row)];
@@ -165,15 +154,14 @@ class Trace {
             arguments(event));
       const Span at = moment(event);
       slice(event.kind == StepKind::send ? "injection" : "arrival", rank, thread + 1, at.from,
-            at.to, "moment", Json::object());
+            at.to, "moment", "{}");
     }
     for (std::size_t thread = 0; thread <= occupied.size(); ++thread) {
-      const std::string its = thread == 0 ? "at work" : fmt::format("messages {}", thread);
-      item({{"ph", "M"},
-            {"name", "thread_name"},
-            {"pid", rank},
-            {"tid", thread},
-            {"args", {{"name", its}}}});
+      item(
+          "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}"
+          "}",
+          rank, thread,
+          in_json(thread == 0 ? std::string("at work") : fmt::format("messages {}", thread)));
     }
   }
 
@@ -186,23 +174,16 @@ class Trace {
       const std::int64_t from = moment(send).from;
       const std::int64_t to = std::max(moment(recv).from, from);
       if (to > moment(recv).to) continue;  // it arrives before it was sent
-      const std::string text = chunk_text(timeline_, send);
+      const std::string text = in_json(chunk_text(timeline_, send));
       ++id;
-      item({{"ph", "s"},
-            {"name", text},
-            {"cat", "flow"},
-            {"id", id},
-            {"pid", send.rank},
-            {"tid", thread_[message.send]},
-            {"ts", micro(from)}});
-      item({{"ph", "f"},
-            {"bp", "e"},
-            {"name", text},
-            {"cat", "flow"},
-            {"id", id},
-            {"pid", recv.rank},
-            {"tid", thread_[message.recv]},
-            {"ts", micro(to)}});
+      item(
+          "{{\"ph\":\"s\",\"name\":{},\"cat\":\"flow\",\"id\":{},\"pid\":{},\"tid\":{},\"ts\":{}}}",
+          text, id, send.rank, thread_[message.send], micro(from));
+      item(
+          "{{\"ph\":\"f\",\"bp\":\"e\",\"name\":{},\"cat\":\"flow\",\"id\":{},\"pid\":{},\"tid\":{}"
+          ","
+          "\"ts\":{}}}",
+          text, id, recv.rank, thread_[message.recv], micro(to));
     }
   }
 

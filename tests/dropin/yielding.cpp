@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <sched.h>
 
+// Looked up by name: no header declares these.
+#pragma GCC diagnostic ignored "-Wmissing-declarations"
 extern "C" unsigned ucp_worker_progress(void* worker) {
   static const auto progress =
       reinterpret_cast<unsigned (*)(void*)>(dlsym(RTLD_NEXT, "ucp_worker_progress"));
