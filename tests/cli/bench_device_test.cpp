@@ -143,7 +143,7 @@ TEST_CASE("every collective on ranks that share devices is checked and timed") {
     CHECK(found.times("\"collective\": \"scatter\"") > 0);
     CHECK(found.times("\"checked\": 0,") == 0);
     CHECK(found.times("stand-in device") == devices);
-    CHECK(found.times("\"why_no_rival\": \"expected a peer, found none\"") == 1);
+    CHECK(found.times("\"why_no_peer_library\": \"expected a peer, found none\"") == 1);
     CHECK(found.times("\"way\": \"threads on ") == found.times("\"name\": "));
   }
 }
@@ -184,7 +184,7 @@ TEST_CASE("ours by threads and in groups are compared with what a peer does, whe
     CAPTURE(ranks);
     const Outcome found = bench_beside(ranks, options);
     CHECK(found.code == 0);
-    CHECK(found.times("\"rival\": \"stand-in for NCCL\"") == 1);
+    CHECK(found.times("\"peer_library\": \"stand-in for NCCL\"") == 1);
     const int rows = found.times("\"collective\": ");
     CHECK(found.times("\"name\": \"baton\"") == rows);
     CHECK(found.times("\"name\": \"baton in groups\"") == rows);
@@ -215,7 +215,7 @@ TEST_CASE(
   CHECK(found.code == 0);
   CHECK(found.times("\"name\": \"baton\"") == 1);
   CHECK(found.times("\"name\": ") == 1);
-  CHECK(found.times("\"rival\": null") == 1);
+  CHECK(found.times("\"peer_library\": null") == 1);
   // The last of these in a build without NCCL.
   CHECK(found.times("on rank 0: expected a CUDA device, found stand-in device") +
             found.times("expected a build with NCCL, found one without") ==

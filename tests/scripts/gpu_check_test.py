@@ -12,7 +12,7 @@ DRIVER = Path(sys.argv.pop())
 SCRIPTS = Path(sys.argv.pop())
 sys.path.insert(0, str(SCRIPTS))
 sys.dont_write_bytecode = True
-import gpu_cards  # noqa: E402
+import gpus  # noqa: E402
 
 MESON = """#!/bin/sh
 echo "meson $*" >>"$CALLS"
@@ -147,7 +147,7 @@ class GpuCheck(unittest.TestCase):
         said = "expected a CUDA compiler for compute capability 9.0, found one for 100 and newer"
         self.assertEqual(self.error, f"gpu-check: {said}\n")
 
-    def test_dry_run_prints_commands_for_the_card(self):
+    def test_dry_run_prints_commands_for_the_gpu(self):
         text = self.check("--dry-run")
         self.assertIn("-Ddevice_architectures=90 ", text)
         self.assertIn("bench --device cuda --ranks 4", text)
@@ -247,18 +247,18 @@ class GpuCheck(unittest.TestCase):
         self.assertFalse(child.exists() and "\nState:\tZ" not in (child / "status").read_text())
 
 
-class Cards(unittest.TestCase):
-    def test_architectures_are_the_cards_own_or_the_newest_that_is_known(self):
-        def cards(*capabilities):
+class Gpus(unittest.TestCase):
+    def test_architectures_are_the_gpus_own_or_the_newest_that_is_known(self):
+        def gpus_of(*capabilities):
             return [{"capability": list(capability)} for capability in capabilities]
 
         known = [80, 86, 90, 100]
-        self.assertEqual(gpu_cards.architectures(cards((9, 0), (9, 0)), known), [90])
-        self.assertEqual(gpu_cards.architectures(cards((12, 1), (8, 0)), known), [80, 100])
+        self.assertEqual(gpus.architectures(gpus_of((9, 0), (9, 0)), known), [90])
+        self.assertEqual(gpus.architectures(gpus_of((12, 1), (8, 0)), known), [80, 100])
         with self.assertRaisesRegex(
             ValueError, "compute capability 7.5, found one for 80 and newer"
         ):
-            gpu_cards.architectures(cards((7, 5)), known)
+            gpus.architectures(gpus_of((7, 5)), known)
 
 
 if __name__ == "__main__":

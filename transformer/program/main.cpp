@@ -12,6 +12,7 @@
 
 #include "../ops/ops.hpp"
 #include "baton/launch.hpp"
+#include "baton/version.hpp"
 #include "budget.hpp"
 #include "report.hpp"
 
@@ -39,7 +40,7 @@ constexpr const char* footer =
 int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
   CLI::App app(description, "baton-train");
   app.footer(std::string(footer));
-  app.set_version_flag("--version", "baton-train " BATON_VERSION);
+  app.set_version_flag("--version", fmt::format("baton-train {}", version()));
   add_options(app, options);
   try {
     app.parse(argc, argv);
@@ -108,8 +109,6 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   const int code = baton::transformer::program::run(argc, argv);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  std::fputs(
-      "baton-train: cannot write the results to standard output\n",
-      stderr);
+  std::fputs("baton-train: cannot write the results to standard output\n", stderr);
   return 2;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "baton/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/machine.hpp"
 #include "cli/common/text.hpp"
@@ -82,7 +83,7 @@ class Benchmark {
 
   std::string head(const Launch& launch) const {
     std::string text =
-        fmt::format("# baton {}, {} on {}, {}, {}\n", BATON_VERSION, counted(world_.size(), "rank"),
+        fmt::format("# baton {}, {} on {}, {}, {}\n", version(), counted(world_.size(), "rank"),
                     counted(world_.hosts().back() + 1, "host"), launch.transport(), processor());
     for (const auto& [where, link] : {std::pair("within a host", &links_.within),
                                       std::pair("from host to host", &links_.across)}) {
@@ -107,7 +108,7 @@ class Benchmark {
 
   Json result(const std::vector<std::string>& hosts) const {
     const std::string library = drop_in();
-    return Json::object({{"baton", BATON_VERSION},
+    return Json::object({{"baton", version()},
                          {"mpi", mpi_library()},
                          {"compiler", compiler()},
                          {"processor", processor()},

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "baton/version.hpp"
 #include "cli/bench/report.hpp"
 #include "cli/common/machine.hpp"
 #include "cli/common/text.hpp"
@@ -163,7 +164,7 @@ class DeviceBenchmark {
 
   std::string head() const {
     std::string text =
-        fmt::format("# baton {}, {} on {}\n", BATON_VERSION, counted(setup_.ranks, "rank"),
+        fmt::format("# baton {}, {} on {}\n", version(), counted(setup_.ranks, "rank"),
                     counted(static_cast<std::int64_t>(setup_.gpus.size()), "GPU"));
     for (const Gpu& gpu : setup_.gpus) text += fmt::format("# {}\n", gpu.device->name());
     text += peer_sides_ ? fmt::format("# beside {}: {}\n", peer_sides_->name(), setup_.way)
@@ -186,13 +187,13 @@ class DeviceBenchmark {
     std::vector<std::string> gpus;
     for (const Gpu& gpu : setup_.gpus) gpus.push_back(gpu.device->name());
     return Json::object(
-        {{"baton", BATON_VERSION},
+        {{"baton", version()},
          {"compiler", compiler()},
          {"processor", processor()},
          {"ranks", setup_.ranks},
          {"devices", gpus},
-         {"rival", peer_sides_ ? Json(peer_sides_->name()) : Json()},
-         {"why_no_rival", peer_sides_ ? Json() : Json(why_alone_)},
+         {"peer_library", peer_sides_ ? Json(peer_sides_->name()) : Json()},
+         {"why_no_peer_library", peer_sides_ ? Json() : Json(why_alone_)},
          {"hosts", hosts_},
          {"environment", Json::object({{"ours", own_environment()}, {"nccl", nccl_environment()}})},
          {"pairs", options_.comparison.pairs},

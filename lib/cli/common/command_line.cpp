@@ -11,6 +11,7 @@
 
 #include "baton/error.hpp"
 #include "baton/options.hpp"
+#include "baton/version.hpp"
 
 namespace baton::cli {
 namespace {
@@ -98,7 +99,7 @@ void OptionSet::footer(const std::string& text) const { app_.footer(text); }
 CommandLine::CommandLine(const std::string& program, const std::string& description)
     : name_(program), app_(std::make_unique<CLI::App>(description, program)) {
   app_->formatter(std::make_shared<Help>());
-  app_->set_version_flag("--version", program + " " BATON_VERSION);
+  app_->set_version_flag("--version", program + " " + version());
 }
 
 CommandLine::~CommandLine() = default;

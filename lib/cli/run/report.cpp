@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "baton/version.hpp"
 #include "cli/common/text.hpp"
 
 namespace baton::cli::run {
@@ -90,7 +91,7 @@ void print_json(const Outcome& outcome, int prove, int ranks, const std::string&
                                     {"max_ranks", prove},
                                     {"proofs", outcome.proofs},
                                     {"failures", outcome.failures}});
-  print(Json::object({{"baton", BATON_VERSION},
+  print(Json::object({{"baton", version()},
                       {"transport", transport},
                       {"ranks", ranks},
                       {"rows", rows},

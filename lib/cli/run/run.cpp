@@ -5,6 +5,7 @@
 
 #include "baton/schedule/text.hpp"
 #include "baton/verify.hpp"
+#include "baton/version.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/text.hpp"
 #include "cli/verify/proofs.hpp"
@@ -192,7 +193,7 @@ std::string head_of(const Table& table, const Launch& launch, int ranks, bool bu
   return fmt::format(
       "# baton {}, {} ranks, {}\n"
       "# size: of the whole vector; time: of the slowest rank; busbw: as in nccl-tests{}\n{}",
-      BATON_VERSION, ranks, launch.transport(), built_in ? "; ratio: built-in's time / ours" : "",
+      version(), ranks, launch.transport(), built_in ? "; ratio: built-in's time / ours" : "",
       table.head());
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 
+#include "baton/version.hpp"
 #include "collectives.hpp"
 #include "drop_in.hpp"
 #include "progress.hpp"
@@ -188,4 +189,4 @@ int start(const MpiCall& call, MPI_Request* request) {
 
 /// Tells programs that the drop-in is loaded, and its version.
 extern "C" const char* baton_pmpi_version();
-extern "C" const char* baton_pmpi_version() { return BATON_VERSION; }
+extern "C" const char* baton_pmpi_version() { return baton::version(); }

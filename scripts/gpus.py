@@ -10,7 +10,7 @@ from pathlib import Path
 MAJOR, MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_…
 
 
-def cards():
+def gpus():
     """The GPUs that CUDA's driver sees, and, if there are none, why."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -41,17 +41,17 @@ def cards():
 
 
 def text_of(found):
-    """The first card, and how many more there are."""
-    card, more = found[0], len(found) - 1
-    return (f"{card['name']}{f' and {more} more' if more else ''}, "
-            f"{card['memory_bytes'] / 2**30:.0f} GiB, "
-            f"compute capability {'.'.join(map(str, card['capability']))}")
+    """The first GPU, and how many more there are."""
+    gpu, more = found[0], len(found) - 1
+    return (f"{gpu['name']}{f' and {more} more' if more else ''}, "
+            f"{gpu['memory_bytes'] / 2**30:.0f} GiB, "
+            f"compute capability {'.'.join(map(str, gpu['capability']))}")
 
 
 def architectures(found, known):
-    """What to compile for, oldest first: the cards' own, or the newest before that is `known`."""
+    """What to compile for, oldest first: the GPUs' own, or the newest before that is `known`."""
     chosen = set()
-    for major, minor in (card["capability"] for card in found):
+    for major, minor in (gpu["capability"] for gpu in found):
         fit = [number for number in known if number <= 10 * major + minor]
         if not fit:
             raise ValueError(f"expected a CUDA compiler for compute capability {major}.{minor}, "
