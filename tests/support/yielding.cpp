@@ -1,5 +1,5 @@
-// Preloaded beneath everything else where MPICH runs more ranks than there are cores: it has no
-// option to yield when idle, so this does it in UCX, which it asks for progress while it waits.
+// Is preloaded where MPICH runs more ranks than there are cores. MPICH has no option to yield when
+// idle. Debian's asks UCX for progress while it waits, so UCX yields.
 
 #include <dlfcn.h>
 #include <sched.h>
