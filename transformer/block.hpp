@@ -12,30 +12,35 @@
 namespace BATON_API baton {
 namespace transformer {
 
+/// Sizes and settings of a block.
 struct BlockConfig {
   std::int64_t d_model = 0, heads = 0, d_ff = 0;
   std::int64_t kv_heads = 0;  ///< grouped-query attention; 0: as many as heads
   bool causal = false;
   Activation activation = Activation::relu;
-  double epsilon = 1e-5;  ///< of the norms
+  double epsilon = 1e-5;  ///< of the layer norms
   double attention_dropout = 0, hidden_dropout = 0;
-  /// Before the names of parameters. Blocks of a model differ in it, and so in what they draw.
+  /// Begins the names of parameters. Each block of a model has another name, so it draws other
+  /// weights.
   std::string name = "block";
 
+  /// Elements of a head.
   std::int64_t head_size() const { return d_model / heads; }
+  /// The number of heads of k and v.
   std::int64_t key_heads() const { return kv_heads > 0 ? kv_heads : heads; }
-  /// Throws Error(invalid_argument): which dimension, its size, what it should be a multiple of.
+  /// Throws Error(invalid_argument) if a dimension is wrong; the error names the dimension, its
+  /// size and the expected divisor.
   void check() const;
 };
 
-/// What a rank sends at one place of a model.
+/// The messages that a rank sends at one place of a model.
 struct BudgetLine {
   std::string layer;
   bool backward = false;
   Operator op = Operator::identity;
-  Shape shape;    ///< of what each rank gives, in elements
-  int times = 1;  ///< such calls
-  Choice choice;  ///< the algorithm that they run
+  Shape shape;    ///< of each rank's input, in elements
+  int times = 1;  ///< number of such calls
+  Choice choice;  ///< their algorithm
   Traffic sent;   ///< by this rank, in all of them
 };
 
@@ -43,17 +48,16 @@ struct BudgetLine {
 /// and y [batch, seq, d_model]. Vaswani et al., Attention is all you need (2017); Xiong et al., On
 /// layer normalization in the transformer architecture (2020).
 ///
-/// Weights are [out, in], as in torch.nn.Linear. Every form gives the same as forward() on one rank
-/// gives, or its slice, until an optimizer changes the shards or the whole weights. Each backward
-/// belongs to its forward, with the same context. Gradients by whole weights on a rank are those of
-/// what the rank was given; `partial` says over which axes they have to be added, and sync_grads()
-/// does.
+/// Weights are [out, in], as in torch.nn.Linear. Every form gives the result of forward() on one
+/// rank, or its slice, until an optimizer changes the shards or the whole weights. Each backward
+/// belongs to the forward with the same context. A rank's gradients by whole weights are those of
+/// the rank's inputs; `partial` names the axes over which sync_grads() must add them.
 ///
-/// T is float, double or bf16. It is made where the thread's arrays lie; parameters that
+/// T is float, double or bf16. The block is made where the thread's arrays lie. Parameters that
 /// parallelize() has cut may be moved to an accelerator (move_to()).
 ///
-/// Errors: Error(invalid_argument), before anything is sent, where a shape or a dimension does not
-/// fit, or parallelize() has not been called.
+/// Throws Error(invalid_argument), before anything is sent, if a shape or a dimension does not fit,
+/// or parallelize() has not been called.
 template <class T>
 class TransformerBlock : public Module<T> {
  public:
@@ -67,56 +71,65 @@ class TransformerBlock : public Module<T> {
   Array<T> backward(const Array<T>& dy, Context& context) override;
 
   /// Prepares the parallel forms over a mesh, which must outlive the block. Along axis tp, weights
-  /// are cut into the shards below; with `sequence_parallel`, what lies between the tensor-parallel
-  /// regions is cut along the sequence over the same ranks (Korthikanti et al., Reducing activation
-  /// recomputation in large transformer models, 2022). Along axis sp, positions are cut, and
-  /// exchanged for heads around attention. Throws where heads, kv_heads or d_ff do not divide; k
-  /// and v heads are repeated where axis sp has a multiple of their number. Nothing is sent.
+  /// are cut into the shards below. With `sequence_parallel`, the activations between the
+  /// tensor-parallel regions are cut along the sequence over the same ranks (Korthikanti et al.,
+  /// Reducing activation recomputation in large transformer models, 2022). Along axis sp, positions
+  /// are cut, and exchanged for heads around attention; if axis sp has a multiple of the number of
+  /// k and v heads, these heads are repeated. Throws if heads, kv_heads or d_ff cannot be cut
+  /// equally. Nothing is sent.
   void parallelize(const Mesh& mesh, bool sequence_parallel = false);
   /// The same for tensor parallelism alone.
   void init_tensor_parallel_shards(const Mesh& mesh) { parallelize(mesh); }
 
-  /// x and y whole on every rank of axis tp. Two all-reduces each way. Shoeybi et al., Megatron-LM
-  /// (2019). Throws where parallelize() cut anything else: then gradients would be summed wrongly.
+  /// Forward with x and y whole on every rank of axis tp. Two all-reduces. Shoeybi et al.,
+  /// Megatron-LM (2019). Throws if parallelize() cut other axes, since gradients would be summed
+  /// wrongly.
   Array<T> forward_tensor_parallel(const Array<T>& x, Context& context);
+  /// The gradient by x, whole on every rank. Two all-reduces.
   Array<T> backward_tensor_parallel(const Array<T>& dy, Context& context);
-  /// x_shard and y [batch, seq / P, d_model] along axis sp. Throws likewise. Four all-to-alls each
-  /// way. Jacobs et al., DeepSpeed-Ulysses (2023).
+  /// Forward with x_shard and y [batch, seq / P, d_model] cut along axis sp. Four all-to-alls.
+  /// Jacobs et al., DeepSpeed-Ulysses (2023). Throws like forward_tensor_parallel().
   Array<T> forward_ulysses(const Array<T>& x_shard, Context& context);
+  /// The gradient by x_shard. Four all-to-alls.
   Array<T> backward_ulysses(const Array<T>& dy_shard, Context& context);
-  /// What parallelize() said: x and y [batch, seq / (sp · tp if sequence_parallel), d_model], cut
-  /// along sp first.
+  /// Forward in the form that parallelize() prepared, with x and y [batch, seq / (sp · tp if
+  /// sequence_parallel), d_model], cut along sp first.
   Array<T> forward_parallel(const Array<T>& x_shard, Context& context);
+  /// The gradient by x_shard.
   Array<T> backward_parallel(const Array<T>& dy_shard, Context& context);
-  /// All that this rank sends in forward_parallel() and backward_parallel() for an x of this shape,
-  /// in order. Nothing is sent; to be called by all ranks, as forward would be.
+  /// The messages of this rank in forward_parallel() and backward_parallel() for an x of this
+  /// shape, in order. Sends nothing. Collective.
   std::vector<BudgetLine> budget(const Shape& x_shard);
   /// This block as a module whose forward is forward_parallel().
   Module<T>& parallel() { return parallel_; }
 
-  /// A form of the block, as data: what it computes with, and what it sends where.
+  /// A form of the block as data: the parameters it computes with, and the exchanges between them.
   struct Form {
     Param<T>*q, *k, *v, *o, *fc1, *fc1_bias, *fc2;
-    /// Around what is tensor parallel: before the first linear layers, and after the last.
+    /// Around the tensor-parallel regions: before the first linear layers, and after the last.
     struct {
       Exchange enter, leave;
     } attention, feed_forward;
-    Exchange to_heads, to_positions;  ///< of q, k and v before attention, and of what it gives
-    int repeats = 1;                  ///< of each k and v head, before it is sent
-    std::int64_t heads = 0, key_heads = 0;  ///< this rank's, of the linear layers
-    std::int64_t first_head = 0;            ///< this rank's first in attention, of all
-    int parts = 1, part = 0;                ///< of the sequence, which x is one of
+    Exchange to_heads, to_positions;        ///< for q, k and v before attention, and for its result
+    int repeats = 1;                        ///< of each k and v head, before it is sent
+    std::int64_t heads = 0, key_heads = 0;  ///< of this rank's linear layers
+    std::int64_t first_head = 0;            ///< of this rank's heads in attention
+    int parts = 1, part = 0;                ///< x is this part of the sequence
   };
-  /// Of the axes given. `sequence_parallel` as for parallelize(), and false without axis tp.
+  /// The form along these axes. `sequence_parallel` as in parallelize(); false without axis tp.
   Form form(Axes axes, bool sequence_parallel);
-  /// What parallelize() said.
+  /// The form that parallelize() prepared.
   Form parallel_form();
+  /// Forward in this form.
   Array<T> forward(const Array<T>& x, Context& context, const Form& form);
+  /// Backward in this form.
   Array<T> backward(const Array<T>& dy, Context& context, const Form& form);
+  /// The parameters of this form.
   Params<T> params(const Form& form);
 
+  /// Sizes and settings.
   const BlockConfig& config() const { return config_; }
-  /// Of what forward() uses; of parallel(), what forward_parallel() uses.
+  /// The parameters of forward(). Those of forward_parallel() are parallel().params().
   Params<T> params() override { return params(form({}, false)); }
 
   Param<T> norm1_weight, norm1_bias, norm2_weight, norm2_bias;  ///< [d_model]

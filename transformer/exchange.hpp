@@ -14,19 +14,20 @@
 namespace BATON_API baton {
 namespace transformer {
 
-/// What is done with an activation that every rank has one of.
+/// An operation on activations, of which every rank has one.
 enum class Operator : std::uint8_t {
   identity,
-  all_reduce,      ///< the sum of all ranks'
-  all_gather,      ///< all ranks' joined along a dimension
-  reduce_scatter,  ///< this rank's part, along a dimension, of the sum of all ranks'
+  all_reduce,      ///< the sum over all ranks
+  all_gather,      ///< those of all ranks joined along a dimension
+  reduce_scatter,  ///< this rank's part, along a dimension, of the sum over all ranks
   split,           ///< this rank's part along a dimension; nothing is sent
   all_to_all,      ///< cut along one dimension, joined along another
 };
+/// The operator's name, "all_reduce" for example.
 std::string_view name(Operator op);
 
 /// Seconds that this thread has spent with exchanges so far: to start, advance and await them, and
-/// to sum gradients. What goes on beside computation does not count.
+/// to sum gradients. Communication beside computation does not count.
 double seconds_in_exchanges();
 
 /// Adds its lifetime to seconds_in_exchanges(); not within another's.
@@ -41,24 +42,27 @@ class ExchangeTimer {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Communicator::progress(), timed so.
+/// Communicator::progress(), timed by ExchangeTimer.
 void advance(Communicator& communicator);
 
 /// An activation that may be on its way.
 template <class T>
 class Pending {
  public:
+  /// A complete one.
   explicit Pending(Array<T> result) : result_(std::move(result)) {}
+  /// One that `call` completes; `used` is the memory that messages come from.
   Pending(Array<T> result, std::vector<Array<T>> used, Started call)
       : result_(std::move(result)), used_(std::move(used)), call_(std::move(call)) {}
+  /// The activation, when it is complete.
   Array<T> wait();
-  /// Whether anything was sent that has not been waited for.
+  /// Whether a call was started that nobody has waited for.
   bool under_way() const { return !used_.empty(); }
 
  private:
   Array<T> result_;
-  std::vector<Array<T>> used_;  ///< memory that messages come from
-  Started call_;                ///< goes before these do
+  std::vector<Array<T>> used_;
+  Started call_;  ///< is destroyed before the memory
 };
 
 /// An operator and its derivative. With a single rank, both are identities.
@@ -70,8 +74,8 @@ class Pending {
 struct Exchange {
   Operator forward_op = Operator::identity, backward_op = Operator::identity;
   Group group;
-  int dim = 0;       ///< that is gathered or split; of all_to_all: cut
-  int join_dim = 0;  ///< of all_to_all: joined
+  int dim = 0;       ///< dimension that is gathered or split; for all_to_all: cut
+  int join_dim = 0;  ///< dimension that all_to_all joins
 
   static Exchange broadcast_parallel(Group g);           ///< identity / all_reduce
   static Exchange reduce_parallel(Group g);              ///< all_reduce / identity
@@ -81,54 +85,58 @@ struct Exchange {
   static Exchange scatter_sequence(Group g, int dim);    ///< reduce_scatter / all_gather
   static Exchange exchange(Group g, int cut, int join);  ///< all_to_all and back
 
-  /// May change the elements of `x` where nobody else has them. Throws Error(invalid_argument)
-  /// where a dimension is no multiple of the number of ranks.
+  /// forward_op of x. May change the elements of `x` if no other Array shares them. Throws
+  /// Error(invalid_argument) if a dimension is no multiple of the number of ranks.
   template <class T>
   Array<T> forward(Array<T> x) const {
     return start(std::move(x), false).wait();
   }
+  /// backward_op of dy; otherwise like forward().
   template <class T>
   Array<T> backward(Array<T> dy) const {
     return derivative().start(std::move(dy), false).wait();
   }
-  /// Returns before it is complete; on the host, Communicator::progress() advances it, on an
-  /// accelerator it goes on beside what is computed until it is waited for.
+  /// forward() that returns before it is complete. On the host, Communicator::progress() advances
+  /// it; on an accelerator it goes on beside computation until somebody waits for it.
   template <class T>
   Pending<T> start_forward(Array<T> x) const {
     return start(std::move(x), true);
   }
+  /// The same for backward().
   template <class T>
   Pending<T> start_backward(Array<T> dy) const {
     return derivative().start_forward(std::move(dy));
   }
 
-  /// Whose forward is this one's backward, and the other way round.
+  /// The exchange with forward and backward exchanged.
   Exchange derivative() const {
     const bool swaps = forward_op == Operator::all_to_all;
     return {backward_op, forward_op, group, swaps ? join_dim : dim, swaps ? dim : join_dim};
   }
-  /// How forward sends an x of this shape, and how much. Plans are made as for a call.
+  /// Algorithm and traffic of one forward().
   struct Planned {
     Choice choice;
     Traffic sent;  ///< by this rank
   };
+  /// How forward() sends an x of this shape, and how much. Makes plans as a call would.
   template <class T>
   Planned planned(const Shape& x) const;
+  /// The number of ranks.
   int ranks() const { return group.size(); }
-  /// Of what forward makes of this shape. Throws as forward().
+  /// The shape of forward() of an x of this shape. Throws like forward().
   Shape output(const Shape& x) const;
 
  private:
-  /// `beside`: as Group::start().
+  /// `beside`: as in Group::start().
   template <class T>
   Pending<T> start(Array<T> x, bool beside) const;
-  /// Of forward on elements that are laid out as it needs them.
+  /// The call of forward() on elements that are laid out as it needs them.
   template <class T>
   Call call(const Array<T>& x, Array<T>& y) const;
 };
 
-/// Of `x`, rank `part`'s of `parts` equal parts along a dimension. Throws Error(invalid_argument),
-/// which says that there are `parts` of `of`.
+/// Part number `part` of `parts` equal parts of `x` along a dimension, copied. Throws
+/// Error(invalid_argument) if the parts cannot be equal; the error calls them `of`.
 template <class T>
 Array<T> part_along(View<const std::type_identity_t<T>> x, int dim, int part, int parts,
                     std::string_view of = "ranks");

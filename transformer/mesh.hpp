@@ -15,24 +15,32 @@
 namespace BATON_API baton {
 namespace transformer {
 
-/// What ranks differ in along an axis.
+/// A dimension of a mesh. Ranks along it differ in their samples, weights or positions.
 enum class Axis : std::uint8_t {
-  dp,  ///< data: they have other samples
-  tp,  ///< tensor: they have other parts of the weights
-  sp,  ///< sequence: they have other positions
+  dp,  ///< data: ranks have different samples
+  tp,  ///< tensor: ranks have different parts of the weights
+  sp,  ///< sequence: ranks have different positions
 };
 inline constexpr int axis_count = 3;
+/// "dp", "tp" or "sp".
 std::string_view name(Axis axis);
 
 /// A set of axes.
 class Axes {
  public:
+  /// None.
   constexpr Axes() = default;
+  /// One.
   constexpr Axes(Axis axis) : bits_(1u << static_cast<unsigned>(axis)) {}  // NOLINT: a set of one
+  /// Whether `axis` is one of them.
   constexpr bool has(Axis axis) const { return (bits_ & Axes(axis).bits_) != 0; }
+  /// Whether there is none.
   constexpr bool empty() const { return bits_ == 0; }
+  /// A bit for each axis, in the order of Axis.
   constexpr unsigned bits() const { return bits_; }
+  /// The axes of either.
   friend constexpr Axes operator|(Axes a, Axes b) { return Axes(a.bits_ | b.bits_); }
+  /// The axes of both.
   friend constexpr Axes operator&(Axes a, Axes b) { return Axes(a.bits_ & b.bits_); }
   bool operator==(const Axes&) const = default;
 
@@ -40,11 +48,12 @@ class Axes {
   constexpr explicit Axes(unsigned bits) : bits_(bits) {}
   unsigned bits_ = 0;
 };
+/// Both.
 constexpr Axes operator|(Axis a, Axis b) { return Axes(a) | Axes(b); }
 
 /// A grid of ranks, and the communicators along its axes.
 ///
-/// The last axis that is named varies fastest with the rank, so its members are neighbours.
+/// The last axis that is named varies fastest with the rank, so its ranks are neighbours.
 class Mesh {
  public:
   /// A single rank.
@@ -52,15 +61,16 @@ class Mesh {
   /// Collective. Throws Error(invalid_argument), on all ranks and before anything is sent, unless
   /// the sizes multiply to the communicator's. Axes that are not named have size 1.
   Mesh(Communicator& world, const std::vector<std::pair<Axis, int>>& axes);
-  /// Of ranks that have accelerators: `device` is of the same ranks, for their memory.
+  /// The same for ranks that have accelerators: `device` has the same ranks, for their memory.
   Mesh(Communicator& world, StreamCommunicator& device,
        const std::vector<std::pair<Axis, int>>& axes);
 
-  int size(Axes axes) const;  ///< ranks along these axes
+  int size(Axes axes) const;  ///< number of ranks along these axes
+  /// This rank's index along an axis.
   int rank(Axis axis) const { return rank_[static_cast<std::size_t>(axis)]; }
-  /// The ranks that differ from this one along these axes only; null where it is alone.
+  /// The ranks that differ from this one along these axes only; null if there is no other.
   Communicator* along(Axes axes) const { return group(axes).host; }
-  /// The same, with what serves accelerators.
+  /// The same ranks, with the communicator for accelerators.
   Group group(Axes axes) const;
 
  private:

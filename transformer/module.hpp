@@ -15,36 +15,39 @@
 namespace BATON_API baton {
 namespace transformer {
 
-/// One micro-batch on its way through a model: what forward keeps for backward, last in first out,
-/// and where this rank's piece of the batch lies. Any number may be under way.
+/// One micro-batch on its way through a model: the values that forward keeps for backward, last in
+/// first out, and the place of this rank's piece in the batch. Any number may be under way.
 class Context {
  public:
-  /// Whether forward keeps what backward needs. Without it, memory stays small.
+  /// Whether forward keeps the values that backward needs. Without them, memory stays small.
   bool keeps = true;
   /// Whether dropout happens.
   bool training = true;
-  Random random;                  ///< of dropout; another one for each step and micro-batch
-  std::int64_t first_sample = 0;  ///< of this rank's samples, in the whole batch
-  /// Called between pieces of long computations; advances what is under way.
+  Random random;                  ///< for dropout; another one for each step and micro-batch
+  std::int64_t first_sample = 0;  ///< index of this rank's first sample in the whole batch
+  /// Called between pieces of long computations; advances operations that are under way.
   std::function<void()> meanwhile;
   /// Called by backward when a parameter's gradient is complete on this rank.
   std::function<void(const ParamInfo&)> completed;
 
+  /// Keeps a value for the matching pop(), if `keeps`.
   template <class S>
   void push(S saved) {
     if (keeps) saved_.emplace_back(std::move(saved));
   }
+  /// Reports that the gradient of `param` is complete on this rank.
   void complete(const ParamInfo& param) const {
     if (completed) completed(param);
   }
-  /// What the matching push() kept. Throws Error(invalid_argument) where there is none, or it is
-  /// another's.
+  /// The value that the matching push() kept. Throws Error(invalid_argument) if there is none, or
+  /// it has another type.
   template <class S>
   S pop() {
     S saved = std::move(*static_cast<S*>(last(typeid(S))));
     saved_.pop_back();
     return saved;
   }
+  /// The number of values that are kept.
   std::size_t kept() const { return saved_.size(); }
 
  private:
@@ -63,12 +66,14 @@ template <class T>
 class Module {
  public:
   virtual ~Module() = default;
+  /// The function of x. Keeps the values that backward() needs in `context`.
   virtual Array<T> forward(const Array<T>& x, Context& context) = 0;
-  /// The gradient by x of what forward() was given last and backward() was not; adds to the
-  /// gradients of the parameters.
+  /// The gradient by x of the last forward() with this context that has had no backward(). Adds to
+  /// the gradients of the parameters.
   virtual Array<T> backward(const Array<T>& dy, Context& context) = 0;
-  /// In the order in which backward completes their gradients.
+  /// All parameters, in the order in which backward completes their gradients.
   virtual Params<T> params() = 0;
+  /// Sets the gradients of all parameters to zero.
   void zero_grads() {
     for (Param<T>* param : params()) param->zero_grad();
   }

@@ -1,5 +1,5 @@
 #pragma once
-/// What makes a step along gradients.
+/// Optimizers.
 
 #include <cstdint>
 #include <vector>
@@ -10,15 +10,17 @@
 namespace BATON_API baton {
 namespace transformer {
 
-/// Changes the values of parameters by their gradients, which stay as they are. It is made for
-/// parameters as they are placed now; each rank steps its own parts. Elements are independent of
-/// each other, so parts of a parameter change as the whole would. Of bf16, steps change a master in
-/// f32, made with the optimizer, which values are rounded from; all else that is kept is f32, too.
+/// Changes the values of parameters by their gradients, which stay as they are. It is made for the
+/// present placement of parameters; each rank steps its own parts. Elements are independent of each
+/// other, so parts of a parameter change as the whole would. For bf16, the optimizer keeps a master
+/// copy in f32: steps change the master, and values are rounded from it. Its other state is f32,
+/// too.
 template <class T>
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// Throws Error(invalid_argument) where a parameter has another shape than when this was made.
+  /// Makes one step. Throws Error(invalid_argument) if the shape of a parameter has changed since
+  /// the optimizer was made.
   virtual void step() = 0;
 };
 
@@ -26,6 +28,7 @@ class Optimizer {
 template <class T>
 class Sgd final : public Optimizer<T> {
  public:
+  /// The parameters must outlive it.
   Sgd(Params<T> params, double learning_rate);
   void step() override;
 
@@ -36,11 +39,12 @@ class Sgd final : public Optimizer<T> {
   double learning_rate_;
 };
 
+/// Settings of AdamW.
 struct AdamWOptions {
   double learning_rate = 1e-3;
-  double beta1 = 0.9, beta2 = 0.999;  ///< decay of the means of gradients and of their squares
+  double beta1 = 0.9, beta2 = 0.999;  ///< decay of the mean gradient and of the mean square
   double epsilon = 1e-8;
-  double weight_decay = 1e-2;  ///< of parameters that decay (ParamInfo::decays)
+  double weight_decay = 1e-2;  ///< for parameters that decay (ParamInfo::decays)
 };
 
 /// Adam with decoupled weight decay and bias correction, as torch.optim.AdamW. Loshchilov, Hutter:
@@ -48,6 +52,7 @@ struct AdamWOptions {
 template <class T>
 class AdamW final : public Optimizer<T> {
  public:
+  /// The parameters must outlive it.
   explicit AdamW(Params<T> params, const AdamWOptions& options = {});
   void step() override;
 

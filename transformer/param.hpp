@@ -14,64 +14,72 @@ namespace transformer {
 
 class Accelerator;
 
-/// Which part of a whole parameter a rank has: all of it, or one of the equal parts along a
-/// dimension, by its rank along an axis.
+/// The part of a whole parameter that a rank has: all of it, or one of equal parts along a
+/// dimension, chosen by its rank along an axis.
 struct Placement {
   int dim = -1;  ///< -1: all of it
   Axis axis = Axis::tp;
 };
 
-/// What there is to say of a parameter, whatever its elements are.
+/// Properties of a parameter that do not depend on its type.
 struct ParamInfo {
   std::string name;
   Placement placement;
-  /// Axes along which the gradient on this rank is only a summand of it. sync_grads() sums it over
-  /// exactly these.
+  /// Axes along which this rank's gradient is only a summand of the whole gradient. sync_grads()
+  /// sums over exactly these.
   Axes partial;
   bool decays = true;  ///< whether weight decay applies: to matrices, not to norms and biases
 };
 
+/// A parameter of a model, or this rank's part of it, with its gradient.
 template <class T>
 struct Param : ParamInfo {
   Array<T> value;
-  Array<T> grad;  ///< of the same shape; backward adds to it
+  Array<T> grad;  ///< has the same shape; backward adds to it
 
+  /// None.
   Param() = default;
+  /// The gradient is zero. Weight decay applies if `value` has two dimensions or more.
   Param(std::string name, Array<T> value, Placement placement = {})
       : ParamInfo{std::move(name), placement, {}, value.shape().rank() > 1},
         value(std::move(value)),
         grad(this->value.shape()) {}
+  /// Whether there is none, a bias that a layer does not have for example.
   bool empty() const { return value.empty(); }
+  /// Sets the gradient to zero.
   void zero_grad();
 };
 
+/// Some parameters of a model, which owns them.
 template <class T>
 using Params = std::vector<Param<T>*>;
 
-/// Moves values and gradients from the host's memory to the accelerator's. What optimizers keep
-/// lies where parameters lay when they were made.
+/// Moves values and gradients from the host's memory to the accelerator's. An optimizer's state
+/// lies where parameters lay when the optimizer was made.
 template <class T>
 void move_to(Accelerator& accelerator, const Params<T>& params);
 
-/// Every gradient is its sum over the axes along which it is partial. Gradients that are summed
-/// over the same axes travel together, in buckets of at most `bucket_bytes` (a larger one alone).
-/// Collective over the mesh; on all ranks with the same parameters in the same order.
+/// Replaces every gradient by its sum over the axes along which it is partial. Gradients that are
+/// summed over the same axes are sent together, in buckets of at most `bucket_bytes`; a larger one
+/// is sent alone. Collective over the mesh: all ranks pass the same parameters in the same order.
 template <class T>
 void sync_grads(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes = 4 << 20);
 
-/// The same while backward goes on: a bucket's sum starts as soon as its last gradient is complete.
-/// Every rank reports the same parameters in the same order, each once a step.
+/// sync_grads() while backward goes on: a bucket's sum starts as soon as its last gradient is
+/// complete. Every rank reports the same parameters in the same order, each once a step.
 template <class T>
 class GradientBuckets {
  public:
+  /// Parameters and mesh must outlive it.
   GradientBuckets(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes = 4 << 20);
   /// The gradient of `param` is complete on this rank.
   void ready(const ParamInfo& param);
-  /// Advances what is under way.
+  /// Advances the sums that are under way.
   void progress();
-  /// What this rank sends in each step.
+  /// The messages and bytes that this rank sends in each step.
   Traffic traffic() const;
-  /// Starts what has not been, and returns when all gradients are sums. Ready for the next step.
+  /// Starts the sums that have not been started, and returns when all gradients are complete. Then
+  /// it is ready for the next step.
   void finish();
 
  private:
@@ -90,6 +98,7 @@ class GradientBuckets {
 /// The whole of a parameter that is placed along an axis. Collective over that axis.
 template <class T>
 Array<T> whole_value(const Param<T>& param, const Mesh& mesh);
+/// The whole of its gradient. Collective over that axis.
 template <class T>
 Array<T> whole_grad(const Param<T>& param, const Mesh& mesh);
 

@@ -10,11 +10,12 @@
 namespace BATON_API baton {
 namespace transformer {
 
-/// y [.., d] = rows ids [..] of a table [vocabulary, d], of which every rank of axis tp has a part.
+/// y [.., d] = rows ids [..] of a table [vocabulary, d]. Every rank of axis tp has a part of the
+/// table.
 template <class T>
 class VocabParallelEmbedding {
  public:
-  /// The table is drawn normally with this deviation, the same whatever the mesh. With
+  /// Draws the table normally with this standard deviation, the same on every mesh. With
   /// `sequence_parallel` (Korthikanti et al., 2022) y is this rank's part of the positions. Throws
   /// Error(invalid_argument) unless the vocabulary is a multiple of the ranks of axis tp.
   VocabParallelEmbedding(std::int64_t vocabulary, std::int64_t d, const Mesh& mesh,
@@ -23,7 +24,7 @@ class VocabParallelEmbedding {
   /// ids [b, s], on the host, the same on all ranks of axis tp. Throws Error(invalid_argument) that
   /// names the first id outside of the vocabulary.
   Array<T> forward(View<const std::int32_t> ids);
-  /// Adds to the gradient of the table.
+  /// Adds dy to the rows `ids` of the table's gradient.
   void backward(View<const std::int32_t> ids, const Array<T>& dy);
 
   Param<T> table;  ///< [vocabulary / tp, d]
@@ -33,11 +34,11 @@ class VocabParallelEmbedding {
   Exchange leave_;
 };
 
-/// Sum over this rank's n positions of -log softmax(logits)[target], / elements. logits_shard [n,
-/// vocabulary / P] are columns of the logits, those of rank r of `group` the
-/// r-th; targets [n] count through all. The same on all ranks; dlogits_shard, unless it is empty,
-/// gets the gradient. Two all-reduces, of n and of 2 n elements. Throws Error(invalid_argument)
-/// that names the first target outside of the vocabulary. targets lie on the host.
+/// Sum over n positions of -log softmax(logits)[target] / elements; the same on all ranks.
+/// logits_shard [n, vocabulary / P] are the columns of this rank of `group`, in the order of ranks.
+/// targets [n] lie on the host and count through the whole vocabulary. dlogits_shard gets the
+/// gradient unless it is empty. Two all-reduces, of n and of 2 n elements. Throws
+/// Error(invalid_argument) that names the first target outside of the vocabulary.
 template <class T>
 double vocab_parallel_cross_entropy(View<const T> logits_shard, View<const std::int32_t> targets,
                                     double elements, Group group,

@@ -10,12 +10,12 @@
 #include "baton/error.hpp"
 #include "kernels.hpp"
 #include "matmul.hpp"
+#include "resources.hpp"
 
 namespace baton::transformer {
 namespace {
 
 using baton::cuda::check;
-using baton::cuda::check_memory;
 using baton::cuda::CurrentDevice;
 
 /// Bytes that cuBLASLt may use.
@@ -44,63 +44,9 @@ void with_type(Datatype type, Call call) {
                           baton::name(type)));
 }
 
-/// A stream and a pool of memory, of a device that is current when they are made.
-class Resources {
- public:
-  explicit Resources(int ordinal) : ordinal_(ordinal) {
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
-    check(cudaStreamCreateWithFlags(&exchange_stream_, cudaStreamNonBlocking), "a stream");
-    cudaMemPoolProps of{};
-    of.allocType = cudaMemAllocationTypePinned;
-    of.location.type = cudaMemLocationTypeDevice;
-    of.location.id = ordinal;
-    check(cudaMemPoolCreate(&pool_, &of), "a memory pool");
-    std::uint64_t keep = ~std::uint64_t{0};  // nothing is given back to the system while it lives
-    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "a memory pool");
-    int devices = 0;
-    check(cudaGetDeviceCount(&devices), "the devices");
-    for (int other = 0; other < devices; ++other) {  // messages between devices come from here
-      int can = 0;
-      if (other == ordinal || cudaDeviceCanAccessPeer(&can, other, ordinal) != cudaSuccess || !can)
-        continue;
-      cudaMemAccessDesc access{};
-      access.location.type = cudaMemLocationTypeDevice;
-      access.location.id = other;
-      access.flags = cudaMemAccessFlagsProtReadWrite;
-      check(cudaMemPoolSetAccess(pool_, &access, 1), "a peer's access");
-    }
-  }
-  ~Resources() {
-    for (const cudaStream_t stream : {exchange_stream_, stream_})
-      if (stream) cudaStreamSynchronize(stream);
-    if (pool_) cudaMemPoolDestroy(pool_);
-    for (const cudaStream_t stream : {exchange_stream_, stream_})
-      if (stream) cudaStreamDestroy(stream);
-  }
-  Resources(const Resources&) = delete;
-  Resources& operator=(const Resources&) = delete;
-
-  int ordinal() const { return ordinal_; }
-  cudaStream_t stream() const { return stream_; }
-  cudaStream_t exchange_stream() const { return exchange_stream_; }
-  std::shared_ptr<void> allocate(std::size_t bytes) {
-    const CurrentDevice current(ordinal_);
-    void* memory = nullptr;
-    const std::size_t some = bytes > 0 ? bytes : 1;
-    check_memory(cudaMallocFromPoolAsync(&memory, some, pool_, stream_), some,
-                 fmt::format("CUDA device {}", ordinal_));
-    return {memory, [stream = stream_](void* gone) { cudaFreeAsync(gone, stream); }};
-  }
-
- private:
-  const int ordinal_;
-  cudaStream_t stream_ = nullptr, exchange_stream_ = nullptr;
-  cudaMemPool_t pool_ = nullptr;
-};
-
 class CudaAccelerator final : public Accelerator {
  public:
-  /// Of the current device.
+  /// An accelerator on the current device.
   explicit CudaAccelerator(const CudaAcceleratorOptions& options, std::shared_ptr<Device> device)
       : device_(std::move(device)),
         markers_(*device_),
@@ -218,7 +164,7 @@ class CudaAccelerator final : public Accelerator {
   }
   void linear_activate(Activation f, const ConstOperand& x, const ConstOperand& weight,
                        const ConstOperand& bias, const Operand& pre, const Operand& y) override {
-    // cuBLASLt's GELU is another function, and its ReLU leaves nothing of what it is applied to.
+    // cuBLASLt's GELU is another function, and its ReLU overwrites its argument.
     if (f == Activation::relu && pre.data == y.data) {
       const auto product = cuda::linear_product(rows(y.shape), weight.shape[1], weight.shape[0]);
       return multiply(product, weight, x, bias, false, y, true);
@@ -353,21 +299,22 @@ class CudaAccelerator final : public Accelerator {
 
  private:
   cudaStream_t native() const { return resources_.stream(); }
-  /// Returns when all that computes is done.
-  void finish() { check(cudaStreamSynchronize(native()), "what was given to a CUDA device"); }
+  /// Returns when all computations are done.
+  void finish() { check(cudaStreamSynchronize(native()), "work on a CUDA device"); }
   template <class Call>
   void on_device(Datatype type, Call call) {
     const CurrentDevice current(resources_.ordinal());
     with_type(type, call);
   }
 
-  /// The workspace, once the pool has had so much more.
+  /// The workspace, when the pool has got `bytes` more.
   std::shared_ptr<void> reserved(std::size_t bytes) {
     auto workspace = resources_.allocate(workspace_bytes);
     resources_.allocate(bytes);
     return workspace;
   }
-  /// In the stream's order: it may go when the kernels that use it have been given.
+  /// Memory in the stream's order: it may be released when the stream was given the kernels that
+  /// use it.
   template <class T>
   std::shared_ptr<T> scratch_of(std::int64_t count) {
     return std::static_pointer_cast<T>(allocate(static_cast<std::size_t>(count) * sizeof(T)));
@@ -391,7 +338,7 @@ class CudaAccelerator final : public Accelerator {
       matmul_.multiply(product, c.type, a.data, b.data, {bias.data, relu}, add, c.data, native());
     });
   }
-  /// call.operator()<T>(terms, sum) gives the stream what writes a sum of `terms` terms.
+  /// call.operator()<T>(terms, sum) gives the stream kernels that write a sum of `terms` terms.
   template <class Call>
   double loss(Datatype type, std::int64_t terms, double elements, Call call) {
     const auto scratch = scratch_of<double>(terms + 1);
@@ -421,7 +368,7 @@ class CudaAccelerator final : public Accelerator {
 
   std::shared_ptr<Device> device_;
   Markers markers_;
-  Resources resources_;
+  cuda::Resources resources_;
   cuda::Matmul matmul_;
 };
 

@@ -1,8 +1,8 @@
 #pragma once
-/// The functions that layers are made of, each with its derivatives, on one rank. All views are
-/// contiguous unless said otherwise; `[.., n]` are rows of n. Throw Error(invalid_argument) that
-/// names both shapes where they do not fit. They run on the thread's accelerator (accelerator.hpp),
-/// or on the host; there, of bf16, in f32, and results are rounded.
+/// The functions of layers on one rank, each with its derivatives. All views are contiguous unless
+/// said otherwise; `[.., n]` are rows of n. If shapes do not fit, functions throw
+/// Error(invalid_argument) that names both. They run on the thread's accelerator (accelerator.hpp),
+/// or on the host. The host computes bf16 in f32 and rounds the results.
 
 #include <cstdint>
 #include <functional>
@@ -27,13 +27,13 @@ using Meanwhile = std::function<void()>;
 template <Real T>
 void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
             View<const std::type_identity_t<T>> bias, View<T> y);
-/// dx [.., in] = dy [.., out] · weight; with `add`, it is added to what is there.
+/// dx [.., in] = dy [.., out] · weight, or with `add`, dx += dy · weight.
 template <Real T>
 void linear_backward_input(View<const std::type_identity_t<T>> dy,
                            View<const std::type_identity_t<T>> weight, View<T> dx,
                            bool add = false);
-/// dweight [out, in] += dyᵀ · x, and dbias [out], which may be empty, += the rows of dy. In panels,
-/// after each of which `meanwhile` is called, where there is one.
+/// dweight [out, in] += dyᵀ · x, and dbias [out] += the rows of dy; dbias may be empty. Calls
+/// `meanwhile`, if there is one, after each panel.
 template <Real T>
 void linear_backward_weight(View<const std::type_identity_t<T>> x,
                             View<const std::type_identity_t<T>> dy, View<T> dweight, View<T> dbias,
@@ -54,7 +54,8 @@ template <Real T>
 void layer_norm(View<const std::type_identity_t<T>> x, View<const std::type_identity_t<T>> weight,
                 View<const std::type_identity_t<T>> bias, double epsilon, View<T> y,
                 View<Wide<T>> stats);
-/// dx [.., n]; dweight [n] and dbias [n] are added to.
+/// dx [.., n] = the gradient by x; adds the gradients by weight and bias to dweight [n] and dbias
+/// [n].
 template <Real T>
 void layer_norm_backward(View<const std::type_identity_t<T>> dy,
                          View<const std::type_identity_t<T>> x,
@@ -63,7 +64,9 @@ void layer_norm_backward(View<const std::type_identity_t<T>> dy,
 
 // --- activations ---------------------------------------------------------------------------------
 
+/// An activation function.
 enum class Activation : std::uint8_t { relu, gelu };
+/// "relu" or "gelu".
 std::string_view name(Activation activation);
 
 /// y = f(x). GELU is the exact one, x · Φ(x): Hendrycks, Gimpel (2016).
@@ -74,12 +77,12 @@ template <Real T>
 void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
                        View<const std::type_identity_t<T>> x, View<T> dx);
 
-/// Whether activate_backward() gives the same of y = f(x) in place of x: the derivative of ReLU
-/// needs x > 0 only.
+/// Whether activate_backward() gives the same result for y = f(x) in place of x, as for ReLU, whose
+/// derivative depends on the sign of x only.
 constexpr bool derivable_from_result(Activation f) { return f == Activation::relu; }
 
-/// pre [.., out] = x · weightᵀ + bias, as linear() has them, and y [.., out] = f(pre). pre may be
-/// y, which then holds f's results only.
+/// pre [.., out] = x · weightᵀ + bias, as linear() computes it, and y [.., out] = f(pre). pre may
+/// be y, which then holds f(pre) only.
 template <Real T>
 void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
                      View<const std::type_identity_t<T>> weight,
@@ -91,24 +94,25 @@ void add(View<const std::type_identity_t<T>> x, View<T> y);
 
 // --- attention -----------------------------------------------------------------------------------
 
+/// Settings of attention.
 struct AttentionOptions {
   bool causal = false;  ///< a position sees itself and those before
-  /// Of probabilities, by their place [sample, head, query, key] in the whole.
+  /// For probabilities, by their place [sample, head, query, key] in the whole.
   Dropout dropout;
   Meanwhile meanwhile;
 };
 
 /// out [b, s, h, d] = softmax(q · kᵀ / sqrt(d)) · v per sample and head, with q [b, s, h, d],
 /// k, v [b, t, g, d], where g divides h: query head i uses head i · g / h of k and v. The last
-/// dimension is contiguous; the others may have any strides. log_sums [b, h, s] is what backward
-/// needs: the logarithm of each row's sum of exponentials. Besides, memory for a few tiles of
-/// queries times keys, and for one head's k and v twice. Dao et al., FlashAttention (2022), for the
-/// backward from log_sums.
+/// dimension is contiguous; the others may have any strides. log_sums [b, h, s] gets the
+/// logarithm of each row's sum of exponentials, for backward. Uses memory for a few tiles of
+/// queries times keys, and for k and v of one head twice. Backward from log_sums: Dao et al.,
+/// FlashAttention (2022).
 template <Real T>
 void attention(View<const std::type_identity_t<T>> q, View<const std::type_identity_t<T>> k,
                View<const std::type_identity_t<T>> v, const AttentionOptions& options, View<T> out,
                View<Wide<T>> log_sums);
-/// dq, dk, dv, from what forward was given and gave; probabilities are computed again.
+/// dq, dk, dv from the arguments and results of attention(); computes probabilities again.
 template <Real T>
 void attention_backward(View<const std::type_identity_t<T>> dout,
                         View<const std::type_identity_t<T>> q,
@@ -119,12 +123,12 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
 
 // --- embedding -----------------------------------------------------------------------------------
 
-/// y [n, d] = rows `ids` [n] of table [rows, d]; ids count from `first`, and those outside give
-/// zeros.
+/// y [n, d] = rows `ids` [n] of table [rows, d]. ids count from `first`; ids outside of the table
+/// give zeros.
 template <Real T>
 void embedding(View<const std::int32_t> ids, View<const std::type_identity_t<T>> table,
                std::int64_t first, View<T> y);
-/// dtable [rows, d] is added to.
+/// Adds dy to the rows `ids` of dtable [rows, d].
 template <Real T>
 void embedding_backward(View<const std::int32_t> ids, View<const std::type_identity_t<T>> dy,
                         std::int64_t first, View<T> dtable);

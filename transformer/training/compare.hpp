@@ -1,5 +1,5 @@
 #pragma once
-/// How far two tensors are apart.
+/// Differences of two tensors.
 
 #include "../tensor.hpp"
 #include "baton/export.hpp"
@@ -7,16 +7,17 @@
 namespace BATON_API baton {
 namespace transformer {
 
+/// The difference of a tensor from the expected one.
 struct Comparison {
-  /// Whether max_difference is at most the tolerance times `largest`. Not where anything is NaN.
+  /// Whether max_difference is at most the tolerance times `largest`. False if there is a NaN.
   bool match = false;
-  double max_difference = 0, mean_difference = 0;  ///< of elements, in magnitude
-  double largest = 0;                              ///< magnitude of what was expected
-  /// max_difference / largest; 0 where nothing differs.
+  double max_difference = 0, mean_difference = 0;  ///< magnitudes, over all elements
+  double largest = 0;                              ///< largest magnitude of the expected elements
+  /// max_difference / largest; 0 if nothing differs.
   double relative() const;
 };
 
-/// Throws Error(invalid_argument) where shapes differ.
+/// Compares element by element. Throws Error(invalid_argument) if shapes differ.
 template <class T>
 Comparison compare_tensors(View<const std::type_identity_t<T>> found,
                            View<const std::type_identity_t<T>> expected, double tolerance);

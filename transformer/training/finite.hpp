@@ -1,5 +1,5 @@
 #pragma once
-/// Where numbers stop being finite.
+/// The first place where numbers are not finite.
 
 #include <string>
 
@@ -9,10 +9,9 @@
 namespace BATON_API baton {
 namespace transformer {
 
-/// The first thing of a forward pass that is infinite or NaN on any rank: "the input", "the weights
-/// fc1.weight", "the output of layer gelu"; "the loss" if all of these are finite. `x` is this
-/// rank's, and may be without samples. Collective over `world` and the model's
-/// mesh.
+/// The first values of a forward pass that are infinite or NaN on any rank: "the input", "the
+/// weights fc1.weight", "the output of layer gelu"; "the loss" if all of these are finite. `x` is
+/// this rank's, and may have no samples. Collective over `world` and the model's mesh.
 template <class T>
 std::string first_not_finite(Sequential<T>& model, const Array<T>& x, Context context,
                              Communicator& world);

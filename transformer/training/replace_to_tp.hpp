@@ -21,7 +21,7 @@ enum class Cut : std::uint8_t { column, row };
 /// lie between; elsewhere they are whole on every rank.
 ///
 /// The mesh must outlive the model. Throws Error(invalid_argument), and leaves the model as it was,
-/// where a name is no Linear layer's, or the cut dimension is no multiple of the number of ranks.
+/// if a name is no Linear layer's, or the cut dimension is no multiple of the number of ranks.
 template <class T>
 void replace_to_tp(Sequential<T>& model, const std::map<std::string, Cut>& cuts, const Mesh& mesh);
 

@@ -16,6 +16,7 @@ namespace transformer {
 template <class T>
 class Activate : public Module<T> {
  public:
+  /// y = function(x).
   explicit Activate(Activation function) : function_(function) {}
   Array<T> forward(const Array<T>& x, Context& context) override;
   Array<T> backward(const Array<T>& dy, Context& context) override;
@@ -28,19 +29,21 @@ class Activate : public Module<T> {
   Activation function_;
 };
 
-/// Each layer takes what the one before gives.
+/// A row of layers: each takes the result of the one before.
 template <class T>
 class Sequential : public Module<T> {
  public:
+  /// A module and its name.
   struct Layer {
     std::string name;
     std::shared_ptr<Module<T>> module;
   };
 
-  /// Names should differ.
+  /// Appends a layer. Names should differ.
   void add(std::string name, std::shared_ptr<Module<T>> module) {
     layers_.push_back({std::move(name), std::move(module)});
   }
+  /// All layers, to read and to replace.
   std::vector<Layer>& layers() { return layers_; }
 
   Array<T> forward(const Array<T>& x, Context& context) override;
@@ -55,6 +58,7 @@ class Sequential : public Module<T> {
 template <class T>
 class SimpleMLP : public Sequential<T> {
  public:
+  /// Draws the weights as Linear does.
   SimpleMLP(std::int64_t in, std::int64_t hidden, std::int64_t out, const Random& random);
 };
 

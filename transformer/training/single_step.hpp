@@ -1,6 +1,6 @@
 #pragma once
-/// One step of a SimpleMLP from one seed, in one process and in parallel: whole weights afterwards,
-/// to be compared.
+/// One step of a SimpleMLP from one seed, in one process and in parallel, so that tests can compare
+/// the whole weights afterwards.
 
 #include <cstdint>
 #include <string>
@@ -12,12 +12,15 @@
 namespace BATON_API baton {
 namespace transformer {
 
+/// Sizes of a SimpleMLP.
 struct MlpConfig {
   std::int64_t in = 2, hidden = 16, out = 1;
 };
 
+/// The result of one step.
 template <class T>
 struct SingleStep {
+  /// A parameter after the step.
   struct Weight {
     std::string name;
     Array<T> value;  ///< whole
@@ -36,7 +39,7 @@ SingleStep<T> data_parallel_single_step(const MlpConfig& config, std::uint64_t s
                                         const Batch<T>& batch, double learning_rate,
                                         Communicator& world);
 /// The same with both layers column-parallel over all ranks, their outputs gathered. Collective.
-/// Throws Error(invalid_argument) where `hidden` or `out` is no multiple of the number of ranks.
+/// Throws Error(invalid_argument) if `hidden` or `out` is no multiple of the number of ranks.
 template <class T>
 SingleStep<T> full_column_parallel_single_step(const MlpConfig& config, std::uint64_t seed,
                                                const Batch<T>& batch, double learning_rate,

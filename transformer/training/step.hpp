@@ -11,31 +11,32 @@
 namespace BATON_API baton {
 namespace transformer {
 
+/// Loss and output of one step.
 template <class T>
 struct StepResult {
   double loss = 0;  ///< of the whole batch, before the step; the same on every rank
   Array<T> output;  ///< of this rank's share, before the step
 };
 
+/// Settings of a step.
 struct StepOptions {
-  /// The share is computed on in this many near-equal slices, one after the other; their gradients
-  /// are added.
+  /// The share is cut into this many near-equal slices. They are computed one after the other, and
+  /// their gradients are added.
   int micro_batches = 1;
   /// Gradients are reduced in buckets of at most this many bytes, each as soon as it is complete.
   std::int64_t bucket_bytes = 4 << 20;
-  Random random = {};  ///< of dropout; another one for each step
+  Random random = {};  ///< for dropout; another one for each step
 };
 
-/// The step of a model whose parameters say over which axes of the mesh their gradients are partial
-/// (Param::partial), as the whole batch on one rank would make it. Afterwards gradients are those
-/// of the whole batch. Where the loss is no finite number, weights stay as they are. Collective
-/// over the mesh. Throws Error(invalid_argument) where the model's
-/// output has not the target's shape.
+/// Makes one step of a model, as the whole batch on one rank would make it. The parameters say over
+/// which axes of the mesh their gradients are partial (ParamInfo::partial). Afterwards gradients
+/// are those of the whole batch. If the loss is not finite, weights stay as they are. Collective
+/// over the mesh. Throws Error(invalid_argument) if the shapes of output and target differ.
 template <class T>
 StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& optimizer,
                          const Mesh& mesh, const StepOptions& options = {});
 
-/// On this rank alone: what all others are compared with.
+/// The step on this rank alone: the reference for parallel steps.
 template <class T>
 StepResult<T> reference_step(Module<T>& model, const Batch<T>& batch, Optimizer<T>& optimizer,
                              const StepOptions& options = {}) {
