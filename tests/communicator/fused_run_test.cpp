@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <span>
 #include <string>
 
 #include "baton/schedule/passes.hpp"
@@ -57,7 +58,7 @@ std::vector<float> numbers(int rank, std::int64_t count) {
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return std::ranges::equal(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -183,12 +183,12 @@ class RankData {
   }
   std::byte* copied(const std::vector<float>& data) {
     std::byte* const at = room(data.size() * sizeof(float));
-    std::memcpy(device_ ? device_->host_view(at) : at, data.data(), data.size() * sizeof(float));
+    std::ranges::copy(std::as_bytes(std::span(data)), device_ ? device_->host_view(at) : at);
     return at;
   }
   void read(std::vector<float>& data, const std::byte* from) const {
-    std::memcpy(data.data(), device_ ? device_->host_view(from) : from,
-                data.size() * sizeof(float));
+    const auto bytes = std::as_writable_bytes(std::span(data));
+    std::copy_n(device_ ? device_->host_view(from) : from, bytes.size(), bytes.begin());
   }
   void clear() {
     for (std::byte* const block : blocks_) device_->free(block);
@@ -202,7 +202,7 @@ class RankData {
 };
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+  return std::ranges::equal(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
 }
 
 /// One rank's execution of a plan, with a window; its output and input afterwards.

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "baton/thread.hpp"
 #include "contract.hpp"
@@ -64,7 +64,7 @@ TEST_CASE("staged transport: messages between memories, of any length, and in or
                 out.push_back(sent.back().data());
                 if (from_device) {
                   out.back() = device.allocate(length);
-                  std::memcpy(device.host_view(out.back()), sent.back().data(), length);
+                  std::ranges::copy(sent.back(), device.host_view(out.back()));
                 }
                 const auto room = static_cast<std::int64_t>(length) + more;
                 rooms.push_back(room < 0 ? 0 : static_cast<std::size_t>(room));
@@ -85,7 +85,8 @@ TEST_CASE("staged transport: messages between memories, of any length, and in or
                 const Bytes expected =
                     pattern(lengths[i], lengths[i] + static_cast<std::size_t>(prev));
                 if (count > 0)
-                  CHECK(std::memcmp(device.host_view(in[i]), expected.data(), count) == 0);
+                  CHECK(std::equal(expected.data(), expected.data() + count,
+                                   device.host_view(in[i])));
                 if (from_device) device.free(out[i]);
                 if (to_device) device.free(in[i]);
               }
