@@ -7,8 +7,8 @@ extern const Row all_reduce_circulant, reduce_scatter_circulant, all_gather_circ
 
 namespace {
 
-/// What a rank has to do with: its host's ranks, those with its place on other hosts, and the share
-/// of the vector that they all reduce together.
+/// The ranks of a rank's host, the ranks with its place on other hosts, and the share of the vector
+/// that these reduce together.
 struct Shares {
   explicit Shares(const Problem& p)
       : local(p.hosts->local(p.rank)),

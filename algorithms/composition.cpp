@@ -9,7 +9,7 @@ namespace {
 
 std::int64_t path_of(const Cost& part) { return std::max({part.path, part.sent, part.received}); }
 
-/// What a rank of the part does, whichever links it uses.
+/// The steps of a rank of the part, over any links.
 void add_work(Cost& cost, const Cost& part) {
   cost.sent += part.sent;
   cost.received += part.received;

@@ -1,5 +1,5 @@
 #pragma once
-/// What algorithms that are put together from others share.
+/// Parts that composed algorithms share.
 
 #include <cstdint>
 #include <span>

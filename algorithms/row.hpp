@@ -30,7 +30,7 @@ struct Row {
   const char* source;
 };
 
-/// What the registry keeps of a row.
+/// The registry's entry for a row.
 Algorithm algorithm_of(const Row& row);
 
 /// The rows of all files, in any order, and the name of each row's file without ".cpp".

@@ -39,9 +39,9 @@ std::string goal(const Timeline& timeline);
 /// Error(unsupported), saying why, where a schedule cannot be expressed.
 std::string msccl(std::span<const Schedule> schedules);
 
-/// How every rank's input is cut, which pieces go where, and how the output is put together, of an
-/// all_to_all, all_gather, reduce_scatter, gather or scatter in equal blocks. Throws
-/// Error(unsupported) of others.
+/// A picture of how every rank's input is cut, which pieces go where, and how the output is put
+/// together, for an all_to_all, all_gather, reduce_scatter, gather or scatter in equal blocks.
+/// Throws Error(unsupported) for others.
 std::string split_assemble_svg(std::span<const Schedule> schedules);
 std::string split_assemble_drawio(std::span<const Schedule> schedules);
 

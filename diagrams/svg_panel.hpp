@@ -41,7 +41,7 @@ std::string labels_svg(const View& view, const Frame& frame, const Palette& pale
 /// A row per rank, or per few ranks, coloured by the share of time at work, or by messages under
 /// way where nobody works; above it a curve of bytes under way. Its rows are `frame.pitch` high.
 std::string heat_svg(const View& view, const Frame& frame, int rows);
-/// What the colours of a heat map mean.
+/// The legend of a heat map's colours.
 std::string heat_legend_svg(const View& view, double x, double y);
 
 /// Round numbers of time, ns, about `wanted` of them.

@@ -26,7 +26,7 @@ std::string what_text(const Timeline& timeline);
 std::string source_text(const Timeline& timeline);
 /// "c3 +=", or "" where an event has no name.
 std::string chunk_text(const Timeline& timeline, const Event& event);
-/// What to colour an event by.
+/// The key by which an event is coloured.
 int origin_of(const Timeline& timeline, const Event& event);
 
 }  // namespace baton::diagrams

@@ -1,5 +1,5 @@
 #pragma once
-/// What of a timeline is shown: ranks as rows, a stretch of time, and what follows from both.
+/// The part of a timeline that a picture shows: some ranks as rows, and a stretch of time.
 
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-/// What a block computes: forward and backward of any form.
+/// The block's computations: forward and backward of any form.
 
 #include "block.hpp"
 #include "shape_guard.hpp"
@@ -54,8 +54,8 @@ Array<T> summed_heads(const Array<T>& dy, int times) {
   return dx;
 }
 
-/// What is called between pieces of a computation: the caller's, and what advances `pending`. None
-/// where there is neither: pieces take longer than the whole.
+/// The function between pieces of a computation: it calls the caller's and advances `pending`. None
+/// if there is neither, since pieces take longer than the whole.
 template <class T>
 Meanwhile advancing(const Context& context, const Pending<T>& pending, const Exchange& by) {
   if (!pending.under_way()) return context.meanwhile;

@@ -67,7 +67,7 @@ class Pending {
 
 /// An operator and its derivative. With a single rank, both are identities.
 ///
-/// What the literature calls them: `broadcast_parallel` is f and `reduce_parallel` g of Shoeybi et
+/// Names in the literature: `broadcast_parallel` is f and `reduce_parallel` g of Shoeybi et
 /// al., Megatron-LM (2019); `gather_sequence` is g and `scatter_sequence` g-bar of Korthikanti et
 /// al., Reducing activation recomputation (2022); `exchange` is the all-to-all of Jacobs et al.,
 /// DeepSpeed-Ulysses (2023).

@@ -12,7 +12,7 @@
 
 namespace BATON_API baton {
 
-/// All that describes one collective call. The functions in namespace `calls` make it. It refers to
+/// The description of one collective call. The functions in namespace `calls` make it. It refers to
 /// the caller's buffers and lists, which must outlive its use.
 struct Call {
   Collective collective = Collective::barrier;

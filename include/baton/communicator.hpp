@@ -140,7 +140,8 @@ class Communicator {
   Schedule schedule(const Call& call);
   /// The algorithm and the segment that `call` would run by.
   Choice chosen(const Call& call);
-  /// What this rank sends in `call`, cut into segments and all; Options::check sends more.
+  /// The messages and bytes that this rank sends in `call`, segments included; Options::check sends
+  /// more.
   Traffic traffic(const Call& call);
 
   /// Sends a message to another rank or to this one; returns when `data` may be used again.

@@ -1,6 +1,6 @@
 #pragma once
-/// What the library needs of a device: memory of its own, and work that is done there in streams
-/// while the host goes on. CUDA's is in baton/cuda.hpp.
+/// The interface of a device: memory of its own, and streams of work that goes on beside the host.
+/// CUDA's is in baton/cuda.hpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,8 +39,8 @@ class Marker {
   virtual void set(Stream stream) = 0;
   /// Whether the stream has come there. Throws Error(device) if its work failed.
   virtual bool passed() = 0;
-  /// What is given to `stream`, of the same device, from here on waits until that point is passed;
-  /// set() may then be called again. Nothing waits for a marker that was never set.
+  /// Later work of `stream`, of the same device, waits until that point is passed. set() may then
+  /// be called again. Nothing waits for a marker that was never set.
   virtual void hold(Stream stream) = 0;
 };
 
@@ -48,9 +48,9 @@ class Marker {
 class Gate {
  public:
   virtual ~Gate() = default;
-  /// What is given to `stream` from here on waits for open().
+  /// Later work of `stream` waits for open().
   virtual void hold(Stream stream) = 0;
-  /// Lets go what hold() held. Any thread.
+  /// Releases the work that hold() held. Any thread may call it.
   virtual void open() noexcept = 0;
 };
 

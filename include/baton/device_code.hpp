@@ -43,7 +43,7 @@ struct Format {
   /// number.
   static constexpr std::uint32_t subnormal_round =
       rebias + (static_cast<std::uint32_t>(shift + 1) << 23);
-  /// What exceeds the largest number becomes `overflow`; no code from here on is a number.
+  /// Values above the largest number become `overflow`; no code from here on is a number.
   static constexpr std::uint32_t overflow = overflow_code;
   static constexpr std::uint32_t nan = nan_code;
 };

@@ -10,7 +10,7 @@
 
 namespace BATON_API baton {
 
-/// What kind of failure an Error reports.
+/// The kind of failure that an Error reports.
 enum class ErrorCode : std::uint8_t {
   invalid_argument,  ///< an argument is wrong; nothing was sent
   mismatch,          ///< ranks called different things; nothing of the collective was sent
@@ -23,7 +23,7 @@ enum class ErrorCode : std::uint8_t {
 };
 std::string_view name(ErrorCode code);  ///< "invalid_argument" and so on
 
-/// What went wrong, in one sentence that names what was expected and what was found, and where.
+/// A failure, told in one sentence: the place, the expected value and the value that was found.
 /// After invalid_argument, mismatch and unsupported the communicator remains usable; after the
 /// others it refuses further calls.
 class Error : public std::runtime_error {

@@ -11,7 +11,7 @@
 
 namespace BATON_API baton {
 
-/// What a program needs of its ranks.
+/// A program's needs of its ranks.
 struct LaunchOptions {
   /// Several threads of one process may use MPI at once, as a StreamCommunicator needs it: MPI is
   /// initialised with MPI_THREAD_MULTIPLE, which makes each message slower. Processes only.

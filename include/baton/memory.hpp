@@ -1,5 +1,5 @@
 #pragma once
-/// What the executor needs of the memory that data lives in.
+/// The executor's interface to the memory in which data lies.
 
 #include <cstddef>
 

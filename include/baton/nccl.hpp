@@ -15,7 +15,7 @@ namespace BATON_API baton {
 /// use by anything else meanwhile, and may go afterwards. `device` is cuda_device()'s and outlives
 /// the transport. Collective over `host`.
 ///
-/// Where ranks do not come to this call, or do not connect, within the timeout, throws
+/// If ranks do not come to this call, or do not connect, within the timeout, throws
 /// Error(timeout); 0: never. With a timeout NCCL's calls do not block, so that a fused group or
 /// a split whose peers do not come ends likewise; but NCCL then starts a thread for each one.
 ///

@@ -1,5 +1,5 @@
 #pragma once
-/// What a user may set, per communicator or per call: one typed table.
+/// The options of a user, per communicator or per call: one typed table.
 
 #include <array>
 #include <chrono>

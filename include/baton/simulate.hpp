@@ -21,7 +21,7 @@ namespace BATON_API baton {
 /// last as between the last two. No points: no time.
 class TimeTable {
  public:
-  /// What a message of this many bytes takes.
+  /// The time for this many bytes.
   struct Point {
     std::int64_t bytes = 0;
     double ns = 0;
@@ -43,7 +43,7 @@ class TimeTable {
   std::vector<Point> points_;
 };
 
-/// What messages between two ranks cost: LogGP's parameters by size of message. Times are ns.
+/// The cost of messages between two ranks: LogGP's parameters by size of message. Times are ns.
 struct NetworkLevel {
   std::int64_t latency = 0;  ///< from one end of the wire to the other
   std::int64_t post = 0;     ///< of the processor, to post a receive
@@ -120,8 +120,8 @@ struct Prediction {
   std::int64_t total = 0;            ///< of the last
   std::int64_t messages = 0;
   std::int64_t steps = 0;
-  /// What was simulated one by one: work of processors (a post, a fold, a copy, an answer, taking a
-  /// message) and stages of messages (put on a wire, first byte there, whole message there).
+  /// The number of events: work of processors (a post, a fold, a copy, an answer, taking a message)
+  /// and stages of messages (put on a wire, first byte there, whole message there).
   std::int64_t events = 0;
   double seconds = 0;                ///< of the wall clock, for them, schedules not counted
   std::vector<HostBytes> hosts;      ///< bytes across

@@ -41,9 +41,9 @@ struct Event {
   bool message() const { return kind == StepKind::send || kind == StepKind::recv; }
 };
 
-/// What a timeline's events belong to: one call of a collective.
+/// The owner of a timeline's events: one call of a collective.
 struct TimedOperation {
-  std::string name;        ///< "all_reduce"; or what the caller has named it
+  std::string name;        ///< "all_reduce", or the name that the caller gave
   Choice choice;           ///< algorithm, and bytes of a segment (0: not cut)
   std::string type, op;    ///< "f32", "sum"; empty where there is none
   std::int64_t bytes = 0;  ///< of the whole vector, as nccl-tests counts
@@ -88,7 +88,7 @@ struct Timeline {
   std::vector<Event> events;  ///< by rank, then by `posted`
   std::vector<ChunkName> chunks;
 
-  // What is known of a recording's quality:
+  // The quality of a recording:
   std::int64_t clock_error =
       0;  ///< ns: bound on how far a host's clock is off rank 0's; 0: one clock
   std::int64_t early_arrivals = 0;     ///< messages that arrive before they were injected
@@ -111,9 +111,9 @@ struct TimedMessage {
 /// one rank to another in a lane of an operation is the k-th receive there.
 std::vector<TimedMessage> messages_of(const Timeline& timeline);
 
-/// What determined the time of the last event: events from the first to the last of a chain in
-/// which each one waited for the one before (a message for its sender, a step for one that it
-/// depends on, or for its rank being free), as indices.
+/// The critical path: the chain of events that determined the time of the last event, in order, as
+/// indices. Each event waited for the one before: a message for its sender, a step for one that it
+/// depends on or for its rank to be free.
 std::vector<std::uint32_t> critical_path(const Timeline& timeline);
 
 /// The steps of schedules of all ranks with rounds in place of times. Throws

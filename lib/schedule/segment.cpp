@@ -30,7 +30,7 @@ Schedule segmented(const Schedule& schedule, std::int64_t segment) {
   const auto steps = schedule.steps();
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
-    // What fills a slot and the step after it, which empties it, are cut together.
+    // A step that fills a slot and the next one, which empties it, are cut together.
     const bool pair = writes_slot(schedule, step) && i + 1 < steps.size();
     const Step* next = pair ? &steps[++i] : nullptr;
     const std::int64_t length = schedule.length(step);

@@ -48,7 +48,7 @@ std::string print(std::span<const Region> regions) {
   return text;
 }
 
-/// What follows the kind of a step that is no message.
+/// The text after the kind of a step that is no message.
 std::string equation(const Schedule& schedule, const Step& step) {
   std::string text = print(schedule.operand(step, 0));
   if (operands(step.kind) > 1) text += " = " + print(schedule.operand(step, 1));

@@ -12,7 +12,7 @@
 
 namespace baton::scheduling {
 
-/// What the lines before a rank's first step say.
+/// The contents of the lines before a rank's first step.
 struct HeaderLines {
   static constexpr std::int64_t most_int = std::numeric_limits<std::int32_t>::max() - 1;
 

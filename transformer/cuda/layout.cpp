@@ -121,7 +121,7 @@ Attention<T> attention_backward_of(const ConstOperand& dout, const ConstOperand&
   return of;
 }
 
-// What lies row by row is, column by column, the transposed matrix: so c = x · y is cᵀ = yᵀ · xᵀ.
+// A row-major matrix, read column by column, is its transpose: so c = x · y is cᵀ = yᵀ · xᵀ.
 
 Product linear_product(std::int64_t rows, std::int64_t in, std::int64_t out) {
   return {out, rows, in, true, false, in, in, out};

@@ -25,7 +25,7 @@ Dropped dropped(const Dropout& dropout, const Operand& x);
 
 AdamStep adam_step(const AdamWStep& step);
 
-/// What forward is told; of T elements.
+/// The arguments of forward; elements are T.
 template <class T>
 Attention<T> attention_of(const ConstOperand& q, const ConstOperand& k, const ConstOperand& v,
                           const AttentionOptions& options, const Operand& out,

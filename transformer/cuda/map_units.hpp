@@ -103,7 +103,7 @@ BATON_DEVICE void dropout_unit(const Strides<2>& strides, std::int64_t index, co
                                std::uint64_t first, T* x) {
   const auto at = strides.at(index);
   const float factor = mask.at(first + static_cast<std::uint64_t>(at.of[1]));
-  // What is dropped is 0, whatever it was.
+  // A dropped element becomes 0, NaN and infinity included.
   store(x + at.of[0], factor == 0 ? 0 : load(x + at.of[0]) * factor);
 }
 
@@ -125,7 +125,7 @@ BATON_DEVICE void sgd_unit(float rate, std::int64_t i, const T* grad, T* value, 
   set_value(value, master, i, value_of(value, master, i) - rate * load(grad + i));
 }
 
-/// What AdamW's step is made of; rate and scale have the corrections of bias.
+/// The factors of AdamW's step; rate and scale include the corrections of bias.
 struct AdamStep {
   float rate, scale, old_mean, new_mean, old_square, new_square, epsilon, kept;
 };

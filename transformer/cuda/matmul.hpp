@@ -12,10 +12,10 @@
 
 namespace baton::transformer::cuda {
 
-/// What is done to a product before it is written.
+/// The operations on a product before it is written.
 struct Epilogue {
   const void* bias = nullptr;  ///< [n], added to every column, unless it is null
-  bool relu = false;           ///< then what is negative becomes 0; NaN may
+  bool relu = false;           ///< negative elements become 0; NaN may
 };
 
 /// Products on one stream of the current device; one thread at a time uses it. What cuBLASLt finds
@@ -36,7 +36,7 @@ class Matmul {
                 const Epilogue& epilogue, bool add, void* c, cudaStream_t stream);
 
  private:
-  /// What an algorithm depends on; alignments of a, b, c and bias, in bytes.
+  /// The properties that select an algorithm; alignments of a, b, c and bias, in bytes.
   struct Key {
     Product product;
     Datatype type = Datatype::f32;

@@ -29,7 +29,7 @@ BATON_DEVICE Words philox(const Sequence& of, std::uint64_t block) {
   return {{c0, c1, c2, c3}};
 }
 
-/// What dropout multiplies elements by: 0 where the word is below `limit`, else `scale`.
+/// Dropout's factor of an element: 0 if the word is below `limit`, else `scale`.
 struct Mask {
   Sequence sequence{};
   std::uint32_t limit = 0;

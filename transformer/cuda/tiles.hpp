@@ -23,7 +23,8 @@ struct Heads {
   }
 };
 
-/// What forward and backward share. Of backward, dots [samples, heads, queries] is scratch.
+/// The arguments that forward and backward share. Backward uses dots [samples, heads, queries] as
+/// scratch.
 template <class T>
 struct Attention {
   std::int64_t samples = 0, queries = 0, keys = 0, heads = 0, key_heads = 0;
@@ -49,7 +50,7 @@ struct Attention {
   BATON_DEVICE bool visible(std::int64_t query, std::int64_t key) const {
     return key < keys && (!causal || key <= query);
   }
-  /// What dropout multiplies probabilities of `key` to `key` + 3 by.
+  /// Dropout's factors for the probabilities of `key` to `key` + 3.
   BATON_DEVICE void factors(std::int64_t sample, std::int64_t head, std::int64_t query,
                             std::int64_t key, float (&factors)[4]) const {
     std::uint64_t place = first[0] + static_cast<std::uint64_t>(sample);

@@ -17,7 +17,7 @@ struct Tile {
   bool first() const { return key_begin == 0; }
 };
 
-/// What forward and backward share: shapes, tiles, and which probabilities are dropped.
+/// The part that forward and backward share: shapes, tiles, and which probabilities are dropped.
 template <class T>
 class Tiling {
  public:
@@ -88,7 +88,7 @@ void product(T factor, View<const std::type_identity_t<T>> a, View<const std::ty
                                         c.data(), c.stride(0)});
 }
 
-/// What products read over and over of one head's keys or values, arranged for them.
+/// One head's keys or values, arranged for the products that read them again and again.
 template <class T>
 struct Arranged {
   static constexpr std::int64_t panel = 64;  ///< columns, which a product passes over again

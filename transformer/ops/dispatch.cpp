@@ -1,5 +1,4 @@
-/// Where each operation runs: on the thread's accelerator, or on the host, where bf16 is computed
-/// as f32.
+/// Each operation runs on the thread's accelerator, or on the host, which computes bf16 as f32.
 
 #include "ops.hpp"
 

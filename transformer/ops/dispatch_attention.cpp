@@ -22,7 +22,7 @@ void expect_contiguous_rows(std::string_view what, const View<T>&... views) {
   (expect(views), ...);
 }
 
-/// What forward and backward are both given.
+/// The arguments that forward and backward share.
 template <Real T>
 void expect_attention(std::string_view what, View<const T> q, View<const T> k, View<const T> v,
                       View<const T> out, View<const Wide<T>> log_sums,

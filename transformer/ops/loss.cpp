@@ -32,7 +32,7 @@ double cross_entropy(View<const T> logits, View<const std::int32_t> targets, dou
   const std::int64_t n = logits.extent(0), classes = logits.extent(1);
   const View<const T> rows = logits.rows();
   const auto& kernel = kernels<SoftmaxKernels<T>>();
-  // Where no gradient is wanted, exponentials go to a row that is used again.
+  // If no gradient is wanted, exponentials go to a row that is used again.
   Array<T> unused = Array<T>::uninitialized({dlogits.empty() ? classes : 0});
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) {

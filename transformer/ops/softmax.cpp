@@ -1,4 +1,4 @@
-/// What attention and cross-entropy make softmax of.
+/// The parts of softmax, for attention and cross-entropy.
 
 #include <cmath>
 

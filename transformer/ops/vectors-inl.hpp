@@ -48,7 +48,7 @@ HWY_INLINE Vector<float> clamped(float least, Vector<float> x, float most) {
   constexpr Tag<float> d;
   const auto low = hn::Set(d, least), high = hn::Set(d, most);
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SCALAR
-  // Whose instructions give the second where one is not a number.
+  // These machines' instructions give the second argument if one is not a number.
   return hn::Min(high, hn::Max(low, x));
 #else
   const auto above = hn::IfThenElse(hn::Lt(x, low), low, x);
@@ -63,7 +63,7 @@ HWY_INLINE Vector<float> exponential(Vector<float> x) {
   constexpr hn::RebindToSigned<Tag<float>> integers;
   const auto value = [&](float v) HWY_ATTR { return hn::Set(d, v); };
   x = clamped(-88.0f, x, 89.0f);
-  // Where a float's unit is 1, adding rounds; the last bits are then n and the exponent's bias.
+  // If a float's unit is 1, adding rounds; the last bits are then n and the exponent's bias.
   const auto units = value(0x1.8p23f + 127);
   const auto shifted = hn::MulAdd(x, value(1.44269504f), units);
   const auto n = hn::Sub(shifted, units);

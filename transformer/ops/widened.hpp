@@ -8,7 +8,7 @@
 
 namespace baton::transformer::ops {
 
-/// What stands for a view where elements are computed on: the view itself.
+/// Stands for a view of elements that are computed on as they are: the view itself.
 template <class T>
 class Widened {
  public:

@@ -19,7 +19,7 @@ std::string_view name(Model model);
 std::string_view name(Parallel parallel);
 std::string_view name(OptimizerKind optimizer);
 
-/// What is trained, how, and on how many ranks.
+/// The options of a training run.
 struct TrainOptions {
   Model model = Model::mlp;
   Parallel parallel = Parallel::none;

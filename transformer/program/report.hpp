@@ -17,7 +17,7 @@ class Report final : public Listener {
 
   void step(std::int64_t done, std::int64_t of, int epoch) override;
   void epoch(const Outcome& outcome) override;
-  /// What there is to say at the end; whether all is well.
+  /// Prints the end of the report. Returns whether all results are within tolerance.
   bool finish(const Outcome& outcome);
 
  private:

@@ -16,7 +16,7 @@ struct Difference {
   void add(double other, const std::string& at);
 };
 
-/// What the parallel run and the one on one rank differ in, at the end of each epoch.
+/// The differences of the parallel run from the run on one rank, at the end of each epoch.
 struct Differences {
   Difference loss, output, gradients, weights;
   double largest() const;

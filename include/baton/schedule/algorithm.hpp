@@ -1,5 +1,5 @@
 #pragma once
-/// What is known of an algorithm besides its schedule, and the table of all algorithms.
+/// The properties of an algorithm beside its schedule, and the table of all algorithms.
 
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace BATON_API baton {
 
-/// What an algorithm costs the rank `problem.rank`, unsegmented. Proved against the schedules.
+/// The cost of an algorithm for the rank `problem.rank`, unsegmented. Proved against the schedules.
 struct Cost {
   /// Longest path over all ranks in the one-port model: a message takes one unit, a rank sends one
   /// message and receives one at a time, each in program order; folds and copies take none. The

@@ -1,5 +1,5 @@
 #pragma once
-/// What is asked of an algorithm: a collective, seen from one rank.
+/// The problem that an algorithm solves: a collective, seen from one rank.
 
 #include <cstdint>
 #include <memory>

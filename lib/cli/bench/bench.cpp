@@ -15,7 +15,7 @@
 namespace baton::cli::bench {
 namespace {
 
-/// What there is to do, as every rank has found it for itself.
+/// A rank's work, which each rank finds for itself.
 struct Task {
   std::vector<Case> cases;
   Options library;

@@ -44,7 +44,7 @@ Comparison compare(std::vector<Side> sides, std::vector<Probe> probes, const Cas
   measure::sample_in_turn(all, rounds, before);
 
   for (const Probe& probe : probes) found.exchanges.push_back(probe.times());
-  // What ran them may be gone when the samples are read.
+  // The objects that run them may be gone when the samples are read.
   for (Side& side : sides) side.run = nullptr, side.seconds = nullptr;
   found.sides = std::move(sides);
   found.ratios = ratios_of(found.sides);

@@ -48,7 +48,7 @@ Demand demand_of(const Case& subject, const std::vector<int>& hosts) {
   const int size = subject.ranks();
   const bool silent = subject.bytes() == 0 && subject.collective() != Collective::barrier;
   if (size == 1 || silent) return demand;
-  // Where blocks are exchanged, the busiest rank keeps its own; else somebody sends, or receives,
+  // If blocks are exchanged, the busiest rank keeps its own; else somebody sends, or receives,
   // all.
   demand.rank_bytes = static_cast<double>(subject.bytes()) * subject.bus_factor();
   const bool whole =

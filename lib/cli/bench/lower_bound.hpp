@@ -8,10 +8,10 @@
 
 namespace baton::cli::bench {
 
-/// What a collective demands of any algorithm where a rank sends one message and receives one at a
-/// time (the one-port model of Chan, Heimlich, Purkayastha & van de Geijn, Concurrency and
-/// Computation 19, 2007, section 3, whose bounds these are; all-reduce: Patarasuk & Yuan, JPDC
-/// 69(2), 2009). Computation is not counted.
+/// The least that any algorithm of a collective sends if a rank sends one message and receives one
+/// at a time: the one-port model and the bounds of Chan, Heimlich, Purkayastha & van de Geijn,
+/// Concurrency and Computation 19, 2007, section 3; all-reduce: Patarasuk & Yuan, JPDC 69(2), 2009.
+/// Computation is not counted.
 struct Demand {
   double rank_bytes = 0;   ///< sent or received by the busiest rank
   double host_bytes = 0;   ///< sent or received by the busiest host; 0: there is one host

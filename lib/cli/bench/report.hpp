@@ -46,8 +46,7 @@ class JsonFile {
   std::ofstream stream_;
 };
 
-/// What a benchmark has found so far, printed as it comes, with a line of progress, on the rank
-/// that speaks.
+/// The results of a benchmark so far. One rank prints them as they come, with a line of progress.
 class Report {
  public:
   /// `ranks`: whose results are counted; `progress`: show it even if stderr is not a terminal.

@@ -52,7 +52,7 @@ class PeerSides {
     side.name = side.function = call->name;
     side.way = setup_.way;
     measure::Checker checker(world_, subject, *runner_);
-    // How it rounds an average is its own affair.
+    // Libraries round averages in their own ways.
     if (!reducing(subject.collective()) || subject.op != OpKind::avg) {
       const auto run = [&] {
         runner_->upload();

@@ -24,7 +24,7 @@ class Calibration {
   struct Pair {
     int first = -1, second = -1;
   };
-  /// What was measured of messages of one size.
+  /// Measured times of messages of one size.
   struct Sample {
     std::int64_t bytes;
     double one_way;                ///< of a ping-pong

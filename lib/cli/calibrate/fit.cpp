@@ -34,7 +34,7 @@ void Calibration::fit(NetworkLevel& level, const std::vector<Sample>& samples,
     level.latency = std::max<std::int64_t>(0, std::llround(small.one_way - overhead));
     return;
   }
-  // Where processors set the pace, the gap says no more of the wire than that it is no slower.
+  // If processors set the pace, the gap says only that the wire is no slower.
   const double busiest = std::max(small.send, small.receive + static_cast<double>(level.post));
   add(wire, 0, small.gap > 1.1 * busiest ? small.gap - busiest : 0);
   level.latency =
@@ -70,8 +70,8 @@ void Calibration::fit_burst(NetworkLevel& level, const std::vector<Sample>& samp
   level.burst_per_byte = burst;
 }
 
-/// What processors take for a message where ranks share them: all ranks exchange messages, and keep
-/// all processors at work unless wires hold them up.
+/// The processors' time for a message if ranks share processors: all ranks exchange messages, which
+/// keeps all processors at work unless wires hold them up.
 void Calibration::share(const NetworkLevel& level, std::vector<Sample>& samples) {
   says_("all ranks at once");
   const Sample& large = *std::find_if(samples.rbegin(), samples.rend(), [&](const Sample& s) {

@@ -27,7 +27,7 @@ Text fixed(const std::string& text) {
   return fixed;
 }
 
-/// What the ranks of one process share.
+/// The state that the ranks of one process share.
 struct Meeting {
   explicit Meeting(int size) : barrier(size), places(static_cast<std::size_t>(size)) {}
   std::barrier<> barrier;

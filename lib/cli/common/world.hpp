@@ -20,8 +20,8 @@ struct BuiltIn {
   std::function<void()> run;
 };
 
-/// Whose collectives are meant: the library's own (PMPI_…), or those that answer to the names that
-/// programs use (MPI_…), which a drop-in may have taken over.
+/// The names by which MPI's collectives are called: the library's own (PMPI_…), or those of
+/// programs (MPI_…), which a drop-in may have taken over.
 enum class Entry : std::uint8_t { library, program };
 
 /// Messages of the transport itself, past the library under test: what its limits are measured by.

@@ -64,7 +64,7 @@ class CaseRunner : public CaseBuffers {
   std::uint8_t token_ = 0;
 };
 
-/// What checks have found, as all ranks know it.
+/// The result of checks, known to all ranks.
 struct CheckResult {
   std::int64_t checks = 0;  ///< results that were checked, over all ranks
   std::int64_t wrong = 0;   ///< elements, over all ranks; and ranks that differ from rank 0 in bits

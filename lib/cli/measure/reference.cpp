@@ -189,7 +189,7 @@ void Reference::move_tensor(const Case& subject, const Values& values, int rank)
   const auto& [input, output, scatter, gather] = *subject.tensor;
   const bool scatters = subject.collective() == Collective::all_to_all;
   const int dims = output.rank();
-  // What one rank gives to one other has extent `joined` in the gathered dimension.
+  // The data from one rank to one other has extent `joined` in the gathered dimension.
   const std::int64_t joined = output[gather] / subject.ranks();
   std::array<std::int64_t, Shape::max_rank> at{};
   for (std::int64_t o = 0; o < count_; ++o) {

@@ -9,7 +9,7 @@
 
 namespace baton::cli::measure {
 
-/// What a case must leave in one rank's output. Shares no code with the library's kernels,
+/// The right contents of one rank's output after a case. Shares no code with the library's kernels,
 /// schedules and transports.
 class Reference {
  public:

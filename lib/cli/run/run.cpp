@@ -211,7 +211,7 @@ bool proved(const std::vector<Job>& jobs, const std::string& file, bool speaks) 
   return true;
 }
 
-/// What the command line asks for.
+/// The command line's options.
 struct Task {
   Task(const RunOptions& options, int launched)
       : ranks(ranks_for(options, launched)),

@@ -15,7 +15,7 @@ struct Job {
   std::vector<Case> cases;
 };
 
-/// What a workload's own settings give way to.
+/// Options that replace a workload's own settings.
 struct WorkloadOverrides {
   std::vector<Collective> collectives;  ///< run on each line's size; empty: each line's own
   std::optional<Datatype> type;

@@ -122,7 +122,7 @@ double processor_time_taken() {
   return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-/// What would be picked, by its prediction, and what is best.
+/// The choice with the best prediction, and the one with the best measured time.
 struct Pick {
   const Cell* picked;
   const Cell* best;

@@ -20,7 +20,7 @@ struct SimulateCommand {
   bool json = false, progress = false;
 };
 
-/// What all simulations of a command share.
+/// The state that all simulations of a command share.
 struct Setting {
   Registry registry = Registry::builtin();
   Network network;

@@ -9,7 +9,7 @@
 namespace baton::cli::simulate {
 namespace {
 
-/// What is swept, and over which values.
+/// The quantity that is swept, and its values.
 struct Axis {
   bool ranks = false;
   std::vector<std::int64_t> values;

@@ -43,13 +43,13 @@ std::vector<Extent> extents(const Timeline& timeline) {
   return all;
 }
 
-/// What makes operations alike.
+/// The properties that alike operations have in common.
 auto kind_of(const TimedOperation& operation) {
   return std::tuple(operation.name, operation.choice.algorithm, operation.choice.segment,
                     operation.type, operation.op, operation.bytes, operation.ranks);
 }
 
-/// What schedules do not say.
+/// Sets the properties that schedules do not have.
 void describe(Timeline& timeline, const TimedCollective& collective) {
   TimedOperation& to = timeline.operations[0];
   const TimedOperation& from = collective.operation;

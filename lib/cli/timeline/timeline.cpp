@@ -180,7 +180,7 @@ Timeline recording(const TimelineOptions& options, const Format& format) {
   return only(timeline, static_cast<std::uint32_t>(number));
 }
 
-/// What a prediction of a recorded operation is to be made of.
+/// The inputs of a recorded operation's prediction.
 TimedCollective collective_of(const Timeline& timeline) {
   if (timeline.operations.size() != 1) {
     refuse(fmt::format("expected one operation of the recording (--operation N), found {}",
