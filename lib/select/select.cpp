@@ -18,16 +18,17 @@ std::int64_t elements_of(std::int64_t bytes, std::size_t element_bytes) {
                     : std::max<std::int64_t>(1, bytes / static_cast<std::int64_t>(element_bytes));
 }
 
-const Algorithm& named(const Registry& registry, const Problem& problem, const Choice& choice) {
-  const Algorithm& algorithm = registry.find(problem.collective, choice.algorithm);
+}  // namespace
+
+const Algorithm& serving(const Registry& registry, const Problem& problem,
+                         const std::string& algorithm_name) {
+  const Algorithm& algorithm = registry.find(problem.collective, algorithm_name);
   if (const std::string why = refusal(algorithm, problem); !why.empty()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: algorithm {} {}", name(problem.collective), algorithm.name, why));
   }
   return algorithm;
 }
-
-}  // namespace
 
 std::span<const std::int64_t> segment_candidates() { return segments; }
 
@@ -46,7 +47,7 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
     return fmt::format("named by {}", &choice == &call ? "the caller" : "the options");
   };
   if (!choice.algorithm.empty()) {
-    chosen = &named(registry, problem, choice);
+    chosen = &serving(registry, problem, choice.algorithm);
     if (const auto segment = call.segment ? call.segment : choice.segment)
       return {chosen, *segment, named_by()};
   }

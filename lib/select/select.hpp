@@ -29,6 +29,10 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
                  const Choice& call, const Choice& option, const TableSection* table = nullptr,
                  const costs::NetworkParameters& network = {});
 
+/// The algorithm of that name. Throws Error(invalid_argument) as select() does.
+const Algorithm& serving(const Registry& registry, const Problem& problem,
+                         const std::string& algorithm_name);
+
 /// The schedule of a selection, cut into its segments.
 Schedule scheduled(const Selection& selection, const Problem& problem, std::size_t element_bytes);
 

@@ -8,100 +8,69 @@
 #include <iterator>
 #include <sstream>
 
+#include "base/line_reader.hpp"
 #include "baton/error.hpp"
 #include "shipped_tables.hpp"
 
 namespace baton::selecting {
 namespace {
 
-constexpr std::string_view blanks = " \t\r";
-
-/// Consumes the next word.
-std::string_view take_word(std::string_view& line) {
-  line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
-  const std::string_view word = line.substr(0, line.find_first_of(blanks));
-  line.remove_prefix(word.size());
-  return word;
-}
-
-std::string_view trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-  return text.substr(0, text.find_last_not_of(blanks) + 1);
-}
-
-/// Reads a table line by line.
-class TableReader {
+class TableReader : base::LineReader {
  public:
-  TableReader(const std::string& origin, const Registry& registry)
-      : origin_(origin), registry_(registry) {
+  TableReader(std::string_view text, const std::string& origin, const Registry& registry)
+      : LineReader(text, origin), registry_(registry) {
     table_.origin = origin;
   }
 
-  void read(std::string_view line) {
-    ++number_;
-    std::string_view rest = trimmed(line.substr(0, line.find('#')));
-    if (rest.empty()) return;
-    const std::string_view word = take_word(rest);
-    const std::string value(trimmed(rest));
-    if (word == "baton-table") {
-      if (value != "1") fail("version 1 of the form", value);
-      begin_ = true;
-      common_ = {};
-    } else if (!begin_) {
-      fail("\"baton-table 1\"", word);
-    } else if (word == "transport") {
-      common_.scope.transport = value;
-    } else if (word == "library") {
-      common_.scope.library = value;
-    } else if (word == "machine") {
-      common_.machine = value;
-    } else if (word == "hosts") {
-      begin_section(value);
-    } else {
-      read_row(word, value);
+  Table read() {
+    while (next_line()) {
+      read_line(next_word());
+      end_line();
     }
-  }
-  Table finish() {
     if (table_.sections.empty()) {
-      ++number_;
       fail(begin_ ? "\"hosts\"" : "\"baton-table 1\"", "the end of the text");
     }
     return std::move(table_);
   }
 
  private:
-  [[noreturn]] void fail(std::string_view expected, std::string_view found) const {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}:{}: expected {}, found \"{}\"", origin_, number_, expected, found));
-  }
-  /// Calls read() and adds this line to its error.
-  template <class Read>
-  auto in_line(const Read& read) const {
-    try {
-      return read();
-    } catch (const Error& error) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}:{}: {}", origin_, number_, error.what()));
+  void read_line(std::string_view word) {
+    if (word == "baton-table") {
+      if (const auto version = rest(); version != "1") fail("version 1 of the form", version);
+      begin_ = true;
+      common_ = {};
+    } else if (!begin_) {
+      fail("\"baton-table 1\"", word);
+    } else if (word == "transport") {
+      common_.scope.transport = rest();
+    } else if (word == "library") {
+      common_.scope.library = rest();
+    } else if (word == "machine") {
+      common_.machine = rest();
+    } else if (word == "hosts") {
+      begin_section(std::string(rest()));
+    } else {
+      read_row(word);
     }
   }
 
   void begin_section(const std::string& hosts) {
     if (common_.scope.transport.empty()) fail("\"transport\" before \"hosts\"", "none");
     TableSection section = common_;
-    section.scope.hosts = in_line([&] { return print(parse_hosts(hosts)); });
+    section.scope.hosts = here([&] { return print(parse_hosts(hosts)); });
     if (table_.find(section.scope)) fail("hosts without a section above", hosts);
     table_.sections.push_back(std::move(section));
   }
 
-  void read_row(std::string_view word, std::string_view rest) {
+  void read_row(std::string_view word) {
     if (table_.sections.empty()) fail("\"hosts\" before the rows", word);
     TuningRow row;
-    row.collective = in_line([&] { return collective_named(word); });
-    row.from = in_line([&] { return parse_bytes(take_word(rest)); });
-    row.choice.algorithm = take_word(rest);
-    in_line([&] { registry_.find(row.collective, row.choice.algorithm); });
-    row.choice.segment = in_line([&] { return parse_bytes(take_word(rest)); });
-    if (!trimmed(rest).empty()) fail("the end of the line", trimmed(rest));
+    row.collective = here([&] { return collective_named(word); });
+    row.from = here([&] { return parse_bytes(next_word()); });
+    row.choice.algorithm = next_word();
+    here([&] { registry_.find(row.collective, row.choice.algorithm); });
+    row.choice.segment = here([&] { return parse_bytes(next_word()); });
+    end_line();
     auto& rows = table_.sections.back().rows;
     const auto before = std::find_if(rows.rbegin(), rows.rend(), [&](const TuningRow& other) {
       return other.collective == row.collective;
@@ -114,9 +83,7 @@ class TableReader {
     rows.push_back(std::move(row));
   }
 
-  std::string origin_;
   const Registry& registry_;
-  int number_ = 0;
   bool begin_ = false;
   TableSection common_;
   Table table_;
@@ -173,13 +140,7 @@ const TableSection& Table::require(const TableScope& communicator) const {
 }
 
 Table parse_table(std::string_view text, const std::string& origin, const Registry& registry) {
-  TableReader reader(origin, registry);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    reader.read(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return reader.finish();
+  return TableReader(text, origin, registry).read();
 }
 
 std::string print(const TableSection& section) {
@@ -213,19 +174,24 @@ std::string table_text(const std::string& file_or_name) {
                           fmt::join(known, ", "), file_or_name));
 }
 
-std::int64_t table_bytes(const Problem& problem, std::size_t element_bytes) {
-  switch (problem.collective) {
-    case Collective::barrier:
-      return 0;
+bool blockwise(Collective collective) {
+  switch (collective) {
     case Collective::gather:
     case Collective::scatter:
     case Collective::all_gather:
     case Collective::reduce_scatter:
     case Collective::all_to_all:
-      return problem.total_count() * static_cast<std::int64_t>(element_bytes);
+      return true;
     default:
-      return problem.count * static_cast<std::int64_t>(element_bytes);
+      return false;
   }
+}
+
+std::int64_t table_bytes(const Problem& problem, std::size_t element_bytes) {
+  if (problem.collective == Collective::barrier) return 0;
+  const std::int64_t elements =
+      blockwise(problem.collective) ? problem.total_count() : problem.count;
+  return elements * static_cast<std::int64_t>(element_bytes);
 }
 
 }  // namespace baton::selecting

@@ -65,6 +65,9 @@ std::string print(const TableSection& section);
 /// lists the names.
 std::string table_text(const std::string& file_or_name);
 
+/// Whether the collective has one block per rank, so that its count is a rank's share.
+bool blockwise(Collective collective);
+
 /// Bytes of the problem's data, counted as in `baton run`: of the vector, or of all blocks.
 std::int64_t table_bytes(const Problem& problem, std::size_t element_bytes);
 

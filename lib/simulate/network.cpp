@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/line_reader.hpp"
 #include "baton/error.hpp"
 #include "baton/simulate.hpp"
 #include "shipped_networks.hpp"
@@ -15,34 +16,30 @@
 namespace baton {
 namespace {
 
-constexpr std::string_view blanks = " \t\r";
 constexpr std::string_view the_end = "the end of the text";
 
-std::string_view trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-  return text.substr(0, text.find_last_not_of(blanks) + 1);
-}
-
-std::string_view take_word(std::string_view& line) {
-  line = trimmed(line);
-  const std::string_view word = line.substr(0, line.find_first_of(blanks));
-  line.remove_prefix(word.size());
-  return word;
-}
-
-/// Reads a network line by line.
-class NetworkReader {
+class NetworkReader : base::LineReader {
  public:
-  explicit NetworkReader(const std::string& origin) : origin_(origin) {}
+  using LineReader::LineReader;
 
-  void read(std::string_view line) {
-    ++number_;
-    rest_ = trimmed(line.substr(0, line.find('#')));
-    if (rest_.empty()) return;
-    const std::string_view word = take_word(rest_);
+  Network read() {
+    while (next_line()) {
+      read_line(next_word());
+      end_line();
+    }
+    if (!begun_) refuse("\"baton-network 1\"", the_end);
+    if (!within_ && !across_) refuse("\"within\" or \"across\"", the_end);
+    if (network_.name.empty()) refuse("\"name\"", the_end);
+    if (!within_) network_.within = network_.across;
+    if (!across_) network_.across = network_.within;
+    return std::move(network_);
+  }
+
+ private:
+  void read_line(std::string_view word) {
     if (!begun_) {
       if (word != "baton-network") fail("\"baton-network 1\"", word);
-      if (const std::string_view version = take_word(rest_); version != "1")
+      if (const std::string_view version = next_word(); version != "1")
         fail("version 1 of the form", version);
       begun_ = true;
     } else if (word == "within" || word == "across") {
@@ -55,32 +52,10 @@ class NetworkReader {
     } else {
       read_common(word);
     }
-    if (const std::string_view more = trimmed(rest_); !more.empty())
-      fail("the end of the line", more);
-  }
-
-  Network finish() {
-    ++number_;
-    if (!begun_) refuse("\"baton-network 1\"", the_end);
-    if (!within_ && !across_) refuse("\"within\" or \"across\"", the_end);
-    if (network_.name.empty()) refuse("\"name\"", the_end);
-    if (!within_) network_.within = network_.across;
-    if (!across_) network_.across = network_.within;
-    return std::move(network_);
-  }
-
- private:
-  /// Quotes `found` as it was read.
-  [[noreturn]] void fail(std::string_view expected, std::string_view found) const {
-    refuse(expected, fmt::format("\"{}\"", found));
-  }
-  [[noreturn]] void refuse(std::string_view expected, std::string_view found) const {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}:{}: expected {}, found {}", origin_, number_, expected, found));
   }
 
   std::int64_t whole(std::string_view what, std::int64_t most) {
-    const std::string_view word = take_word(rest_);
+    const std::string_view word = next_word();
     std::int64_t value = -1;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || end != word.data() + word.size() || value < 0 || value > most)
@@ -89,7 +64,7 @@ class NetworkReader {
   }
   std::int64_t time() { return whole("whole nanoseconds", 1'000'000'000'000); }
   double number(std::string_view what) {
-    const std::string_view word = take_word(rest_);
+    const std::string_view word = next_word();
     double value = -1;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value) ||
@@ -98,34 +73,22 @@ class NetworkReader {
     return value;
   }
   std::int64_t bytes() {
-    const std::string_view word = take_word(rest_);
-    try {
-      return parse_bytes(word);
-    } catch (const Error& error) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}:{}: {}", origin_, number_, error.what()));
-    }
+    return here([&] { return parse_bytes(next_word()); });
   }
-  std::string text() { return std::string(std::exchange(rest_, {})); }
 
   void add_point(TimeTable& table) {
     std::vector<TimeTable::Point> points(table.points().begin(), table.points().end());
     const std::int64_t at = bytes();
     points.push_back({at, number("nanoseconds")});
-    try {
-      table = TimeTable(std::move(points));
-    } catch (const Error& error) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}:{}: {}", origin_, number_, error.what()));
-    }
+    table = here([&] { return TimeTable(std::move(points)); });
   }
 
   void read_common(std::string_view word) {
     if (word == "name") {
-      network_.name = trimmed(text());
+      network_.name = rest();
     } else if (word == "source") {
       if (!network_.source.empty()) network_.source += '\n';
-      network_.source += trimmed(text());
+      network_.source += rest();
     } else if (word == "ranks-per-host") {
       network_.ranks_per_host = static_cast<int>(whole("ranks", 1 << 20));
     } else if (word == "processors") {
@@ -167,9 +130,6 @@ class NetworkReader {
     }
   }
 
-  const std::string& origin_;
-  int number_ = 0;
-  std::string_view rest_;
   bool begun_ = false, within_ = false, across_ = false;
   NetworkLevel* level_ = nullptr;
   Network network_;
@@ -205,13 +165,7 @@ double rate(const NetworkLevel& level) {
 }  // namespace
 
 Network parse_network(std::string_view text, const std::string& origin) {
-  NetworkReader reader(origin);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    reader.read(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return reader.finish();
+  return NetworkReader(text, origin).read();
 }
 
 std::string print(const Network& network) {

@@ -95,7 +95,7 @@ auto guarded(const char* what, const Body& body) {
 }  // namespace
 
 GlooWorld::GlooWorld(int rank, int size, const std::string& folder, const std::string& interface)
-    : rank_(rank), size_(size) {
+    : World(rank, size) {
   guarded("connect", [&] {
     gloo::transport::tcp::attr attributes;
     attributes.iface = interface;
@@ -106,7 +106,9 @@ GlooWorld::GlooWorld(int rank, int size, const std::string& folder, const std::s
     context_ = std::move(context);
   });
   std::map<std::string, int> numbers;
-  for (const std::string& name : texts(host_name())) {
+  const auto names = texts(host_name());
+  hosts_.clear();
+  for (const std::string& name : names) {
     hosts_.push_back(numbers.emplace(name, static_cast<int>(numbers.size())).first->second);
   }
 }
@@ -124,8 +126,8 @@ std::vector<BuiltIn> GlooWorld::built_ins(const Case& subject, const void* input
                                           Entry) {
   if (subject.type != Datatype::f32 || subject.op != OpKind::sum) return {};
   const Buffers b{static_cast<float*>(const_cast<void*>(input)), static_cast<float*>(output),
-                  static_cast<std::size_t>(subject.input_count(rank_)),
-                  static_cast<std::size_t>(subject.output_count(rank_))};
+                  static_cast<std::size_t>(subject.input_count(rank())),
+                  static_cast<std::size_t>(subject.output_count(rank()))};
   return guarded("prepare", [&]() -> std::vector<BuiltIn> {
     using Algorithm = gloo::AllreduceOptions::Algorithm;
     switch (subject.collective()) {

@@ -19,19 +19,13 @@ class GlooWorld final : public World {
   /// a network interface. Throws Error(transport).
   GlooWorld(int rank, int size, const std::string& folder, const std::string& interface);
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  const std::vector<int>& hosts() const override { return hosts_; }
   /// There is none: nothing here is this library's.
   std::unique_ptr<Transport> transport() override { return nullptr; }
   void gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   std::vector<BuiltIn> built_ins(const Case& subject, const void* input, void* output,
                                  Entry entry) override;
-  std::unique_ptr<PlainMessages> plain_messages() override { return nullptr; }
 
  private:
-  int rank_, size_;
-  std::vector<int> hosts_;
   std::shared_ptr<gloo::Context> context_;
 };
 

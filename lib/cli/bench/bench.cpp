@@ -84,7 +84,7 @@ class Benchmark {
   std::string head(const Launch& launch) const {
     std::string text =
         fmt::format("# baton {}, {} on {}, {}, {}\n", version(), counted(world_.size(), "rank"),
-                    counted(world_.hosts().back() + 1, "host"), launch.transport(), processor());
+                    counted(world_.host_count(), "host"), launch.transport(), processor());
     for (const auto& [where, link] : {std::pair("within a host", &links_.within),
                                       std::pair("from host to host", &links_.across)}) {
       if (!*link) continue;

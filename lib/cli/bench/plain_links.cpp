@@ -41,14 +41,13 @@ ExchangeTimes Probe::times() const {
 
 Rings::Rings(World& world) : world_(world) {
   world_.together([&] { messages_ = world_.plain_messages(); });
-  const std::vector<int>& hosts = world.hosts();
-  const auto host_of = [&](int rank) { return hosts[static_cast<std::size_t>(rank)]; };
-  std::vector<int> all(hosts.size());  // host by host
+  const auto host_of = [&](int rank) { return world.host_of(rank); };
+  std::vector<int> all(world.hosts().size());  // host by host
   std::iota(all.begin(), all.end(), 0);
-  std::stable_sort(all.begin(), all.end(), [&](int a, int b) { return host_of(a) < host_of(b); });
+  std::ranges::stable_sort(all, {}, host_of);
   std::vector<int> own;  // ranks of this rank's host
-  std::copy_if(all.begin(), all.end(), std::back_inserter(own),
-               [&](int rank) { return host_of(rank) == host_of(world.rank()); });
+  std::ranges::copy(std::ranges::equal_range(all, host_of(world.rank()), {}, host_of),
+                    std::back_inserter(own));
   for (std::size_t i = 1; i < all.size(); ++i) {
     const bool across = host_of(all[i]) != host_of(all[i - 1]);
     std::optional<Ring>& made = across ? across_ : within_;
@@ -108,20 +107,13 @@ Link Rings::link(const Ring& ring, double seconds) {
 /// Of ping-pong between two ranks.
 std::vector<double> Rings::latencies(const Ring& ring, double seconds) {
   world_.together([&] { messages_->reserve(latency_bytes); });
-  const int rank = world_.rank();
   const auto one_way = [&](int trips) {
-    double elapsed = 0;
+    double seconds = 0;
     world_.together([&] {
-      const double begin = now();
-      for (int i = 0; i < trips && (rank == ring.first || rank == ring.second); ++i) {
-        if (rank == ring.first) messages_->send(ring.second, latency_bytes);
-        messages_->recv(rank == ring.first ? ring.second : ring.first, latency_bytes);
-        if (rank == ring.second) messages_->send(ring.first, latency_bytes);
-      }
-      if (rank == ring.first) elapsed = now() - begin;
+      seconds = messages_->ping_pong(world_.rank(), ring.first, ring.second, latency_bytes, trips);
       messages_->sleepy_barrier();
     });
-    return world_.max(elapsed) / (2 * trips);
+    return world_.max(seconds);
   };
   one_way(10);
   const double estimate = one_way(100);

@@ -103,7 +103,7 @@ Json json_of(const Ratio& ratio, const std::vector<Side>& sides) {
                        {"coverage", ratio.interval.coverage}});
 }
 
-Json json_of(const ExchangeTimes& exchange) {
+Json times_of(const ExchangeTimes& exchange) {
   return Json::object({{"bytes", exchange.bytes},
                        {"GBps_each_way", exchange.bandwidth() * 1e-9},
                        {"samples_us", in_microseconds(exchange.samples)}});
@@ -111,24 +111,21 @@ Json json_of(const ExchangeTimes& exchange) {
 
 Json json_of(const std::optional<Link>& link) {
   if (!link) return Json();
-  std::vector<Json> exchanges;
-  for (const ExchangeTimes& exchange : link->exchanges) exchanges.push_back(json_of(exchange));
   return Json::object({{"latency_us", link->latency * 1e6},
                        {"latency_bytes", latency_bytes},
                        {"latency_samples_us", in_microseconds(link->latencies)},
-                       {"exchanges", exchanges}});
+                       {"exchanges", mapped(link->exchanges, times_of)}});
 }
 
-Json json_of(const BenchRow& row) {
-  std::vector<Json> sides, ratios, exchanges;
-  for (const Side& side : row.comparison.sides) sides.push_back(json_of(side, row.lower_bound));
-  for (const Ratio& ratio : row.comparison.ratios) {
-    ratios.push_back(json_of(ratio, row.comparison.sides));
-  }
-  for (const ExchangeTimes& exchange : row.comparison.exchanges) {
-    exchanges.push_back(Json::object({{"across_hosts", exchange.across}}));
-    exchanges.back().update(json_of(exchange));
-  }
+Json json_of_row(const BenchRow& row) {
+  const Comparison& found = row.comparison;
+  const auto side = [&](const Side& one) { return json_of(one, row.lower_bound); };
+  const auto ratio = [&](const Ratio& one) { return json_of(one, found.sides); };
+  const auto exchange = [](const ExchangeTimes& one) {
+    Json json = Json::object({{"across_hosts", one.across}});
+    json.update(times_of(one));
+    return json;
+  };
   const Collective collective = row.subject.collective();
   const std::int64_t bytes = row.subject.bytes();
   return Json::object({
@@ -140,11 +137,11 @@ Json json_of(const BenchRow& row) {
       {"op", reducing(collective) ? Json(name(row.subject.op)) : Json()},
       {"root", rooted(collective) ? Json(row.subject.problem.root) : Json()},
       {"bus_factor", row.subject.bus_factor()},
-      {"calls_per_sample", row.comparison.calls},
+      {"calls_per_sample", found.calls},
       {"lower_bound_us", row.lower_bound > 0 ? Json(row.lower_bound * 1e6) : Json()},
-      {"exchanges", exchanges},
-      {"sides", sides},
-      {"ratios", ratios},
+      {"exchanges", mapped(found.exchanges, exchange)},
+      {"sides", mapped(found.sides, side)},
+      {"ratios", mapped(found.ratios, ratio)},
   });
 }
 
@@ -171,11 +168,7 @@ std::string bench_lines(const BenchRow& row) {
   return text;
 }
 
-Json json_of(const std::vector<BenchRow>& rows) {
-  std::vector<Json> all;
-  for (const BenchRow& row : rows) all.push_back(json_of(row));
-  return all;
-}
+Json json_of(const std::vector<BenchRow>& rows) { return mapped(rows, json_of_row); }
 
 Json json_of(const Links& links) {
   return Json::object(

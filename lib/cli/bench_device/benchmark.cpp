@@ -54,11 +54,7 @@ class PeerSides {
     measure::Checker checker(world_, subject, *runner_);
     // Libraries round averages in their own ways.
     if (!reducing(subject.collective()) || subject.op != OpKind::avg) {
-      const auto run = [&] {
-        runner_->upload();
-        runner_->run(call->give, 1);
-        runner_->download();
-      };
+      const auto run = [&] { runner_->run_on_host(call->give); };
       checker.check(side.check, run, checker.reference(checker.fills()[0]));
     }
     side.seconds = [this, give = call->give](int calls) {
@@ -165,7 +161,7 @@ class DeviceBenchmark {
   std::string head() const {
     std::string text =
         fmt::format("# baton {}, {} on {}\n", version(), counted(setup_.ranks, "rank"),
-                    counted(static_cast<std::int64_t>(setup_.gpus.size()), "GPU"));
+                    counted(setup_.gpus.size(), "GPU"));
     for (const Gpu& gpu : setup_.gpus) text += fmt::format("# {}\n", gpu.device->name());
     text += peer_sides_ ? fmt::format("# beside {}: {}\n", peer_sides_->name(), setup_.way)
                         : fmt::format("# NCCL is not timed beside ours: {}\n", why_alone_);
@@ -184,14 +180,13 @@ class DeviceBenchmark {
   }
 
   Json result() const {
-    std::vector<std::string> gpus;
-    for (const Gpu& gpu : setup_.gpus) gpus.push_back(gpu.device->name());
+    const auto name = [](const Gpu& gpu) { return gpu.device->name(); };
     return Json::object(
         {{"baton", version()},
          {"compiler", compiler()},
          {"processor", processor()},
          {"ranks", setup_.ranks},
-         {"devices", gpus},
+         {"devices", mapped(setup_.gpus, name)},
          {"peer_library", peer_sides_ ? Json(peer_sides_->name()) : Json()},
          {"why_no_peer_library", peer_sides_ ? Json() : Json(why_alone_)},
          {"hosts", hosts_},

@@ -79,11 +79,7 @@ Choice DeviceSide::begin(const Case& subject, const Choice& choice) {
     chosen = runner_->chosen(choice);
   });
   checker_.emplace(world_, subject, *runner_);
-  const auto run = [&] {
-    runner_->upload();
-    runner_->run(choice_, 1);
-    runner_->download();
-  };
+  const auto run = [&] { runner_->run_on_host(choice_); };
   for (const measure::Fill fill : checker_->fills()) {
     checker_->check(result_, run, checker_->reference(fill));
   }

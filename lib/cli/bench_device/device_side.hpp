@@ -26,6 +26,13 @@ class DeviceCaseRunner : public measure::CaseBuffers {
   void run(const Choice& choice, int calls);
   /// The same of what somebody else gives to the stream, one call at a time.
   void run(const std::function<void(Stream)>& call, int calls);
+  /// One call, from the host's buffers to these.
+  template <class Call>
+  void run_on_host(const Call& call) {
+    upload();
+    run(call, 1);
+    download();
+  }
   const std::byte* device_input() const { return device_input_.get(); }
   std::byte* device_output() { return device_output_.get(); }
 

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "calibration.hpp"
@@ -28,11 +27,11 @@ int calibrate(const CalibrateCommand& command, Launch& launch) {
                             [&](const std::string& what) { progress.next(what); });
     Network network = calibration.measure(command.processors);
     progress.clear();
-    const int hosts = 1 + *std::max_element(world.hosts().begin(), world.hosts().end());
     network.name =
         command.output.empty() ? "measured" : std::filesystem::path(command.output).stem().string();
-    network.source = fmt::format("baton calibrate, {} ranks on {}, {}, {}", world.size(),
-                                 counted(hosts, "host"), launch.transport(), processor());
+    network.source =
+        fmt::format("baton calibrate, {} ranks on {}, {}, {}", world.size(),
+                    counted(world.host_count(), "host"), launch.transport(), processor());
     world.together([&] {
       if (speaks) write_output(command.output, print(network));
     });

@@ -74,12 +74,10 @@ Calibration::Calibration(World& world, double seconds, std::function<void(const 
                     std::string(messages_ ? "1" : "none"));
   }
   world_.together([&] { messages_->reserve(static_cast<std::size_t>(2 * train * largest)); });
-  const std::vector<int>& hosts = world.hosts();
   for (int r = 1; r < world.size(); ++r) {
-    const int host = hosts[static_cast<std::size_t>(r)];
-    if (host != hosts[0] && across_.first < 0) across_ = {0, r};
+    if (world.host_of(r) != world.host_of(0) && across_.first < 0) across_ = {0, r};
     for (int other = 0; other < r && within_.first < 0; ++other) {
-      if (hosts[static_cast<std::size_t>(other)] == host) within_ = {other, r};
+      if (world.host_of(other) == world.host_of(r)) within_ = {other, r};
     }
   }
 }
@@ -93,13 +91,11 @@ Network Calibration::measure(int processors) {
   network.copy = local([&](std::size_t bytes) { std::memcpy(a.data(), b.data(), bytes); });
   network.call = 40;  // tests/bench: of a repeated call, beside its messages
 
-  const std::vector<int>& hosts = world_.hosts();
-  const int count = 1 + *std::max_element(hosts.begin(), hosts.end());
+  const int count = world_.host_count();
   network.ranks_per_host = count > 1 ? (world_.size() + count - 1) / count : 0;
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   const std::vector<std::string> kernels = world_.texts(kernel());
-  const bool one =
-      std::adjacent_find(kernels.begin(), kernels.end(), std::not_equal_to<>()) == kernels.end();
+  const bool one = std::ranges::count(kernels, kernels[0]) == world_.size();
   if (one && world_.size() > cores) network.processors = cores;
   if (processors >= 0) network.processors = processors;
 
@@ -133,8 +129,7 @@ NetworkLevel Calibration::level(const Pair& pair, const std::string& what) {
   }
   level.post = std::llround(posting(pair));
   if (processors_ > 0) share(level, samples);
-  const auto host = [&](int rank) { return world_.hosts()[static_cast<std::size_t>(rank)]; };
-  const bool inside = host(pair.first) == host(pair.second);
+  const bool inside = world_.host_of(pair.first) == world_.host_of(pair.second);
   fit(level, samples, inside);
   if (level.eager < largest) {
     // A round trip more, but for the bytes between.
@@ -168,18 +163,10 @@ double Calibration::typical(const std::function<double()>& sample, double share)
 }
 
 double Calibration::one_way(const Pair& pair, std::int64_t bytes) {
-  const auto size = static_cast<std::size_t>(bytes);
-  const int rank = world_.rank();
   int trips = 8;
-  const auto sample = [&]() -> double {
-    double begin = 0;
-    for (int i = -2; i < trips && (rank == pair.first || rank == pair.second); ++i) {
-      if (i == 0) begin = now();
-      if (rank == pair.first) messages_->send(pair.second, size);
-      messages_->recv(rank == pair.first ? pair.second : pair.first, size);
-      if (rank == pair.second) messages_->send(pair.first, size);
-    }
-    return rank == pair.first ? (now() - begin) / (2 * trips) : 0;
+  const auto sample = [&] {
+    return messages_->ping_pong(world_.rank(), pair.first, pair.second,
+                                static_cast<std::size_t>(bytes), trips);
   };
   const double first = typical(sample) * 1e-9;
   trips = std::clamp(static_cast<int>(seconds_ / (2 * first)), 4, 2000);

@@ -1,5 +1,3 @@
-#include "built_in.hpp"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 
 #include "baton/mpi.hpp"
 #include "typed.hpp"
+#include "world.hpp"
 
 namespace baton::cli {
 namespace {

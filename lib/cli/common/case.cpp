@@ -4,23 +4,16 @@
 
 #include <algorithm>
 
+#include "select/table.hpp"
 #include "text.hpp"
 
 namespace baton::cli {
 namespace {
 
-/// Whether the collective has one block per rank, so that its count is a rank's share.
-bool blockwise(Collective collective) {
-  switch (collective) {
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-      return true;
-    default:
-      return false;
-  }
+void check_op(Collective collective, OpKind op, Datatype type) {
+  if (!reducing(collective) || defined_on(op, type)) return;
+  refuse(fmt::format("{}: expected an operation that is defined on {}, found {}", name(collective),
+                     name(type), name(op)));
 }
 
 Problem apart(const Problem& problem, int rank) {
@@ -44,60 +37,44 @@ std::int64_t Case::block_offset(int i) const {
   return blocks ? blocks->offsets[static_cast<std::size_t>(i)] : i * problem.count;
 }
 
-std::int64_t Case::bytes() const {
-  if (collective() == Collective::barrier) return 0;
-  const std::int64_t elements = blockwise(collective()) ? problem.total_count() : problem.count;
-  return elements * static_cast<std::int64_t>(size_of(type));
-}
+std::int64_t Case::bytes() const { return selecting::table_bytes(problem, size_of(type)); }
 
 double bus_factor(Collective collective, double parts) {
   if (collective == Collective::all_reduce) return 2 * (parts - 1) / parts;
-  return blockwise(collective) ? (parts - 1) / parts : 1;
+  return selecting::blockwise(collective) ? (parts - 1) / parts : 1;
 }
 
 Call Case::call(const ConstData& in, const Data& out) const {
-  Call call;
   switch (collective()) {
     case Collective::broadcast:
-      call = calls::broadcast(out, problem.root);
-      break;
+      return calls::broadcast(out, problem.root);
     case Collective::reduce:
-      call = calls::reduce(in, out, op, problem.root);
-      break;
+      return calls::reduce(in, out, op, problem.root);
     case Collective::all_reduce:
-      call = calls::all_reduce(in, out, op);
-      break;
+      return calls::all_reduce(in, out, op);
     case Collective::gather:
-      call = calls::gather(in, out, problem.root);
-      break;
+      return calls::gather(in, out, problem.root);
     case Collective::scatter:
-      call = calls::scatter(in, out, problem.root);
-      break;
+      return calls::scatter(in, out, problem.root);
     case Collective::all_gather:
-      call = tensor ? calls::all_gather(ConstTensor(in.data, type, tensor->input),
+      return tensor ? calls::all_gather(ConstTensor(in.data, type, tensor->input),
                                         Tensor(out.data, type, tensor->output), tensor->gather_dim)
                     : calls::all_gather(in, out);
-      break;
     case Collective::reduce_scatter:
-      call = calls::reduce_scatter(in, out, op);
-      break;
+      return calls::reduce_scatter(in, out, op);
     case Collective::all_to_all:
-      call = tensor ? calls::all_to_all(ConstTensor(in.data, type, tensor->input),
+      return tensor ? calls::all_to_all(ConstTensor(in.data, type, tensor->input),
                                         Tensor(out.data, type, tensor->output), tensor->scatter_dim,
                                         tensor->gather_dim)
                     : calls::all_to_all(in, out);
-      break;
     case Collective::scan:
-      call = calls::scan(in, out, op);
-      break;
+      return calls::scan(in, out, op);
     case Collective::exscan:
-      call = calls::exscan(in, out, op);
-      break;
+      return calls::exscan(in, out, op);
     case Collective::barrier:
-      call = calls::barrier();
-      break;
+      return calls::barrier();
   }
-  return call;
+  return {};
 }
 
 void Case::run(Communicator& communicator, const ConstData& in, const Data& out,
@@ -137,10 +114,7 @@ Case flat_case(Collective collective, int ranks, std::int64_t elements, Datatype
     refuse(fmt::format("{}: expected a root from 0 to {}, found {}", name(collective), ranks - 1,
                        root));
   }
-  if (reducing(collective) && !defined_on(op, type)) {
-    refuse(fmt::format("{}: expected an operation that is defined on {}, found {}",
-                       name(collective), name(type), name(op)));
-  }
+  check_op(collective, op, type);
   Case subject;
   subject.type = type;
   subject.op = op;
@@ -149,7 +123,7 @@ Case flat_case(Collective collective, int ranks, std::int64_t elements, Datatype
   p.size = ranks;
   p.root = rooted(collective) ? root : 0;
   p.average = reducing(collective) && op == OpKind::avg;
-  p.count = blockwise(collective) ? elements / ranks : elements;
+  p.count = selecting::blockwise(collective) ? elements / ranks : elements;
   if (elements > 0) p.count = std::max<std::int64_t>(p.count, 1);
   if (collective == Collective::barrier) p.count = 1;
   return subject;
@@ -213,10 +187,7 @@ Case schedule_case(std::vector<Schedule> schedules, Datatype type, OpKind op) {
   if (reducing(p.collective) && !p.average && op == OpKind::avg) {
     refuse("expected a schedule that ends with the divide steps of avg, found one without");
   }
-  if (reducing(p.collective) && !defined_on(subject.op, type)) {
-    refuse(fmt::format("{}: expected an operation that is defined on {}, found {}",
-                       name(p.collective), name(type), name(subject.op)));
-  }
+  check_op(p.collective, subject.op, type);
   subject.schedules = std::make_shared<const std::vector<Schedule>>(std::move(schedules));
   return subject;
 }

@@ -10,6 +10,7 @@
 #include "baton/schedule.hpp"
 #include "baton/schedule/passes.hpp"
 #include "baton/schedule/text.hpp"
+#include "select/select.hpp"
 #include "text.hpp"
 
 namespace baton::cli {
@@ -52,18 +53,16 @@ Problem problem_of(const CollectiveOptions& data, Collective collective) {
 
 std::vector<Schedule> unfused(const ScheduleRequest& request) {
   const CollectiveOptions& data = request.data;
-  if (!data.schedule.empty()) return parse(file_text(data.schedule), data.schedule);
+  if (!data.schedule.empty()) return schedules_in(data.schedule);
   if (data.collective.empty()) {
     refuse("expected a collective (baton list shows them) or --schedule FILE, found neither");
   }
   const Registry registry = Registry::builtin();
   const Collective collective = collective_named(data.collective);
   const Problem problem = problem_of(data, collective);
-  const Algorithm& algorithm = data.algorithm.empty() ? *registry.of(collective).at(0)
-                                                      : registry.find(collective, data.algorithm);
-  if (const std::string why = refusal(algorithm, problem); !why.empty()) {
-    refuse(fmt::format("{}: algorithm {} {}", name(collective), algorithm.name, why));
-  }
+  const std::string& name =
+      data.algorithm.empty() ? registry.of(collective).at(0)->name : data.algorithm;
+  const Algorithm& algorithm = selecting::serving(registry, problem, name);
   std::vector<Schedule> schedules;
   for (int r = 0; r < problem.size; ++r) {
     Problem own = problem.at(r);
@@ -122,6 +121,8 @@ ThreadOptions CollectiveOptions::threads() const {
   threads.hosts.assign(parsed.of().begin(), parsed.of().end());
   return threads;
 }
+
+std::vector<Schedule> schedules_in(const std::string& file) { return parse(file_text(file), file); }
 
 std::vector<Schedule> schedules_of(const ScheduleRequest& request) {
   return request.fused ? fused(unfused(request), request.window) : unfused(request);

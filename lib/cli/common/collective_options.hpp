@@ -118,6 +118,8 @@ struct ScheduleRequest {
   int window = 0;            ///< of a fused group: messages of one channel; 0: any number
 };
 
+/// The schedules that a file has, as text. Throws Error(invalid_argument).
+std::vector<Schedule> schedules_in(const std::string& file);
 /// The schedules of all ranks. Throws Error(invalid_argument), such as for what does not exist.
 std::vector<Schedule> schedules_of(const ScheduleRequest& request);
 

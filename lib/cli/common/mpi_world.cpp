@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "built_in.hpp"
 #include "world.hpp"
 
 namespace baton::cli {
@@ -76,16 +75,9 @@ class MpiMessages final : public PlainMessages {
 class MpiWorld final : public World {
  public:
   explicit MpiWorld(std::unique_ptr<Transport> transport)
-      : rank_(transport->rank()),
-        size_(transport->size()),
-        hosts_(transport->capabilities().hosts),
-        transport_(std::move(transport)) {
-    hosts_.resize(static_cast<std::size_t>(size_));
-  }
+      : World(transport->rank(), transport->size(), transport->capabilities().hosts),
+        transport_(std::move(transport)) {}
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  const std::vector<int>& hosts() const override { return hosts_; }
   std::unique_ptr<Transport> transport() override {
     return transport_ ? std::move(transport_) : mpi_transport(MPI_COMM_WORLD);
   }
@@ -97,15 +89,13 @@ class MpiWorld final : public World {
   }
   std::vector<BuiltIn> built_ins(const Case& subject, const void* input, void* output,
                                  Entry entry) override {
-    return mpi_built_ins(subject, rank_, input, output, entry);
+    return mpi_built_ins(subject, rank(), input, output, entry);
   }
   std::unique_ptr<PlainMessages> plain_messages() override {
     return std::make_unique<MpiMessages>();
   }
 
  private:
-  int rank_, size_;
-  std::vector<int> hosts_;
   std::unique_ptr<Transport> transport_;
 };
 

@@ -15,10 +15,6 @@ namespace baton::cli {
 
 void refuse(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }
 
-std::string counted(std::int64_t n, std::string_view what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 std::string human_bytes(std::int64_t bytes) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);

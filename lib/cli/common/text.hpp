@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <concepts>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace baton::cli {
@@ -14,7 +16,10 @@ namespace baton::cli {
 [[noreturn]] void refuse(const std::string& sentence);
 
 /// "1 failure", "2 failures"
-std::string counted(std::int64_t n, std::string_view what);
+template <std::integral Number>
+std::string counted(Number n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
 /// "3.0 MiB"
 std::string human_bytes(std::int64_t bytes);
 /// "12.3 us"; of microseconds.
@@ -24,6 +29,14 @@ std::string microseconds(double seconds);
 double gigabytes_per_second(std::int64_t bytes, double seconds);
 /// "128K"; "-": 0; "several": negative.
 std::string segment_text(std::int64_t bytes);
+
+/// f(value) of each value.
+template <class Values, class F>
+auto mapped(const Values& values, const F& f) {
+  std::vector<std::decay_t<decltype(f(*values.begin()))>> all;
+  for (const auto& value : values) all.push_back(f(value));
+  return all;
+}
 
 /// The text of a file. Throws Error(invalid_argument).
 std::string file_text(const std::string& file);

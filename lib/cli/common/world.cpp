@@ -19,14 +19,6 @@ std::vector<T> gathered(World& world, const T& mine) {
   return all;
 }
 
-using Text = std::array<char, 480>;
-
-Text fixed(const std::string& text) {
-  Text fixed{};
-  std::memcpy(fixed.data(), text.data(), std::min(text.size(), fixed.size() - 1));
-  return fixed;
-}
-
 /// The state that the ranks of one process share.
 struct Meeting {
   explicit Meeting(int size) : barrier(size), places(static_cast<std::size_t>(size)) {}
@@ -37,18 +29,13 @@ struct Meeting {
 class ThreadWorld final : public World {
  public:
   ThreadWorld(std::unique_ptr<Transport> transport, Meeting& meeting)
-      : rank_(transport->rank()),
-        size_(transport->size()),
+      : World(transport->rank(), transport->size()),
         transport_(std::move(transport)),
-        meeting_(meeting),
-        hosts_(static_cast<std::size_t>(size_), 0) {}
+        meeting_(meeting) {}
 
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  const std::vector<int>& hosts() const override { return hosts_; }
   std::unique_ptr<Transport> transport() override { return std::move(transport_); }
   void gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    meeting_.places[static_cast<std::size_t>(rank_)] = mine;
+    meeting_.places[static_cast<std::size_t>(rank())] = mine;
     meeting_.barrier.arrive_and_wait();
     for (const auto place : meeting_.places) {
       std::copy(place.begin(), place.end(), all.begin());
@@ -56,21 +43,34 @@ class ThreadWorld final : public World {
     }
     meeting_.barrier.arrive_and_wait();
   }
-  std::vector<BuiltIn> built_ins(const Case&, const void*, void*, Entry) override { return {}; }
-  std::unique_ptr<PlainMessages> plain_messages() override { return nullptr; }
 
  private:
-  int rank_, size_;
   std::unique_ptr<Transport> transport_;
   Meeting& meeting_;
-  std::vector<int> hosts_;
 };
 
 }  // namespace
 
-bool World::one_clock() const {
-  return std::all_of(hosts().begin(), hosts().end(), [](int host) { return host == 0; });
+double PlainMessages::ping_pong(int rank, int first, int second, std::size_t bytes, int trips) {
+  double begin = 0;
+  for (int i = -2; i < trips && (rank == first || rank == second); ++i) {
+    if (i == 0) begin = now();
+    if (rank == first) send(second, bytes);
+    recv(rank == first ? second : first, bytes);
+    if (rank == second) send(first, bytes);
+  }
+  return rank == first ? (now() - begin) / (2 * trips) : 0;
 }
+
+World::World(int rank, int size, std::vector<int> hosts) : rank_(rank), hosts_(std::move(hosts)) {
+  hosts_.resize(static_cast<std::size_t>(size));
+}
+
+std::vector<BuiltIn> World::built_ins(const Case&, const void*, void*, Entry) { return {}; }
+
+int World::host_count() const { return 1 + *std::ranges::max_element(hosts_); }
+
+bool World::one_clock() const { return host_count() == 1; }
 
 void World::barrier() { gathered(*this, char{}); }
 
@@ -78,8 +78,6 @@ double World::max(double value) {
   const auto all = gathered(*this, value);
   return *std::max_element(all.begin(), all.end());
 }
-
-double World::min(double value) { return -max(-value); }
 
 std::int64_t World::sum(std::int64_t value) {
   std::int64_t sum = 0;
@@ -93,15 +91,17 @@ bool World::equal(std::uint64_t value) {
 }
 
 std::string World::first(const std::string& text) {
-  for (const Text& found : gathered(*this, fixed(text))) {
-    if (found[0] != '\0') return found.data();
+  for (const std::string& found : texts(text)) {
+    if (!found.empty()) return found;
   }
   return {};
 }
 
 std::vector<std::string> World::texts(const std::string& text) {
+  std::array<char, 480> fixed{};
+  std::memcpy(fixed.data(), text.data(), std::min(text.size(), fixed.size() - 1));
   std::vector<std::string> all;
-  for (const Text& found : gathered(*this, fixed(text))) all.emplace_back(found.data());
+  for (const auto& found : gathered(*this, fixed)) all.emplace_back(found.data());
   return all;
 }
 

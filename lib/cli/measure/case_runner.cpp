@@ -14,8 +14,16 @@ CaseBuffers::CaseBuffers(int rank, const Case& subject, bool in_place)
       bytes_(size_of(subject.type)),
       aliased_(is_aliased(in_place)),
       input_(bytes_of(subject.input_count(rank_)), stale),
-      output_(bytes_of(output_room()), stale) {
-  place();
+      output_(bytes_of(aliased_ ? std::max(subject.input_count(rank_), subject.output_count(rank_))
+                                : subject.output_count(rank_)),
+              stale) {
+  const Collective c = subject.collective();
+  source_ = aliased_ || c == Collective::broadcast ? output_.data() : input_.data();
+  result_ = output_.data();
+  if (!aliased_) return;
+  const std::size_t own = bytes_of(subject.block_offset(rank_));
+  if (c == Collective::scatter || c == Collective::reduce_scatter) result_ += own;
+  if (c == Collective::gather || c == Collective::all_gather) source_ += own;
 }
 
 void CaseBuffers::fill(const Values& values) {
@@ -44,27 +52,6 @@ bool CaseBuffers::is_aliased(bool in_place) const {
   return p.collective != Collective::broadcast && p.aliased();
 }
 
-bool CaseBuffers::output_within_input() const {
-  return subject_.collective() == Collective::scatter ||
-         subject_.collective() == Collective::reduce_scatter;
-}
-
-std::int64_t CaseBuffers::output_room() const {
-  const std::int64_t in = subject_.input_count(rank_), out = subject_.output_count(rank_);
-  return aliased_ ? std::max(in, out) : out;
-}
-
-void CaseBuffers::place() {
-  source_ = aliased_ ? output_.data() : input_.data();
-  result_ = output_.data();
-  const Collective c = subject_.collective();
-  if (c == Collective::broadcast) source_ = output_.data();
-  if (!aliased_) return;
-  const std::size_t own = bytes_of(subject_.block_offset(rank_));
-  if (output_within_input()) result_ += own;
-  if (c == Collective::gather || c == Collective::all_gather) source_ += own;
-}
-
 CaseRunner::CaseRunner(Communicator& communicator, const Case& subject, bool in_place)
     : CaseBuffers(communicator.rank(), subject, in_place),
       communicator_(communicator),
@@ -72,18 +59,7 @@ CaseRunner::CaseRunner(Communicator& communicator, const Case& subject, bool in_
       out_(result_, subject.output_count(rank_), subject.type) {}
 
 void CaseRunner::run(const Choice& choice) {
-  if (subject_.schedules) return run_schedule();
-  subject_.run(communicator_, in_, out_, choice);
-}
-
-Choice CaseRunner::chosen(const Choice& choice) {
-  if (subject_.schedules) return {(*subject_.schedules)[0].header().algorithm, 0};
-  Call call = subject_.call(in_, out_);
-  call.choice = choice;
-  return communicator_.chosen(call);
-}
-
-void CaseRunner::run_schedule() {
+  if (!subject_.schedules) return subject_.run(communicator_, in_, out_, choice);
   const Schedule& schedule = (*subject_.schedules)[static_cast<std::size_t>(rank_)];
   const auto& header = schedule.header();
   if (subject_.collective() == Collective::barrier) {
@@ -94,6 +70,13 @@ void CaseRunner::run_schedule() {
   const void* const in = aliased_ ? whole : input_.data();
   communicator_.run(schedule, ConstData(in, header.input, subject_.type),
                     Data(whole, header.output, subject_.type), subject_.op);
+}
+
+Choice CaseRunner::chosen(const Choice& choice) {
+  if (subject_.schedules) return {(*subject_.schedules)[0].header().algorithm, 0};
+  Call call = subject_.call(in_, out_);
+  call.choice = choice;
+  return communicator_.chosen(call);
 }
 
 namespace {
@@ -121,12 +104,6 @@ std::vector<Fill> Checker::fills() const {
   const bool rounds = op == OpKind::sum || op == OpKind::avg || op == OpKind::prod;
   if (rounds && is_float(subject_.type)) return {Fill::exact, Fill::random};
   return {Fill::exact};
-}
-
-bool Checker::shared_result() const {
-  return subject_.collective() == Collective::all_reduce ||
-         subject_.collective() == Collective::all_gather ||
-         subject_.collective() == Collective::broadcast;
 }
 
 Reference Checker::reference(Fill fill, bool by_built_in) {
@@ -158,7 +135,10 @@ Reference Checker::reference(Fill fill, bool by_built_in) {
 
 void Checker::check(CheckResult& found, const std::function<void()>& run,
                     const Reference& reference) {
-  if (subject_.collective() == Collective::barrier) return check_barrier(found, run);
+  const Collective c = subject_.collective();
+  if (c == Collective::barrier) return check_barrier(found, run);
+  const bool shared =
+      c == Collective::all_reduce || c == Collective::all_gather || c == Collective::broadcast;
   std::int64_t wrong = 0;
   world_.together([&] {
     buffers_.reset();
@@ -166,7 +146,7 @@ void Checker::check(CheckResult& found, const std::function<void()>& run,
     wrong = reference.wrong(buffers_.result());
     found.hash = hash_of(buffers_.result(), buffers_.result_bytes());
   });
-  if (shared_result() && !world_.equal(found.hash)) ++wrong;
+  if (shared && !world_.equal(found.hash)) ++wrong;
   found.wrong += world_.sum(wrong);
   found.checks += world_.size();
 }

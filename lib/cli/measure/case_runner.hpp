@@ -34,9 +34,6 @@ class CaseBuffers {
     return static_cast<std::size_t>(elements) * bytes_;
   }
   bool is_aliased(bool in_place) const;
-  bool output_within_input() const;
-  std::int64_t output_room() const;
-  void place();
 
   const Case& subject_;
   int rank_;
@@ -56,8 +53,6 @@ class CaseRunner : public CaseBuffers {
   Choice chosen(const Choice& choice);
 
  private:
-  void run_schedule();
-
   Communicator& communicator_;
   ConstData in_;  // as the call takes them
   Data out_;
@@ -91,7 +86,6 @@ class Checker {
 
  private:
   void check_barrier(CheckResult& found, const std::function<void()>& run);
-  bool shared_result() const;
 
   World& world_;
   const Case& subject_;

@@ -52,15 +52,11 @@ void sample_alone(Timed& one, int warmup, int calls) {
   one.sample();
 }
 
-void sample_in_turn(const std::vector<Timed*>& all, int rounds,
-                    const std::function<void()>& before) {
+void sample_in_turn(std::vector<Timed*> all, int rounds, const std::function<void()>& before) {
   for (int round = 0; round < rounds; ++round) {
     before();
-    if (round % 2 == 0) {
-      for (auto one = all.begin(); one != all.end(); ++one) (*one)->sample();
-    } else {
-      for (auto one = all.rbegin(); one != all.rend(); ++one) (*one)->sample();
-    }
+    for (Timed* one : all) one->sample();
+    std::ranges::reverse(all);
   }
 }
 

@@ -36,7 +36,7 @@ void sample_alone(Timed& one, int warmup, int calls);
 /// B A A B …): drift and the influence of the one before favour none. Collective. `before()` is
 /// called before each round.
 void sample_in_turn(
-    const std::vector<Timed*>& all, int rounds, const std::function<void()>& before = [] {});
+    std::vector<Timed*> all, int rounds, const std::function<void()>& before = [] {});
 
 /// One that runs a case: this library in one of its ways, or another library.
 struct Side : Timed {

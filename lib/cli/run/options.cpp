@@ -2,15 +2,10 @@
 
 #include <fmt/core.h>
 
-#include "baton/schedule/text.hpp"
 #include "cli/common/text.hpp"
 
 namespace baton::cli::run {
 namespace {
-
-std::vector<Schedule> schedules_of(const RunOptions& options) {
-  return parse(file_text(options.data.schedule), options.data.schedule);
-}
 
 std::vector<Job> sized_jobs(const CollectiveOptions& data, int ranks) {
   const auto sizes = data.sizes();
@@ -98,7 +93,7 @@ int ranks_for(const RunOptions& options, int launched) {
   const std::string& schedule = options.data.schedule;
   if (schedule.empty()) return given;
   const bool free = launched == 0 && options.data.ranks == 0 && options.data.hosts.empty();
-  const int size = schedules_of(options).at(0).size();
+  const int size = schedules_in(schedule).at(0).size();
   if (!free && size != given) {
     refuse(fmt::format("{}: expected a schedule for {} ranks, found one for {}", schedule, given,
                        size));
@@ -109,7 +104,7 @@ int ranks_for(const RunOptions& options, int launched) {
 std::vector<Job> jobs_for(const RunOptions& options, int ranks) {
   const CollectiveOptions& data = options.data;
   if (!data.schedule.empty()) {
-    return {{"", {schedule_case(schedules_of(options), data.datatype(), data.op_kind())}}};
+    return {{"", {schedule_case(schedules_in(data.schedule), data.datatype(), data.op_kind())}}};
   }
   return options.workloads.empty() ? sized_jobs(data, ranks) : workload_jobs(options, ranks);
 }

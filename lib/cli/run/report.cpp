@@ -76,17 +76,15 @@ void add_to(Row& row, const Row& other) {
 void print_end(const Outcome& outcome, int prove, int ranks) {
   std::string proved;
   if (prove > 0) {
-    proved = fmt::format("{} proved for P = 1..{} by {}, {}; ",
-                         counted(static_cast<std::int64_t>(outcome.proved), "algorithm"), prove,
-                         counted(outcome.proofs, "proof"), counted(outcome.failures, "failure"));
+    proved =
+        fmt::format("{} proved for P = 1..{} by {}, {}; ", counted(outcome.proved, "algorithm"),
+                    prove, counted(outcome.proofs, "proof"), counted(outcome.failures, "failure"));
   }
   fmt::print("# {}{} checked on {}, {} wrong\n", proved, counted(outcome.checks, "result"),
              counted(ranks, "rank"), outcome.wrong);
 }
 
 void print_json(const Outcome& outcome, int prove, int ranks, const std::string& transport) {
-  std::vector<Json> rows;
-  for (const Row& row : outcome.rows) rows.push_back(json(row));
   const Json proved = Json::object({{"algorithms", outcome.proved},
                                     {"max_ranks", prove},
                                     {"proofs", outcome.proofs},
@@ -94,7 +92,7 @@ void print_json(const Outcome& outcome, int prove, int ranks, const std::string&
   print(Json::object({{"baton", version()},
                       {"transport", transport},
                       {"ranks", ranks},
-                      {"rows", rows},
+                      {"rows", mapped(outcome.rows, json)},
                       {"proved", prove > 0 ? proved : Json()},
                       {"checked", outcome.checks},
                       {"wrong", outcome.wrong}}));

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <filesystem>
 #include <set>
-#include <sstream>
 
+#include "base/line_reader.hpp"
 #include "cli/common/machine.hpp"
 #include "cli/common/text.hpp"
 
@@ -22,7 +22,6 @@ std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> words;
   bool inside = false, open = false;
   for (const char c : line) {
-    if (c == '#') break;
     const bool blank = c == ' ' || c == '\t' || c == '\r';
     if (blank && !inside) {
       open = false;
@@ -38,19 +37,20 @@ std::vector<std::string> words_of(std::string_view line) {
   return words;
 }
 
-/// Reads one workload, line by line.
-class Reader {
+/// Reads one workload.
+class Reader : base::LineReader {
  public:
-  Reader(const std::string& origin, int ranks, const WorkloadOverrides& overrides)
-      : origin_(origin), ranks_(ranks), overrides_(overrides) {}
+  Reader(std::string_view text, const std::string& origin, int ranks,
+         const WorkloadOverrides& overrides)
+      : LineReader(text, origin),
+        stem_(fs::path(origin).stem().string()),
+        ranks_(ranks),
+        overrides_(overrides) {}
 
-  std::vector<Job> read(std::string_view text) {
-    std::istringstream lines{std::string(text)};
+  std::vector<Job> read() {
     bool opened = false;
-    for (std::string line; std::getline(lines, line);) {
-      ++line_;
-      words_ = words_of(line);
-      if (words_.empty()) continue;
+    while (next_line()) {
+      words_ = words_of(rest());
       at_ = 1;
       if (!opened) {
         if (words_.size() != 2 || words_[0] != "baton-workload" || words_[1] != "1") {
@@ -70,10 +70,6 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void refuse(std::string_view expected, std::string_view found) const {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}:{}: expected {}, found {}", origin_, line_, expected, found));
-  }
   const std::string& next(std::string_view expected) {
     if (at_ == words_.size()) refuse(expected, "the end of the line");
     return words_[at_++];
@@ -92,15 +88,6 @@ class Reader {
     const std::int64_t value = number(word, expected);
     if (value < least || value > most) refuse(expected, word);
     return static_cast<int>(value);
-  }
-  /// Anything that another part of the library refuses is a fault of this line.
-  template <class F>
-  auto here(const F& make) const {
-    try {
-      return make();
-    } catch (const Error& error) {
-      throw Error(error.code, fmt::format("{}:{}: {}", origin_, line_, error.what()));
-    }
   }
 
   /// "2048", "2048/P" or "2048*P"
@@ -184,7 +171,7 @@ class Reader {
 
   /// Data of one size is run once, and counts as often as it occurs.
   void add(const std::string& name, std::int64_t times, Case subject) {
-    const std::string job = group_.empty() ? stem() : fmt::format("{} {}", stem(), group_);
+    const std::string job = group_.empty() ? stem_ : fmt::format("{} {}", stem_, group_);
     auto place = std::ranges::find_if(jobs_, [&](const Job& j) {
       const Case& first = j.cases[0];
       return j.name == job && first.collective() == subject.collective() &&
@@ -208,12 +195,10 @@ class Reader {
     }
     place->cases.push_back(std::move(subject));
   }
-  std::string stem() const { return fs::path(origin_).stem().string(); }
 
-  const std::string& origin_;
+  std::string stem_;
   int ranks_;
   const WorkloadOverrides& overrides_;
-  int line_ = 0;
   std::vector<std::string> words_;
   std::size_t at_ = 0;
   std::string group_;
@@ -230,7 +215,7 @@ std::vector<fs::path> workload_folders() {
 
 std::vector<Job> parse_workload(std::string_view text, const std::string& origin, int ranks,
                                 const WorkloadOverrides& overrides) {
-  return Reader(origin, ranks, overrides).read(text);
+  return Reader(text, origin, ranks, overrides).read();
 }
 
 std::string workload_text(const std::string& file) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 #include <thread>
 
 #include "cli/common/statistics.hpp"
@@ -106,7 +107,6 @@ struct Cell {
 
   double measured() const { return median(samples); }
   double error() const { return predicted / measured() - 1; }
-  double distance() const { return std::abs(error()); }
 };
 
 /// Seconds of processor time that a virtual machine's processors have not been given, so far; 0
@@ -139,9 +139,7 @@ std::vector<Pick> picks_of(const std::vector<Cell>& cells) {
     if (cell.predicted < pick.picked->predicted) pick.picked = &cell;
     if (cell.measured() < pick.best->measured()) pick.best = &cell;
   }
-  std::vector<Pick> all;
-  for (const auto& [key, pick] : picks) all.push_back(pick);
-  return all;
+  return mapped(std::views::values(picks), std::identity());
 }
 
 /// Predictions beside measurements, of all cells in turn.
@@ -285,35 +283,30 @@ int measured(const SimulateCommand& command, Launch& launch) {
                  setting.command.data.sizes(setting.command.factor));
     if (world.rank() != 0) return;
     const auto& cells = accuracy.cells();
-    std::vector<double> distances;
-    for (const Cell& cell : cells) distances.push_back(cell.distance());
+    const auto distances = mapped(cells, [](const Cell& cell) { return std::abs(cell.error()); });
     const auto picks = picks_of(cells);
-    const auto good =
-        std::count_if(picks.begin(), picks.end(), [](const Pick& p) { return p.good(); });
-    const int hosts = 1 + *std::max_element(world.hosts().begin(), world.hosts().end());
+    const auto good = std::ranges::count_if(picks, &Pick::good);
     if (setting.command.json) {
-      std::vector<Json> rows;
-      for (const Cell& cell : cells) rows.push_back(json(cell));
       print(Json::object({{"network", setting.network.name},
                           {"parameters", summary(setting.network)},
                           {"transport", launch.transport()},
                           {"ranks", world.size()},
-                          {"hosts", hosts},
+                          {"hosts", world.host_count()},
                           {"runs", setting.command.measure},
                           {"median_error", median(distances)},
                           {"error_95", quantile(distances, 0.95)},
                           {"picks", picks.size()},
                           {"good_picks", good},
-                          {"rows", rows}}));
+                          {"rows", mapped(cells, json)}}));
       return;
     }
     fmt::print(
         "# {} on {}, {}; per call of 1 to {} in a row; medians of {} from a common start (to "
         "{}),\n"
         "# +- half the distance of the quartiles\n# {}\n",
-        counted(world.size(), "rank"), counted(hosts, "host"), launch.transport(), most_calls,
-        counted(setting.command.measure, "run"), human_time(accuracy.start_error() * 1e6),
-        summary(setting.network));
+        counted(world.size(), "rank"), counted(world.host_count(), "host"), launch.transport(),
+        most_calls, counted(setting.command.measure, "run"),
+        human_time(accuracy.start_error() * 1e6), summary(setting.network));
     print_table(cells);
     if (accuracy.repeated() > 0) {
       fmt::print("# {} repeated, during which the machine beneath took processors away\n",
@@ -321,7 +314,7 @@ int measured(const SimulateCommand& command, Launch& launch) {
     }
     fmt::print("# |error|: median {:.1f} %, 95th percentile {:.1f} %, of {}\n",
                median(distances) * 100, quantile(distances, 0.95) * 100,
-               counted(static_cast<std::int64_t>(cells.size()), "cell"));
+               counted(cells.size(), "cell"));
     fmt::print(
         "# the algorithm that is predicted to be the fastest takes at most 10 % more than the "
         "fastest in {} of {} cases\n",

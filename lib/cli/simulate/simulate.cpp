@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "baton/schedule/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/text.hpp"
 #include "simulation.hpp"
@@ -83,13 +82,10 @@ Json json_of(const Forecast& forecast, const Case& subject,
     return Json::object({{"algorithm", forecast.algorithm->name}, {"refused", forecast.refused}});
   }
   const Spread spread = spread_of(p.finish);
-  Json hosts = Json::array();
-  if (p.hosts.size() <= most_hosts) {
-    for (const HostBytes& host : p.hosts) {
-      hosts.push_back(Json::object({{"sent", host.sent}, {"received", host.received}}));
-    }
-  }
-  const HostBytes most = most_bytes(p);
+  const auto json_of_host = [](const HostBytes& host) {
+    return Json::object({{"sent", host.sent}, {"received", host.received}});
+  };
+  const bool listed = p.hosts.size() <= most_hosts;
   return Json::object(
       {{"algorithm", forecast.algorithm ? Json(forecast.algorithm->name) : Json()},
        {"segment_bytes", forecast.segment},
@@ -100,8 +96,8 @@ Json json_of(const Forecast& forecast, const Case& subject,
        {"messages", p.messages},
        {"steps", p.steps},
        {"bytes_within_hosts", p.bytes_within},
-       {"host_link_bytes", hosts},
-       {"most_host_link_bytes", Json::object({{"sent", most.sent}, {"received", most.received}})},
+       {"host_link_bytes", listed ? Json(mapped(p.hosts, json_of_host)) : Json::array()},
+       {"most_host_link_bytes", json_of_host(most_bytes(p))},
        {"critical_path", path ? Json::object({{"messages", path->messages},
                                               {"folds", path->folds},
                                               {"copies", path->copies},
@@ -182,9 +178,8 @@ int several(const Setting& setting, const Case& subject) {
     return a.prediction.total < b.prediction.total;
   });
   if (setting.command.json) {
-    std::vector<Json> rows;
-    for (const Forecast& f : found) rows.push_back(json_of(f, subject, {}));
-    return print_json(setting, subject, rows);
+    const auto row = [&](const Forecast& one) { return json_of(one, subject, {}); };
+    return print_json(setting, subject, mapped(found, row));
   }
   fmt::print("{}, {} ranks on {}\n{}\n\n", subject.text(), subject.ranks(),
              counted(hosts_of(subject), "host"), summary(setting.network));
@@ -213,8 +208,8 @@ int several(const Setting& setting, const Case& subject) {
 
 /// A user's own schedules.
 int own(const Setting& setting) {
-  auto schedules = std::make_shared<std::vector<Schedule>>(
-      parse(file_text(setting.command.data.schedule), setting.command.data.schedule));
+  auto schedules =
+      std::make_shared<std::vector<Schedule>>(schedules_in(setting.command.data.schedule));
   const Case subject = schedule_case(*schedules, setting.type, OpKind::sum);
   SimulateOptions options;
   options.hosts = setting.hosts(static_cast<int>(schedules->size()));

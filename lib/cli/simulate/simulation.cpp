@@ -67,18 +67,12 @@ std::vector<const Algorithm*> Setting::algorithms(const Problem& problem) const 
   if (command.data.algorithm.empty()) {
     return {selecting::select(registry, problem, type_bytes(), {}, {}).algorithm};
   }
-  std::vector<const Algorithm*> serving;
   if (command.data.algorithm == "all") {
-    for (const Algorithm* algorithm : registry.of(problem.collective)) {
-      if (refusal(*algorithm, problem).empty()) serving.push_back(algorithm);
-    }
-    return serving;
+    auto all = registry.of(problem.collective);
+    std::erase_if(all, [&](const Algorithm* a) { return !refusal(*a, problem).empty(); });
+    return all;
   }
-  const Algorithm& algorithm = registry.find(problem.collective, command.data.algorithm);
-  if (const std::string why = refusal(algorithm, problem); !why.empty()) {
-    refuse(fmt::format("{}: algorithm {} {}", name(problem.collective), algorithm.name, why));
-  }
-  return {&algorithm};
+  return {&selecting::serving(registry, problem, command.data.algorithm)};
 }
 
 Forecast forecast(const Setting& setting, const Case& subject, const Algorithm& algorithm,

@@ -102,7 +102,7 @@ class Sweep {
   }
 
   void print_json() const {
-    std::vector<Json> rows, winners;
+    std::vector<Json> rows;
     for (std::size_t i = 0; i < points_.size(); ++i) {
       for (const Cell& cell : points_[i]) {
         rows.push_back(
@@ -114,16 +114,15 @@ class Sweep {
                           {"time_us", static_cast<double>(cell.ns) * 1e-3}}));
       }
     }
-    for (const Winner& winner : winners_) {
-      winners.push_back(
-          Json::object({{"from", winner.from}, {"algorithm", winner.algorithm->name}}));
-    }
+    const auto json_of_winner = [](const Winner& winner) {
+      return Json::object({{"from", winner.from}, {"algorithm", winner.algorithm->name}});
+    };
     cli::print(Json::object({{"sweep", axis_.ranks ? "ranks" : "bytes"},
                              {"collective", name(collective_)},
                              {"type", name(setting_.type)},
                              {"network", setting_.network.name},
                              {"parameters", summary(setting_.network)},
-                             {"best", winners},
+                             {"best", mapped(winners_, json_of_winner)},
                              {"rows", rows}}));
   }
 
@@ -145,25 +144,19 @@ class Sweep {
     return {&algorithm, found.segment, found.prediction.total / found.calls};
   }
   static const Cell* find(const std::vector<Cell>& cells, const Algorithm* algorithm) {
-    const auto found = std::find_if(cells.begin(), cells.end(),
-                                    [&](const Cell& c) { return c.algorithm == algorithm; });
+    const auto found = std::ranges::find(cells, algorithm, &Cell::algorithm);
     return found == cells.end() ? nullptr : &*found;
   }
   static const Cell* best(const std::vector<Cell>& cells) {
-    const auto least = std::min_element(cells.begin(), cells.end(),
-                                        [](const Cell& a, const Cell& b) { return a.ns < b.ns; });
+    const auto least = std::ranges::min_element(cells, {}, &Cell::ns);
     return least == cells.end() ? nullptr : &*least;
   }
   /// In the registry's order.
   std::vector<const Algorithm*> algorithms() const {
-    std::vector<const Algorithm*> all;
-    for (const Algorithm* a : setting_.registry.of(collective_)) {
-      for (const auto& cells : points_) {
-        if (!find(cells, a)) continue;
-        all.push_back(a);
-        break;
-      }
-    }
+    auto all = setting_.registry.of(collective_);
+    std::erase_if(all, [&](const Algorithm* a) {
+      return std::ranges::none_of(points_, [&](const auto& cells) { return find(cells, a); });
+    });
     return all;
   }
 
@@ -212,11 +205,7 @@ class Sweep {
 int sweep(const Setting& setting) {
   Sweep sweep(setting);
   sweep.measure();
-  if (setting.command.json) {
-    sweep.print_json();
-  } else {
-    sweep.print();
-  }
+  setting.command.json ? sweep.print_json() : sweep.print();
   return 0;
 }
 

@@ -101,7 +101,7 @@ std::uint32_t typical_operation(const Timeline& timeline) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("expected a recording with a complete operation, "
                             "found {} with missing steps",
-                            counted(static_cast<std::int64_t>(all.size()), "operation")));
+                            counted(all.size(), "operation")));
   }
   const auto median = like.begin() + static_cast<std::ptrdiff_t>(like.size() / 2);
   std::nth_element(like.begin(), median, like.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -121,19 +121,16 @@ std::string contents(const Timeline& timeline) {
     if (fresh) kinds.push_back({kind, {}});
     kinds[found->second].second.push_back(o);
   }
-  std::string text =
-      fmt::format("# {} on {}, {}", counted(timeline.ranks, "rank"),
-                  timeline.host_names.size() > 1
-                      ? counted(static_cast<std::int64_t>(timeline.host_names.size()), "host")
-                      : "1 host",
-                  timeline.clock_error > 0
-                      ? fmt::format("clocks known to {} us",
-                                    microseconds(static_cast<double>(timeline.clock_error) * 1e-9))
-                      : "one clock");
+  std::string text = fmt::format(
+      "# {} on {}, {}", counted(timeline.ranks, "rank"),
+      timeline.host_names.size() > 1 ? counted(timeline.host_names.size(), "host") : "1 host",
+      timeline.clock_error > 0
+          ? fmt::format("clocks known to {} us",
+                        microseconds(static_cast<double>(timeline.clock_error) * 1e-9))
+          : "one clock");
   const auto dropped =
       std::accumulate(timeline.dropped.begin(), timeline.dropped.end(), std::uint64_t{0});
-  if (dropped > 0)
-    text += fmt::format(", {} dropped", counted(static_cast<std::int64_t>(dropped), "event"));
+  if (dropped > 0) text += fmt::format(", {} dropped", counted(dropped, "event"));
   if (timeline.early_arrivals > 0)
     text += fmt::format(", {} before injection", counted(timeline.early_arrivals, "arrival"));
   text += fmt::format("\n# {:>9} {:>9}  {:<14} {:<24} {:>12} {:>6} {:>12}\n", "first", "calls",

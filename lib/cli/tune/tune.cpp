@@ -68,8 +68,7 @@ class Candidates {
     for (int i = 0; i < repeats; ++i) {
       for (Candidate& candidate : all_) candidate.sample();
     }
-    double best = std::numeric_limits<double>::infinity();
-    for (const Candidate& candidate : all_) best = std::min(best, candidate.time());
+    const double best = std::ranges::min_element(all_, {}, &Candidate::time)->time();
     const auto good = [&](const Candidate& candidate) {
       return candidate.time() <= as_good * best;
     };

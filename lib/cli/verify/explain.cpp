@@ -58,17 +58,15 @@ int explain(const ExplainOptions& options, Launch& launch) {
   how.every_step = options.every_step;
 
   if (options.json) {
-    std::vector<Json> ranks;
-    for (const Schedule* schedule : shown) {
-      ranks.push_back(Json::object({{"rank", schedule->rank()},
-                                    {"words", in_words(*schedule)},
-                                    {"text", print(*schedule)}}));
-    }
+    const auto rank = [](const Schedule* schedule) {
+      return Json::object(
+          {{"rank", schedule->rank()}, {"words", in_words(*schedule)}, {"text", print(*schedule)}});
+    };
     const Schedule::Header& header = schedules[0].header();
     print(Json::object({{"collective", name(header.collective)},
                         {"algorithm", header.algorithm},
                         {"size", header.size},
-                        {"ranks", ranks},
+                        {"ranks", mapped(shown, rank)},
                         {"walk_through", walk_through(schedules, how)}}));
     return 0;
   }

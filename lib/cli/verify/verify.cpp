@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "baton/schedule/passes.hpp"
-#include "baton/schedule/text.hpp"
 #include "baton/verify.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/collective_options.hpp"
@@ -14,8 +13,6 @@
 
 namespace baton::cli::verify {
 namespace {
-
-std::string failures(std::size_t n) { return counted(static_cast<std::int64_t>(n), "failure"); }
 
 struct VerifyOptions {
   CollectiveOptions data = {.collective = "all"};
@@ -116,16 +113,15 @@ int verify_algorithms(const VerifyOptions& options) {
                         {"proofs", sum.proofs},
                         {"failures", sum.findings.size()}}));
   } else {
-    fmt::print("# {} for P = {}: {} over {}, {}\n",
-               counted(static_cast<std::int64_t>(all.size()), "algorithm"), ranks,
+    fmt::print("# {} for P = {}: {} over {}, {}\n", counted(all.size(), "algorithm"), ranks,
                counted(sum.proofs, "proof"), counted(sum.messages, "message"),
-               failures(sum.findings.size()));
+               counted(sum.findings.size(), "failure"));
   }
   return sum.holds() ? 0 : 1;
 }
 
 int verify_schedule(const VerifyOptions& options) {
-  auto schedules = parse(file_text(options.data.schedule), options.data.schedule);
+  auto schedules = schedules_in(options.data.schedule);
   const auto problems = problems_of(schedules);
   if (options.fused) schedules = fused(schedules);
   const bool in_groups = options.fused || options.in_groups;
@@ -150,7 +146,7 @@ int verify_schedule(const VerifyOptions& options) {
   if (proof.rounds >= 0) {
     fmt::print(" in {}", counted(proof.rounds, in_groups ? "fused group" : "round"));
   }
-  fmt::print(", {}\n", failures(proof.findings.size()));
+  fmt::print(", {}\n", counted(proof.findings.size(), "failure"));
   return proof.holds() ? 0 : 1;
 }
 
