@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cli/bench/comparison.hpp"
-#include "cli/bench/lower_bound.hpp"
 #include "cli/common/statistics.hpp"
 
 using namespace baton;

@@ -1,6 +1,6 @@
 // Ranks as threads that do one piece of work after another.
 
-#include "cli/bench_device/thread_pool.hpp"
+#include "cli/bench_device/device_side.hpp"
 
 #include <doctest/doctest.h>
 

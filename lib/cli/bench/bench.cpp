@@ -8,7 +8,6 @@
 #include "cli/commands.hpp"
 #include "cli/common/machine.hpp"
 #include "cli/common/text.hpp"
-#include "lower_bound.hpp"
 #include "options.hpp"
 #include "report.hpp"
 
