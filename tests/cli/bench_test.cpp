@@ -30,7 +30,9 @@ Link link_of(double latency, std::vector<std::pair<std::int64_t, double>> bandwi
   Link link;
   link.latency = latency;
   for (const auto& [bytes, per_second] : bandwidths) {
-    link.exchanges.push_back({false, bytes, {static_cast<double>(bytes) / per_second}});
+    Exchange& exchange = link.exchanges.emplace_back();
+    exchange.bytes = bytes;
+    exchange.samples = {static_cast<double>(bytes) / per_second};
   }
   return link;
 }
@@ -160,4 +162,16 @@ TEST_CASE("the limit is latency and bytes at the bandwidth of messages as large 
   CHECK(lower_bound(within, links, 1) == doctest::Approx(3e-6 + 5e-4));
   links.within.reset();
   CHECK(lower_bound(hosts, links, 1) == doctest::Approx(3 * 50e-6 + 1e-2));
+}
+
+TEST_CASE("hosts are counted wherever their ranks are") {
+  struct Placed final : World {
+    explicit Placed(const std::vector<int>& hosts)
+        : World(0, static_cast<int>(hosts.size()), hosts) {}
+    std::unique_ptr<Transport> transport() override { return nullptr; }
+    void gather(std::span<const std::byte>, std::span<std::byte>) override {}
+  };
+  CHECK(Placed({0, 0, 0}).host_count() == 1);
+  CHECK(Placed({0, 1, 0}).host_count() == 2);
+  CHECK(Placed({0, 1, 2, 1}).host_count() == 3);
 }

@@ -73,7 +73,7 @@ class Benchmark {
         world_, communicator_, subject, rings_.probes(demand.block), options_.comparison,
         [&] { report_.show_progress(fmt::format("{}, pair {}", subject.text(), ++round)); });
     Links links = links_;
-    for (const ExchangeTimes& exchange : found.exchanges) {
+    for (const Exchange& exchange : found.exchanges) {
       (exchange.across ? links.across : links.within)->exchanges.push_back(exchange);
     }
     const double bound = lower_bound(demand, links, found.calls);
@@ -87,7 +87,7 @@ class Benchmark {
     for (const auto& [where, link] : {std::pair("within a host", &links_.within),
                                       std::pair("from host to host", &links_.across)}) {
       if (!*link) continue;
-      const ExchangeTimes& largest = (*link)->exchanges.back();
+      const Exchange& largest = (*link)->exchanges.back();
       text += fmt::format("# messages {}: latency {} us, {:.2f} GB/s each way at {}\n", where,
                           microseconds((*link)->latency), largest.bandwidth() * 1e-9,
                           human_bytes(largest.bytes));

@@ -24,7 +24,7 @@ std::vector<Ratio> ratios_of(const std::vector<Side>& sides) {
   return all;
 }
 
-Comparison compare(std::vector<Side> sides, std::vector<Probe> probes, const Case& subject,
+Comparison compare(std::vector<Side> sides, std::vector<Exchange> probes, const Case& subject,
                    const ComparisonOptions& options, const std::function<void()>& before) {
   Comparison found;
   std::vector<measure::Timed*> all;
@@ -36,23 +36,24 @@ Comparison compare(std::vector<Side> sides, std::vector<Probe> probes, const Cas
   if (options.equal_calls) {
     for (Side& side : sides) side.calls = found.calls;
   }
-  for (Probe& probe : probes) {
+  for (Exchange& probe : probes) {
     probe.calls = measure::calls_filling(probe.seconds, options.seconds);
     all.push_back(&probe);
   }
   const int rounds = subject.asked >= options.large ? options.large_pairs : options.pairs;
   measure::sample_in_turn(all, rounds, before);
 
-  for (const Probe& probe : probes) found.exchanges.push_back(probe.times());
   // The objects that run them may be gone when the samples are read.
   for (Side& side : sides) side.run = nullptr, side.seconds = nullptr;
+  for (Exchange& probe : probes) probe.seconds = nullptr;
   found.sides = std::move(sides);
+  found.exchanges = std::move(probes);
   found.ratios = ratios_of(found.sides);
   return found;
 }
 
 Comparison compare_case(World& world, Communicator& communicator, const Case& subject,
-                        std::vector<Probe> probes, const ComparisonOptions& options,
+                        std::vector<Exchange> probes, const ComparisonOptions& options,
                         const std::function<void()>& before) {
   std::optional<measure::CaseRunner> runner;
   world.together([&] { runner.emplace(communicator, subject, false); });

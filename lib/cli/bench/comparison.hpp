@@ -35,17 +35,17 @@ struct Comparison {
   int calls = 1;  ///< in a sample, of the side that makes the most
   std::vector<Side> sides;
   std::vector<Ratio> ratios;
-  std::vector<ExchangeTimes> exchanges;
+  std::vector<Exchange> exchanges;
 };
 
 /// Times all sides and probes in turn, each sample of options.seconds at least. Collective.
 /// `before()` is called before each round.
-Comparison compare(std::vector<Side> sides, std::vector<Probe> probes, const Case& subject,
+Comparison compare(std::vector<Side> sides, std::vector<Exchange> probes, const Case& subject,
                    const ComparisonOptions& options, const std::function<void()>& before);
 
 /// Checks this library's results on a case, then compares its ways and the built-ins. Collective.
 Comparison compare_case(World& world, Communicator& communicator, const Case& subject,
-                        std::vector<Probe> probes, const ComparisonOptions& options,
+                        std::vector<Exchange> probes, const ComparisonOptions& options,
                         const std::function<void()>& before);
 
 /// The API is compared with every built-in, a drop-in with the one whose name it takes.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "cli/common/statistics.hpp"
+#include "cli/common/text.hpp"
 
 namespace baton::cli::bench {
 
@@ -54,21 +56,19 @@ double host_bytes_of(const Case& subject, const std::vector<int>& hosts,
 
 }  // namespace
 
-double ExchangeTimes::bandwidth() const { return static_cast<double>(bytes) / median(samples); }
+std::vector<double> Exchange::times() const {
+  return mapped(samples, [&](double seconds) { return seconds / messages; });
+}
+
+double Exchange::bandwidth() const { return static_cast<double>(bytes) / median(times()); }
 
 double Link::bandwidth(std::int64_t bytes) const {
-  const auto size = &ExchangeTimes::bytes;
+  const auto size = &Exchange::bytes;
   double best = std::ranges::max_element(exchanges, {}, size)->bandwidth();
-  for (const ExchangeTimes& exchange : exchanges) {
+  for (const Exchange& exchange : exchanges) {
     if (exchange.bytes >= bytes) best = std::max(best, exchange.bandwidth());
   }
   return best;
-}
-
-ExchangeTimes Probe::times() const {
-  ExchangeTimes times{across, bytes, samples};
-  for (double& seconds : times.samples) seconds /= messages;
-  return times;
 }
 
 Rings::Rings(World& world) : world_(world) {
@@ -100,8 +100,8 @@ Links Rings::measure(double seconds) {
   return links;
 }
 
-std::vector<Probe> Rings::probes(std::int64_t bytes) {
-  std::vector<Probe> probes;
+std::vector<Exchange> Rings::probes(std::int64_t bytes) {
+  std::vector<Exchange> probes;
   if (bytes == 0) return probes;
   if (within_) probes.push_back(probe(*within_, bytes));
   if (across_) probes.push_back(probe(*across_, bytes));
@@ -109,14 +109,14 @@ std::vector<Probe> Rings::probes(std::int64_t bytes) {
   return probes;
 }
 
-Probe Rings::probe(const Ring& ring, std::int64_t bytes) {
+Exchange Rings::probe(const Ring& ring, std::int64_t bytes) {
   const int window = window_of(bytes);
   const auto each = static_cast<std::size_t>(bytes);
   world_.together([&] { messages_->reserve(each * static_cast<std::size_t>(window)); });
   const auto exchange = [this, ring, each, window] {
     if (ring.next >= 0) messages_->exchange(ring.next, ring.previous, each, window);
   };
-  Probe probe;
+  Exchange probe;
   probe.bytes = bytes;
   probe.messages = window;
   probe.seconds = [this, exchange](int calls) { return timed(world_, exchange, calls); };
@@ -128,10 +128,10 @@ Link Rings::link(const Ring& ring, double seconds) {
   link.latencies = latencies(ring, seconds);
   link.latency = median(link.latencies);
   for (const std::int64_t bytes : exchange_bytes) {
-    Probe one = probe(ring, bytes);
+    Exchange one = probe(ring, bytes);
     one.calls = measure::calls_filling(one.seconds, seconds);
     for (int i = 0; i < exchange_samples; ++i) one.sample();
-    link.exchanges.push_back(one.times());
+    link.exchanges.push_back(std::move(one));
   }
   return link;
 }

@@ -10,13 +10,15 @@
 
 namespace baton::cli::bench {
 
-/// Times of messages of one size between the neighbours of a ring, all ranks at once.
-struct ExchangeTimes {
-  bool across = false;          ///< from host to host
-  std::int64_t bytes = 0;       ///< of one message
-  std::vector<double> samples;  ///< seconds per message and direction, of the slowest rank
+/// Messages of one size between the neighbours of a ring, all ranks at once: to be timed in turn
+/// with something else, and its times.
+struct Exchange : measure::Timed {
+  bool across = false;     ///< from host to host
+  std::int64_t bytes = 0;  ///< of one message
+  int messages = 1;        ///< each way, per call
 
-  double bandwidth() const;  ///< bytes per second and direction, at the median
+  std::vector<double> times() const;  ///< seconds per message and direction, of the slowest rank
+  double bandwidth() const;           ///< bytes per second and direction, at the median
 };
 
 /// Bytes of the messages whose latency is measured.
@@ -26,7 +28,7 @@ constexpr std::int64_t latency_bytes = 8;
 struct Link {
   double latency = 0;             ///< seconds, one way, while all other ranks sleep
   std::vector<double> latencies;  ///< its samples
-  std::vector<ExchangeTimes> exchanges;
+  std::vector<Exchange> exchanges;
 
   /// The best of messages of this size or larger, or of the largest. So the cost of starting a
   /// message is no part of it, and large messages leave the caches.
@@ -37,15 +39,6 @@ struct Link {
 struct Links {
   std::optional<Link> within;  ///< a host, where one has several ranks
   std::optional<Link> across;  ///< from host to host, where there are several
-};
-
-/// An exchange between the neighbours of a ring, to be timed in turn with something else.
-struct Probe : measure::Timed {
-  bool across = false;
-  std::int64_t bytes = 0;
-  int messages = 1;  ///< each way, per call
-
-  ExchangeTimes times() const;
 };
 
 /// Messages between neighbours in rings: of each host's own ranks, and of all ranks, host by host.
@@ -59,7 +52,7 @@ class Rings {
 
   /// One for each link that there is; none for 0 bytes. They share buffers, which the next call of
   /// probes() or measure() replaces.
-  std::vector<Probe> probes(std::int64_t bytes);
+  std::vector<Exchange> probes(std::int64_t bytes);
 
  private:
   struct Ring {
@@ -68,7 +61,7 @@ class Rings {
   };
   Link link(const Ring& ring, double seconds);
   std::vector<double> latencies(const Ring& ring, double seconds);
-  Probe probe(const Ring& ring, std::int64_t bytes);
+  Exchange probe(const Ring& ring, std::int64_t bytes);
 
   World& world_;
   std::unique_ptr<PlainMessages> messages_;

@@ -103,10 +103,10 @@ Json json_of(const Ratio& ratio, const std::vector<Side>& sides) {
                        {"coverage", ratio.interval.coverage}});
 }
 
-Json times_of(const ExchangeTimes& exchange) {
+Json times_of(const Exchange& exchange) {
   return Json::object({{"bytes", exchange.bytes},
                        {"GBps_each_way", exchange.bandwidth() * 1e-9},
-                       {"samples_us", in_microseconds(exchange.samples)}});
+                       {"samples_us", in_microseconds(exchange.times())}});
 }
 
 Json json_of(const std::optional<Link>& link) {
@@ -121,7 +121,7 @@ Json json_of_row(const BenchRow& row) {
   const Comparison& found = row.comparison;
   const auto side = [&](const Side& one) { return json_of(one, row.lower_bound); };
   const auto ratio = [&](const Ratio& one) { return json_of(one, found.sides); };
-  const auto exchange = [](const ExchangeTimes& one) {
+  const auto exchange = [](const Exchange& one) {
     Json json = Json::object({{"across_hosts", one.across}});
     json.update(times_of(one));
     return json;
