@@ -166,11 +166,12 @@ inline std::string take_who(std::string_view& text) {
 inline Value value_of(std::string_view text, const Variables& variables) {
   const auto split = [&](std::string_view by) {
     const std::size_t at = text.find(by);
-    return at == text.npos ? std::pair(text, std::string_view())
-                           : std::pair(text.substr(0, at), text.substr(at + by.size()));
+    return at == std::string_view::npos
+               ? std::pair(text, std::string_view())
+               : std::pair(text.substr(0, at), text.substr(at + by.size()));
   };
   if (const auto [first, rest] = split(" if ");
-      !rest.empty() && rest.find(", else ") != rest.npos) {
+      !rest.empty() && rest.find(", else ") != std::string_view::npos) {
     const std::size_t at = rest.find(", else ");
     return value_of(holds(rest.substr(0, at), variables) ? first : rest.substr(at + 7), variables);
   }
@@ -191,7 +192,8 @@ inline Value value_of(std::string_view text, const Variables& variables) {
   Variables known = variables;
   std::string_view base = text;
   std::string_view conditional;
-  for (std::size_t at; (at = text.rfind(", ")) != text.npos; text = base = text.substr(0, at)) {
+  for (std::size_t at; (at = text.rfind(", ")) != std::string_view::npos;
+       text = base = text.substr(0, at)) {
     const std::string_view part = text.substr(at + 2);
     const std::size_t equals = part.find(" = ");
     if (part.starts_with("+")) {

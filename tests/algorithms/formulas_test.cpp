@@ -102,7 +102,7 @@ std::string wrong(const Algorithm& algorithm) {
   Comparison rounds, depth, sent;
   std::string_view sent_text = algorithm.sent;
   const std::string who = formula::take_who(sent_text);
-  const bool each_rank = sent_text.find("-r)") != sent_text.npos;
+  const bool each_rank = sent_text.find("-r)") != std::string_view::npos;
   const std::vector<Question> questions = questions_of(algorithm);
   if (questions.empty()) return "no questions";
   for (const Question& question : questions) {

@@ -159,7 +159,7 @@ double attention_memory(const Options& options) {
 }  // namespace
 }  // namespace baton::transformer
 
-int main(int count, char** words) {
+int main(int count, char** words) {  // NOLINT(bugprone-exception-escape): ends with the error
   using namespace baton::transformer;
   Options options;
   CLI::App app("Steps of a transformer block, one for each line of input");

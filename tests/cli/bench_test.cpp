@@ -26,7 +26,7 @@ Case case_of(Collective collective, int ranks, std::int64_t bytes, int root = 0)
   return flat_case(collective, ranks, bytes / 4, Datatype::f32, OpKind::sum, root);
 }
 
-Link link_of(double latency, std::vector<std::pair<std::int64_t, double>> bandwidths) {
+Link link_of(double latency, const std::vector<std::pair<std::int64_t, double>>& bandwidths) {
   Link link;
   link.latency = latency;
   for (const auto& [bytes, per_second] : bandwidths) {

@@ -70,11 +70,13 @@ Ints inputs(int rank) { return stream_cases::numbers(rank, room, 1); }
 Ints outputs(int rank) { return stream_cases::numbers(rank, room, 2); }
 
 /// What the lines of EVERY_LINE name.
-#define NAMES_OF(arguments)                                                                       \
-  const auto& [input, output, rank, counts, offsets, own, send_counts, recv_counts, send_offsets, \
-               recv_offsets, list, tensors] = arguments;                                          \
-  [[maybe_unused]] const auto in = [&](std::int64_t n) { return (arguments).in(n); };             \
-  [[maybe_unused]] const auto out = [&](std::int64_t n) { return (arguments).out(n); };
+#define NAME(name) [[maybe_unused]] const auto& name = arguments.name;
+#define NAMES_OF_ARGUMENTS                                                                         \
+  NAME(input)                                                                                      \
+  NAME(output) NAME(rank) NAME(counts) NAME(offsets) NAME(own) NAME(send_counts) NAME(recv_counts) \
+      NAME(send_offsets) NAME(recv_offsets) NAME(list) NAME(tensors)                               \
+          [[maybe_unused]] const auto in = [&](std::int64_t n) { return arguments.in(n); };        \
+  [[maybe_unused]] const auto out = [&](std::int64_t n) { return arguments.out(n); };
 
 }  // namespace
 
@@ -83,7 +85,7 @@ TEST_CASE("every collective in every form and in streams gives the same result")
   on_ranks(size, [&](Communicator& c) {
     Ints from = inputs(c.rank()), to(room);
     const Arguments arguments{from.data(), to.data(), c.rank()};
-    NAMES_OF(arguments)
+    NAMES_OF_ARGUMENTS
     std::vector<Ints>& expected = results[arguments.index()];
     const auto equal = [&](std::initializer_list<std::function<void()>> forms) {
       expected.emplace_back();
@@ -108,7 +110,7 @@ TEST_CASE("every collective in every form and in streams gives the same result")
       auto* const from = seat.put(inputs(seat.rank));
       auto* const to = seat.put(outputs(seat.rank));
       const Arguments arguments{from, to, seat.rank};
-      NAMES_OF(arguments)
+      NAMES_OF_ARGUMENTS
       const std::vector<Ints>& expected = results[arguments.index()];
       std::size_t line = 0;
       const auto equal = [&](const std::function<void()>& form) {

@@ -81,7 +81,7 @@ void uneven_gathers(Results& results, const Call& call, int rank, int size) {
   const auto [form, count, root, in_place] = call;
   const auto what = call.text();
   const bool at_root = rank == root;
-  const Layout layout(size, [&](int peer) { return uneven(count, peer); });
+  const Layout layout(size, [&, count = count](int peer) { return uneven(count, peer); });
   Buffer<int> mine(layout.counts[rank]), all(at_root ? layout.end : 0), expected(all);
   fill(mine, 0, rank, 0, layout.counts[rank]);
   for (int peer = 0; at_root && peer < size; ++peer)
@@ -123,7 +123,7 @@ void uneven_scatters(Results& results, const Call& call, int rank, int size) {
   const auto [form, count, root, in_place] = call;
   const auto what = call.text();
   const bool at_root = rank == root;
-  const Layout layout(size, [&](int peer) { return uneven(count, peer); });
+  const Layout layout(size, [&, count = count](int peer) { return uneven(count, peer); });
   Buffer<int> all(at_root ? layout.end : 0), mine(layout.counts[rank]), expected(mine);
   for (int peer = 0; at_root && peer < size; ++peer)
     fill(all, layout.at[peer], root, peer, layout.counts[peer]);
@@ -156,7 +156,7 @@ void all_gathers(Results& results, const Call& call, int rank, int size) {
 void uneven_all_gathers(Results& results, const Call& call, int rank, int size) {
   const auto [form, count, root, in_place] = call;
   const auto what = call.text();
-  const Layout layout(size, [&](int peer) { return uneven(count, peer); });
+  const Layout layout(size, [&, count = count](int peer) { return uneven(count, peer); });
   Buffer<int> mine(layout.counts[rank]), all(layout.end), expected(all);
   fill(in_place ? all : mine, in_place ? layout.at[rank] : 0, rank, 0, layout.counts[rank]);
   for (int peer = 0; peer < size; ++peer)
@@ -186,9 +186,9 @@ void all_to_alls(Results& results, const Call& call, int rank, int size) {
 void uneven_all_to_alls(Results& results, const Call& call, int rank, int size) {
   const auto [form, count, root, in_place] = call;
   const auto what = call.text();
-  const Layout to(size, [&](int peer) { return uneven(count, rank, peer); });
+  const Layout to(size, [&, count = count](int peer) { return uneven(count, rank, peer); });
   // In place, what goes to a peer and what comes from it must be equally much.
-  const Layout from(size, [&](int peer) {
+  const Layout from(size, [&, count = count, in_place = in_place](int peer) {
     return in_place ? uneven(count, std::min(rank, peer), std::max(rank, peer))
                     : uneven(count, peer, rank);
   });

@@ -76,7 +76,7 @@ class Maps {
     store(i, {from.words_[from.at(j) + layout_.a], from.words_[from.at(j) + layout_.b]});
   }
   void* data() { return words_.data() - layout_.begin; }
-  operator std::span<const std::byte>() const { return words_; }
+  operator std::span<const std::byte>() const { return words_; }  // NOLINT: free
 
  private:
   std::size_t at(int i) const { return i * layout_.extent - layout_.begin; }
@@ -247,7 +247,7 @@ void user_operations(Suite& suite) {
   for (const auto& [name, function, fold, commutative] : operations)
     for (const Layout& layout : layouts) {
       const auto all = [&](const std::vector<std::pair<Reduction, Call>>& chosen) {
-        return [&](Results& results) {
+        return [&, function = function, fold = fold, commutative = commutative](Results& results) {
           MPI_Op op;
           MPI_Op_create(function, commutative, &op);
           Reductions reductions(results, layout, op, fold, suite.rank(), suite.size());

@@ -37,7 +37,7 @@ class Image {
   /// The ints that `source` sends to `destination`, as `count` elements from element `at` on.
   void store(int at, int count, int source, int destination);
   void* data() { return words_.data() - begin_; }
-  operator std::span<const std::byte>() const { return words_; }
+  operator std::span<const std::byte>() const { return words_; }  // NOLINT: free
 
  private:
   const Shape* shape_;

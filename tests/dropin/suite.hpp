@@ -146,7 +146,9 @@ class Buffer {
   T& operator[](std::size_t i) { return all_[guard + i]; }
   std::size_t size() const { return all_.size() - 2 * guard; }
   /// All of it, guards included.
-  operator std::span<const std::byte>() const { return std::as_bytes(std::span(all_)); }
+  operator std::span<const std::byte>() const {  // NOLINT: free
+    return std::as_bytes(std::span(all_));
+  }
 
   static T untouched() {
     T value;

@@ -281,8 +281,8 @@ void transpositions(Backend& backend) {
               {.at = {column, row}, .stride = {wide, cell}, .block = block, .rows = rows});
         }
         CAPTURE(block);
-        CAPTURE(columns);
-        CAPTURE(rows);
+        const std::string size = std::to_string(columns) + " x " + std::to_string(rows);
+        CAPTURE(size);
         check_copy(backend, element, there, image);
         check_copy(backend, element, back, image);
       }

@@ -1,6 +1,7 @@
 #include "baton/schedule/builder.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include "support/schedules.hpp"
 
@@ -66,13 +67,11 @@ TEST_CASE("reduce_scatter gathers its own block in the output, the others in scr
     const Schedule s = b.build();
     const std::string own = in_place ? "input[2:2]" : "output[0:2]";
     CHECK(steps(s) ==
-          "recv slot[0:2] from 0\nfold scratch[0:2] = slot[0:2] + input[0:2]\n"
-          "recv slot[2:2] from 0\nfold " +
-              own +
-              " = slot[2:2] + input[2:2]\n"
-              "recv slot[0:2] from 0\nfold scratch[2:2] = slot[0:2] + input[4:2]\n"
-              "send scratch[0:2], " +
-              own + ", scratch[2:2] to 2");
+          fmt::format("recv slot[0:2] from 0\nfold scratch[0:2] = slot[0:2] + input[0:2]\n"
+                      "recv slot[2:2] from 0\nfold {0} = slot[2:2] + input[2:2]\n"
+                      "recv slot[0:2] from 0\nfold scratch[2:2] = slot[0:2] + input[4:2]\n"
+                      "send scratch[0:2], {0}, scratch[2:2] to 2",
+                      own));
     CHECK(s.header().scratch == 4);
   }
 }

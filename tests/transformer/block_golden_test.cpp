@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include "golden.hpp"
 #include "transformer/block.hpp"
@@ -11,7 +12,7 @@ using namespace support;
 TEST_CASE("the block's outputs and gradients are PyTorch's, in every form") {
   for (const std::string activation : {"relu", "gelu"}) {
     for (const std::string mask : {"full", "causal"}) {
-      const Golden golden("block_" + activation + "_" + mask);
+      const Golden golden(fmt::format("block_{}_{}", activation, mask));
       on_worlds([&](Communicator& world) {
         const int ranks = world.size();
         if (int(golden.number("heads")) % ranks != 0) return;

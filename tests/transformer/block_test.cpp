@@ -101,7 +101,9 @@ TEST_CASE("gradients that are not summed are noticed, every one that is partial"
     CAPTURE(text(c));
     on_ranks(2, [&](Communicator& world) {
       const Differences found = differences<double>(world, c, {}, false);
-      for (const auto& [name, difference] : found) {
+      for (const auto& one : found) {
+        const auto& name = one.first;
+        const double difference = one.second;
         CAPTURE(name);
         const bool replicated = name.find("norm") != std::string::npos || name == "block.fc2_bias";
         const bool partial = name != "y" && name != "dx" && (c.tp == 1 || replicated);

@@ -83,8 +83,8 @@ Batch<T> two_moons(std::int64_t n, double noise, std::uint64_t seed) {
   const Random random = Random{seed}.of("two_moons");
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t moon = i % 2, points = (n + 1 - moon) / 2;
-    const double angle = std::numbers::pi * static_cast<double>(i / 2) /
-                         static_cast<double>(std::max<std::int64_t>(points - 1, 1));
+    const std::int64_t place = i / 2, last = std::max<std::int64_t>(points - 1, 1);
+    const double angle = std::numbers::pi * static_cast<double>(place) / static_cast<double>(last);
     const double along = std::cos(angle), above = std::sin(angle);
     const auto at = static_cast<std::uint64_t>(2 * i);
     x.push_back(static_cast<T>((moon == 0 ? along : 1 - along) + noise * random.normal(at)));

@@ -64,7 +64,8 @@ struct Column {
 /// Declares columns once, for the head and for the lines.
 class Table {
  public:
-  Table(std::vector<Column> columns, std::string head_mark = {}, std::string line_mark = {})
+  explicit Table(std::vector<Column> columns, std::string_view head_mark = {},
+                 std::string_view line_mark = {})
       : columns_(std::move(columns)), head_mark_(head_mark), line_mark_(line_mark) {}
 
   /// A line of titles, and one of units if there are any.

@@ -164,7 +164,9 @@ void check_same(Accelerator& accelerator, const std::string& what,
     const AcceleratorScope scope(&accelerator);
     for (const auto& [name, result] : compute()) run[name] = to_host<T>(result);
   }
-  for (const auto& [name, result] : expected) {
+  for (const auto& one : expected) {
+    const auto& name = one.first;
+    const auto& result = one.second;
     CAPTURE(name);
     const auto& once = found[0].at(name);
     // Sums of results that were rounded to bf16 differ by their roundings.

@@ -7,7 +7,6 @@
 #include "transformer/ops/ops.hpp"
 
 using namespace baton::transformer;
-using support::difference;
 using support::random_array;
 
 namespace {

@@ -35,7 +35,8 @@ Array<double> reference(const Array<double>& x, const Array<double>& weight,
 }  // namespace
 
 TEST_CASE("layer norm is that of loops, its derivatives are finite differences") {
-  for (const auto& [rows, n] : {std::pair(1, 1), {3, 2}, {2, 7}, {5, 16}, {3, 65}, {130, 3}}) {
+  for (const auto& size : {std::pair(1, 1), {3, 2}, {2, 7}, {5, 16}, {3, 65}, {130, 3}}) {
+    const int rows = size.first, n = size.second;
     CAPTURE(rows);
     CAPTURE(n);
     auto x = random_array<double>({rows, n}, 1), weight = random_array<double>({n}, 2);

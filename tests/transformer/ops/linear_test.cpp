@@ -38,7 +38,8 @@ Array<double> reference(const Array<double>& x, const Array<double>& weight,
 
 TEST_CASE_TEMPLATE("linear and its derivatives are those of loops", T, float, double) {
   const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-13;
-  for (const auto [rows, in, out] : all_sizes) {
+  for (const Sizes& size : all_sizes) {
+    const std::int64_t rows = size.rows, in = size.in, out = size.out;
     CAPTURE(rows);
     CAPTURE(in);
     CAPTURE(out);

@@ -51,7 +51,8 @@ TEST_CASE("mean squared error and its gradient") {
 }
 
 TEST_CASE("cross-entropy and its gradient") {
-  for (const auto& [n, classes] : {std::pair(1, 1), {3, 2}, {4, 17}, {2, 64}, {5, 131}}) {
+  for (const auto& size : {std::pair(1, 1), {3, 2}, {4, 17}, {2, 64}, {5, 131}}) {
+    const int n = size.first, classes = size.second;
     CAPTURE(classes);
     auto logits = random_array<double>({n, classes}, 1);
     for (double& value : logits.span()) value *= 5;

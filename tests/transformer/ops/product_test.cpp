@@ -6,7 +6,6 @@
 #include "transformer/ops/kernels.hpp"
 
 using namespace baton::transformer;
-using baton::Shape;
 using support::converted;
 using support::difference;
 using support::random_array;
