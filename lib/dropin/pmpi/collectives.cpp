@@ -1,6 +1,6 @@
 /// The program's collectives.
 
-#include "collectives.hpp"
+#include "function.hpp"
 
 using baton::pmpi::Function;
 using baton::pmpi::MpiCall;
@@ -11,27 +11,27 @@ namespace {
 
 MpiCall gathering(Function function, const void* send, int send_count, MPI_Datatype send_type,
                   void* recv, int recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
-  MpiCall call{.function = function, .comm = comm};
-  call.send = send;
-  call.send_count = send_count;
-  call.send_type = send_type;
-  call.recv = recv;
-  call.recv_count = recv_count;
-  call.recv_type = recv_type;
-  call.root = root;
-  return call;
+  return {.function = function,
+          .comm = comm,
+          .send = send,
+          .send_count = send_count,
+          .send_type = send_type,
+          .recv = recv,
+          .recv_count = recv_count,
+          .recv_type = recv_type,
+          .root = root};
 }
 
 MpiCall reduction(Function function, const void* send, void* recv, int count, MPI_Datatype type,
                   MPI_Op op, int root, MPI_Comm comm) {
-  MpiCall call{.function = function, .comm = comm};
-  call.send = send;
-  call.recv = recv;
-  call.recv_count = count;
-  call.recv_type = type;
-  call.op = op;
-  call.root = root;
-  return call;
+  return {.function = function,
+          .comm = comm,
+          .send = send,
+          .recv = recv,
+          .recv_count = count,
+          .recv_type = type,
+          .op = op,
+          .root = root};
 }
 
 MpiCall with_recv_blocks(MpiCall call, const int* counts, const int* displs) {
@@ -49,12 +49,12 @@ MpiCall with_send_blocks(MpiCall call, const int* counts, const int* displs) {
 MpiCall barrier(MPI_Comm comm) { return {.function = Function::barrier, .comm = comm}; }
 
 MpiCall bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  MpiCall call{.function = Function::bcast, .comm = comm};
-  call.recv = buffer;
-  call.recv_count = count;
-  call.recv_type = type;
-  call.root = root;
-  return call;
+  return {.function = Function::bcast,
+          .comm = comm,
+          .recv = buffer,
+          .recv_count = count,
+          .recv_type = type,
+          .root = root};
 }
 
 }  // namespace

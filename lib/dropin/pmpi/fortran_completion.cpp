@@ -1,7 +1,6 @@
 /// The program's messages and completions, from Fortran.
 
 #include "fortran.hpp"
-#include "fortran_symbols.hpp"
 
 using namespace baton::pmpi::fortran;
 using Int = MPI_Fint;

@@ -1,7 +1,6 @@
 /// Start and end of MPI and the program's communicators, from Fortran.
 
 #include "fortran.hpp"
-#include "fortran_symbols.hpp"
 
 using namespace baton::pmpi::fortran;
 using Int = MPI_Fint;

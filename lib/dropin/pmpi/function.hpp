@@ -2,10 +2,12 @@
 
 #include <mpi.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
+
+#include "baton/collective.hpp"
 
 namespace baton::pmpi {
 
@@ -28,25 +30,31 @@ enum class Function : std::uint8_t {
   scatter,
   scatterv
 };
-inline constexpr std::size_t function_count = 16;
 
-/// Names without "MPI_". The nonblocking form has an "i" in front.
-inline constexpr std::array<std::string_view, function_count> function_names{"allgather",
-                                                                             "allgatherv",
-                                                                             "allreduce",
-                                                                             "alltoall",
-                                                                             "alltoallv",
-                                                                             "barrier",
-                                                                             "bcast",
-                                                                             "exscan",
-                                                                             "gather",
-                                                                             "gatherv",
-                                                                             "reduce",
-                                                                             "reduce_scatter",
-                                                                             "reduce_scatter_block",
-                                                                             "scan",
-                                                                             "scatter",
-                                                                             "scatterv"};
+struct FunctionRow {
+  std::string_view name;  ///< without "MPI_"; the nonblocking form has an "i" in front
+  Collective collective;  ///< ours
+};
+/// Indexed by Function.
+inline constexpr FunctionRow functions[] = {
+    {"allgather", Collective::all_gather},
+    {"allgatherv", Collective::all_gather},
+    {"allreduce", Collective::all_reduce},
+    {"alltoall", Collective::all_to_all},
+    {"alltoallv", Collective::all_to_all},
+    {"barrier", Collective::barrier},
+    {"bcast", Collective::broadcast},
+    {"exscan", Collective::exscan},
+    {"gather", Collective::gather},
+    {"gatherv", Collective::gather},
+    {"reduce", Collective::reduce},
+    {"reduce_scatter", Collective::reduce_scatter},
+    {"reduce_scatter_block", Collective::reduce_scatter},
+    {"scan", Collective::scan},
+    {"scatter", Collective::scatter},
+    {"scatterv", Collective::scatter},
+};
+inline constexpr std::size_t function_count = std::size(functions);
 
 /// A call of the program. Members without a parameter of the function keep their defaults. A single
 /// count and type are the receiver's, as is MPI_Bcast's buffer.
@@ -71,5 +79,10 @@ struct MpiCall {
 int own(const MpiCall& call);
 /// Calls its own nonblocking function.
 int own(const MpiCall& call, MPI_Request* request);
+
+/// Runs a call of the program by our collectives, or passes it on. Returns an MPI error code.
+int run(const MpiCall& call);
+/// The same, nonblocking.
+int start(const MpiCall& call, MPI_Request* request);
 
 }  // namespace baton::pmpi

@@ -9,67 +9,6 @@ namespace {
 constexpr const char* wrong_argument = "an argument that MPI refuses";
 constexpr const char* undefined_op = "an operation that MPI does not define on the datatype";
 
-bool reduces(Function function) {
-  switch (function) {
-    case Function::allreduce:
-    case Function::exscan:
-    case Function::reduce:
-    case Function::reduce_scatter:
-    case Function::reduce_scatter_block:
-    case Function::scan:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool rooted(Function function) {
-  switch (function) {
-    case Function::bcast:
-    case Function::gather:
-    case Function::gatherv:
-    case Function::reduce:
-    case Function::scatter:
-    case Function::scatterv:
-      return true;
-    default:
-      return false;
-  }
-}
-
-Collective collective_of(Function function) {
-  switch (function) {
-    case Function::allgather:
-    case Function::allgatherv:
-      return Collective::all_gather;
-    case Function::allreduce:
-      return Collective::all_reduce;
-    case Function::alltoall:
-    case Function::alltoallv:
-      return Collective::all_to_all;
-    case Function::barrier:
-      return Collective::barrier;
-    case Function::bcast:
-      return Collective::broadcast;
-    case Function::exscan:
-      return Collective::exscan;
-    case Function::gather:
-    case Function::gatherv:
-      return Collective::gather;
-    case Function::reduce:
-      return Collective::reduce;
-    case Function::reduce_scatter:
-    case Function::reduce_scatter_block:
-      return Collective::reduce_scatter;
-    case Function::scan:
-      return Collective::scan;
-    case Function::scatter:
-    case Function::scatterv:
-      return Collective::scatter;
-  }
-  return Collective::barrier;
-}
-
 /// One past the last byte of any block.
 std::int64_t extent_of(const std::vector<std::int64_t>& counts,
                        const std::vector<std::int64_t>& offsets) {
@@ -105,16 +44,16 @@ const char* Job::prepare(const MpiCall& mpi, const Group& group, Datatypes& data
   group_ = &group;
   datatypes_ = &datatypes;
   call_ = Call();
-  call_.collective = collective_of(mpi.function);
+  call_.collective = functions[static_cast<std::size_t>(mpi.function)].collective;
   bytes_ = 0;
   has_in_ = has_out_ = in_place_ = false;
   fold_.reset();
-  if (mpi.function == Function::barrier) return nullptr;
-  if (rooted(mpi.function)) {
+  if (call_.collective == Collective::barrier) return nullptr;
+  if (rooted(call_.collective)) {
     if (mpi.root < 0 || mpi.root >= group.size) return wrong_argument;
     call_.root = mpi.root;
   }
-  return reduces(mpi.function) ? prepare_reduction() : prepare_move();
+  return reducing(call_.collective) ? prepare_reduction() : prepare_move();
 }
 
 const char* Job::prepare_move() {

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "baton/version.hpp"
-#include "collectives.hpp"
 #include "drop_in.hpp"
+#include "function.hpp"
 #include "progress.hpp"
 
 namespace baton::pmpi {

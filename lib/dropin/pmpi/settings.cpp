@@ -17,8 +17,8 @@ namespace {
 
 void take(Settings& settings, std::string_view name) {
   const auto index = [](std::string_view wanted) {
-    return static_cast<std::size_t>(std::ranges::find(function_names, wanted) -
-                                    function_names.begin());
+    return static_cast<std::size_t>(std::ranges::find(functions, wanted, &FunctionRow::name) -
+                                    std::begin(functions));
   };
   if (const std::size_t i = index(name); i < function_count) {
     settings.blocking.set(i);
@@ -30,8 +30,8 @@ void take(Settings& settings, std::string_view name) {
     return;
   }
   std::string names;
-  for (const std::string_view each : function_names)
-    names += (names.empty() ? "" : ", ") + std::string(each);
+  for (const FunctionRow& each : functions)
+    names += (names.empty() ? "" : ", ") + std::string(each.name);
   refuse("BATON_PMPI", "only: with names among " + names + ", or one of these with an i in front",
          name);
 }

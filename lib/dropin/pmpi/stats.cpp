@@ -21,7 +21,7 @@ std::string human_bytes(std::int64_t bytes) {
 /// For example "MPI_Allreduce" or "MPI_Iallreduce".
 std::string name_of(const Stats::Key& key) {
   std::string name(key.nonblocking ? "i" : "");
-  name += function_names[static_cast<std::size_t>(key.function)];
+  name += functions[static_cast<std::size_t>(key.function)].name;
   name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
   return "MPI_" + name;
 }
