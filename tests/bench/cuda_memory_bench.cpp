@@ -128,8 +128,9 @@ void ulysses(const Timer& timer, const Room& room, std::string_view layout, std:
   }
   const double copy = copy_bandwidth(timer, room, 2 * bytes);
   for (const auto& [what, pieces] : {std::pair{"pack", &pack}, {"unpack", &unpack}}) {
-    const double time = timer.seconds(
-        [&] { cuda::copy(static_cast<std::size_t>(element), *pieces, timer.stream()); });
+    const double time = timer.seconds([&, pieces = pieces] {
+      cuda::copy(static_cast<std::size_t>(element), *pieces, timer.stream());
+    });
     report(what, fmt::format("{}, P = {}", layout, ranks), bytes, 2 * bytes, time, copy);
   }
 }
@@ -154,7 +155,7 @@ void turned(const Timer& timer, const Room& room, std::int64_t element, std::int
 
 }  // namespace
 
-int main() {
+int main() {  // NOLINT(bugprone-exception-escape): ends with the error
   int devices = 0;
   const cudaError_t found = cudaGetDeviceCount(&devices);
   if (found != cudaSuccess || devices == 0) {

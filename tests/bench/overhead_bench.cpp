@@ -2,7 +2,7 @@
 // message at once. CPU time of one thread, so that a busy machine disturbs little.
 
 #include <fmt/core.h>
-#include <time.h>
+#include <time.h>  // NOLINT: clock_gettime is POSIX's
 
 #include <algorithm>
 #include <cstring>

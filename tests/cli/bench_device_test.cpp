@@ -133,7 +133,8 @@ Outcome bench_beside(int ranks, const BenchOptions& options, bool idle = false) 
 TEST_CASE("every collective on ranks that share devices is checked and timed") {
   BenchOptions options = quick("4:256");
   options.collectives = {"all"};
-  for (const auto& [devices, ranks] : {std::pair{1, 3}, {2, 3}, {2, 2}, {1, 1}}) {
+  for (const auto& numbers : {std::pair{1, 3}, {2, 3}, {2, 2}, {1, 1}}) {
+    const int devices = numbers.first, ranks = numbers.second;
     CAPTURE(devices);
     CAPTURE(ranks);
     const Outcome found = bench_alone(static_cast<std::size_t>(devices), ranks, options);

@@ -41,8 +41,8 @@ class Flight {
 
   /// Buffers that stay where they are until the end of it.
   Operands& board(std::string what, int in, int out) {
-    operands_.push_back(
-        std::make_unique<Operands>(std::move(what), Elements(type_, in), Elements(type_, out)));
+    operands_.push_back(std::make_unique<Operands>(
+        Operands{std::move(what), Elements(type_, in), Elements(type_, out), {}}));
     requests_.push_back(MPI_REQUEST_NULL);
     return *operands_.back();
   }

@@ -62,11 +62,10 @@ class Mover {
                          move == Move::alltoall || move == Move::alltoallv ||
                          (at_root && (move == Move::gather || move == Move::gatherv));
     const int room = size_ * (count + 1);
-    const auto operands = std::make_shared<Operands>(
-        Image(all_in ? many : one, all_in ? room : count),
-        Image(all_out ? many : one, all_out ? room : count),
-        Image(all_out ? many : one, all_out ? room : count), Blocks(many, size_, count, displaced),
-        Blocks(many, size_, count, displaced));
+    const Image output(all_out ? many : one, all_out ? room : count);
+    const Blocks blocks(many, size_, count, displaced);
+    const auto operands = std::make_shared<Operands>(Operands{
+        Image(all_in ? many : one, all_in ? room : count), output, output, blocks, blocks});
     auto& [in, out, expected, from, to] = *operands;
 
     switch (move) {

@@ -114,8 +114,8 @@ class Reductions {
                       : reduction == Reduction::exscan ? rank_
                                                        : size_;
     const auto operands =
-        std::make_shared<Operands>(Maps(layout_, in_count), Maps(layout_, count),
-                                   Maps(layout_, count), std::vector<int>(size_, count));
+        std::make_shared<Operands>(Operands{Maps(layout_, in_count), Maps(layout_, count),
+                                            Maps(layout_, count), std::vector<int>(size_, count)});
     for (int i = 0; i < in_count; ++i) operands->in.store(i, input(rank_, i));
     for (int i = 0; has_result && i < count; ++i) {
       Map sum = input(0, begin + i);

@@ -1,6 +1,6 @@
 #include "suite.hpp"
 
-#include <signal.h>
+#include <signal.h>  // NOLINT: sigaction is POSIX's
 #include <unistd.h>
 
 #include <algorithm>

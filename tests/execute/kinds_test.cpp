@@ -266,7 +266,7 @@ TEST_CASE("a run whose messages are read in their senders' memory does so, too")
     const auto transport = std::make_shared<Offering>(std::move(below), true, taken);
     return [=](const std::shared_ptr<const Plan>& plan, int window) {
       SingleCopyRun run(plan, window);
-      const std::vector<float> bits = RankData().execute(run, *transport);
+      std::vector<float> bits = RankData().execute(run, *transport);
       ScriptedRun scripted(plan, window);
       CHECK(same_bits(RankData().execute(scripted, *transport, {5, true}), bits));
       return bits;
@@ -280,7 +280,7 @@ TEST_CASE("a run on a device's memory does so, too") {
   ThreadOptions options;
   options.devices = {device};
   compare(
-      [&](std::shared_ptr<Transport> transport) -> Execute {
+      [&](const std::shared_ptr<Transport>& transport) -> Execute {
         const auto queue = std::shared_ptr<DeviceQueue>(
             new DeviceQueue{device.get(), device->make_stream()}, [](DeviceQueue* queue) {
               queue->device->end_stream(queue->stream);

@@ -1,6 +1,7 @@
 // Runs whose messages are read in their senders' memory.
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>
@@ -69,8 +70,9 @@ TEST_CASE("a fold of more than the cache keeps, in place or not, is that of its 
   const std::string from = "[0:" + std::to_string(half) + "]";
   for (const char* const other : {"input", "output"})
     for (const bool left : {true, false}) {
-      Stage s("recv_reduce 1 output" + from + " = " + other + from + (left ? " left" : " right"), 2,
-              1, 2 * half);
+      Stage s(
+          fmt::format("recv_reduce 1 output{0} = {1}{0} {2}", from, other, left ? "left" : "right"),
+          2, 1, 2 * half);
       s.fold = difference;
       s.transport.least_read = 4;
       for (std::size_t i = 0; i < half; ++i) s.input[i] = static_cast<std::byte>(50 + i % 7);

@@ -305,7 +305,8 @@ TEST_CASE("ranks that call in place and ranks that do not come to the same fused
   const Registry registry = Registry::builtin();
   for (const Algorithm& algorithm : registry.all()) {
     for (const int size : {2, 3, 5, 8}) {
-      for (const auto& [segment, window] : {std::pair(0, 0), {3, 1}}) {
+      for (const auto& options : {std::pair(0, 0), {3, 1}}) {
+        const int segment = options.first, window = options.second;
         Problem p = problem(algorithm.collective, size, 0, 2 * size + 3, true);
         if (algorithm.collective == Collective::barrier) p.count = 1;
         if (algorithm.pipelined && segment > 0) p.blocks = 3;

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <stdlib.h>
+#include <stdlib.h>  // NOLINT: setenv is POSIX's
 #include <unistd.h>
 
 #include <filesystem>

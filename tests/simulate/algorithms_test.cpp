@@ -145,10 +145,11 @@ TEST_CASE("ranks that are followed apart, by several threads, take as long as al
   constexpr int ranks = 1100;
   Network network = network_named("infiniband-100g");
   for (const auto& hosts : {std::shared_ptr<const Hosts>(), pairs(ranks)}) {
-    for (const auto& [collective, name] : {std::pair("all_reduce", "recursive_doubling"),
-                                           {"all_reduce", "circulant"},
-                                           {"broadcast", "chain"},
-                                           {"barrier", "dissemination"}}) {
+    for (const auto& algorithm : {std::pair("all_reduce", "recursive_doubling"),
+                                  {"all_reduce", "circulant"},
+                                  {"broadcast", "chain"},
+                                  {"barrier", "dissemination"}}) {
+      const char *const collective = algorithm.first, *const name = algorithm.second;
       CAPTURE(name);
       SimulateOptions options;
       options.hosts = hosts;
@@ -246,8 +247,9 @@ TEST_CASE("the closed forms agree with the simulator") {
           b.simulated = simulated;
         }
       });
-      for (const auto& [collective, b] : best) {
-        CAPTURE(std::string(name(collective)));
+      for (const auto& one : best) {
+        const Best& b = one.second;
+        CAPTURE(std::string(name(one.first)));
         CAPTURE(ranks);
         CHECK(b.simulated < (count == 16 ? 1.8 : 1.4) * b.least);
       }

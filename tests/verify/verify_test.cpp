@@ -202,7 +202,7 @@ TEST_CASE("hazard: every deleted dependency is missed unless another path remain
                                 {whole.regions().begin(), whole.regions().end()}, fewer);
         const std::string found = summary(verify(schedules, problems));
         CHECK(found == (before_i[missing] ? "" : "hazard 1"));
-        hazards += found != "";
+        hazards += !found.empty();
       }
     }
   }

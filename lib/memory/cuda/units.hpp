@@ -46,6 +46,7 @@ BATON_DEVICE void transform(const Strided<operands>& job, std::uint32_t unit, st
 }
 
 /// Calls `call` with the width as a constant: one of `widths`, added up, widest first.
+// NOLINTBEGIN(bugprone-branch-clone): one condition is constant, the other is not
 template <std::uint32_t widths, std::uint32_t width = widest, class Call>
 BATON_DEVICE void at_width(std::uint32_t wanted, Call call) {
   if constexpr (width == 1 || (widths & (width - 1)) == 0) {
@@ -58,6 +59,7 @@ BATON_DEVICE void at_width(std::uint32_t wanted, Call call) {
     at_width<widths, width / 2>(wanted, call);
   }
 }
+// NOLINTEND(bugprone-branch-clone)
 
 template <OpKind op, class T>
 BATON_DEVICE void fold_unit(const Batch<Strided<3>>& batch, std::uint32_t unit,
