@@ -1,13 +1,14 @@
 """Draws the gallery.
 
 Usage: gallery.py BATON FOLDER [NAME...]
-Draws the pictures of these names (such as all_reduce_ring_4), or all with an index, into FOLDER.
+Draws the pictures of these names (such as all_reduce_ring_4, or README for the index) into FOLDER, or all.
 """
 
 import json
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 # Those that are drawn at other numbers of ranks, too: their pictures differ there.
@@ -37,6 +38,7 @@ NETWORK = "virtual-cluster-200mbit"
 #       build/baton-train --model block --parallel tp --d-model 512 --heads 8 --d-ff 2048 --seq 512
 #       --samples 2 --epochs 2
 TRAINING = "transformer_tensor_parallel_2.trace"
+INDEX = "README.md"
 
 
 def pictures(baton):
@@ -75,24 +77,26 @@ def pictures(baton):
 
 
 def index(files):
-    lines = ["# Gallery", "",
-             "Drawn by `scripts/gallery`, reproducible to the byte; a test draws some of it again. "
-             "Rounds, not times:", "what is sent in the same round is independent. A colour is a "
-             "chunk; `c3 +=` is folded on arrival.", "",
-             "How data is split and put together: [all_to_all](all_to_all_split_assemble_4.svg) "
-             "([PNG](all_to_all_split_assemble_4.png), [PDF](all_to_all_split_assemble_4.pdf), "
-             "[draw.io](all_to_all_split_assemble_4.drawio)),",
-             "[all_gather](all_gather_split_assemble_4.svg), "
-             "[reduce_scatter](reduce_scatter_split_assemble_4.svg).", "",
-             "![](all_to_all_split_assemble_4.svg)", "",
-             "A ring all-reduce of 1 MiB on 8 virtual hosts with links of 200 Mbit/s, as it was "
-             f"[recorded]({RECORDING}) beside", "its "
-             "[prediction](all_reduce_ring_8_hosts_predicted.svg):", "",
-             "![](all_reduce_ring_8_hosts_recorded.svg)", "",
-             f"Two [recorded]({TRAINING}) steps of a transformer block, tensor parallel on 2 ranks: in each, "
-             "two all-reduces of", "forward, which ranks wait for, and two of backward, which are under way "
-             "while the gradients of weights are computed:", "",
-             "![](transformer_tensor_parallel_2_recorded.svg)", "",
+    paragraphs = [
+        "# Gallery",
+        "`scripts/gallery` draws these pictures, the same to the byte each time; a test draws some of them "
+        "again. They show rounds, not times: messages of one round do not depend on each other. A colour is a "
+        "chunk; `c3 +=` is folded on arrival.",
+        "How data is split and put together: [all_to_all](all_to_all_split_assemble_4.svg) "
+        "([PNG](all_to_all_split_assemble_4.png), [PDF](all_to_all_split_assemble_4.pdf), "
+        "[draw.io](all_to_all_split_assemble_4.drawio)), [all_gather](all_gather_split_assemble_4.svg), "
+        "[reduce_scatter](reduce_scatter_split_assemble_4.svg).",
+        "![](all_to_all_split_assemble_4.svg)",
+        "A ring all-reduce of 1 MiB on 8 virtual hosts with links of 200 Mbit/s: the "
+        f"[recording]({RECORDING}) beside its [prediction](all_reduce_ring_8_hosts_predicted.svg):",
+        "![](all_reduce_ring_8_hosts_recorded.svg)",
+        f"Two [recorded]({TRAINING}) steps of a transformer block, tensor parallel on 2 ranks. Each step has "
+        "two all-reduces in forward, for which ranks wait, and two in backward, which go on while the gradients "
+        "of weights are computed:",
+        "![](transformer_tensor_parallel_2_recorded.svg)",
+    ]
+    lines = ["\n\n".join(textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False)
+                         for text in paragraphs), "",
              "| collective | algorithm | pictures, by number of ranks |", "|---|---|---|"]
     rows = {}
     for file, arguments in files.items():
@@ -111,7 +115,7 @@ def index(files):
 def main():
     baton, folder, *names = sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]
     files = pictures(baton)
-    if unknown := set(names) - {file.rsplit(".", 1)[0] for file in files}:
+    if unknown := set(names) - {file.rsplit(".", 1)[0] for file in [*files, INDEX]}:
         raise SystemExit(f"gallery.py: expected names of pictures, found {sorted(unknown)}")
     folder.mkdir(parents=True, exist_ok=True)
     for file, arguments in files.items():
@@ -120,9 +124,10 @@ def main():
         # Dates in a PDF are those of the epoch.
         subprocess.run([baton, "timeline", *arguments, "-o", folder / file], check=True,
                        env={**os.environ, "SOURCE_DATE_EPOCH": "0"})
+    if not names or "README" in names:
+        (folder / INDEX).write_text(index(files))
     if not names:
-        (folder / "README.md").write_text(index(files))
-        for old in set(os.listdir(folder)) - set(files) - {"README.md", RECORDING, TRAINING}:
+        for old in set(os.listdir(folder)) - set(files) - {INDEX, RECORDING, TRAINING}:
             (folder / old).unlink()
 
 

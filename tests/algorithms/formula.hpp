@@ -5,7 +5,7 @@
 ///     value     = ["at most "] expression {", +" expression " if " condition} {", " name " = " …}
 ///     text      = value " across, " value " within"        (or the other way round)
 ///     text      = value " if " condition ", else " value
-///     condition = "Q < P" | "Q = P" | "P is odd" | "forwarded"
+///     condition = expression (" < " | " = " | " > ") expression | "P is odd" | "forwarded"
 ///
 /// Expressions are written as on paper: products without a sign, ceil(x), floor(x), log2 x, log4 x,
 /// x mod y, x^y. Variables are single letters, and the word `blocks`.
@@ -145,8 +145,13 @@ struct Value {
 };
 
 inline bool holds(std::string_view condition, const Variables& v) {
-  if (condition == "Q < P") return v.at("Q") < v.at("P");
-  if (condition == "Q = P") return v.at("Q") == v.at("P");
+  for (const std::string_view comparison : {" < ", " = ", " > "}) {
+    const std::size_t at = condition.find(comparison);
+    if (at == std::string_view::npos) continue;
+    const double left = Expression(condition.substr(0, at), v).value();
+    const double right = Expression(condition.substr(at + comparison.size()), v).value();
+    return comparison == " < " ? left < right : comparison == " > " ? left > right : left == right;
+  }
   if (condition == "P is odd") return std::fmod(v.at("P"), 2) == 1;
   if (condition == "forwarded") return v.at("forwarded") != 0;
   FAIL("expected a known condition, found ", std::string(condition));

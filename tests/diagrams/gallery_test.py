@@ -13,7 +13,7 @@ gallery = root / "diagrams" / "gallery"
 PART = ["all_reduce_ring_4", "all_reduce_double_tree_8", "broadcast_binomial_5",
         "all_to_all_bruck_4", "all_gather_hierarchical_8", "all_reduce_ring_8_critical_path",
         "all_to_all_split_assemble_4", "all_reduce_ring_8_hosts_recorded",
-        "transformer_tensor_parallel_2_recorded"]
+        "transformer_tensor_parallel_2_recorded", "README"]
 
 
 class Gallery(unittest.TestCase):
