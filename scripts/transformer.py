@@ -22,7 +22,7 @@ except ImportError:
 
 PEER = Path(__file__).with_name("torch_block.py")
 # name, form, ranks, batch, seq, required: PyTorch's time / ours
-CONTESTS = [
+COMPARISONS = [
     ("block on one rank", "whole", 1, 4, 512, 1.0),
     ("tensor parallel on two", "tp", 2, 4, 512, 1.2),
     ("Ulysses on two", "sp", 2, 1, 2048, 1.8),
@@ -67,7 +67,7 @@ def launcher(ranks):
     return [mpirun, "--bind-to", "none", "-n", str(ranks)] if ranks > 1 else []
 
 
-def contest(program, options, form, ranks, batch, seq):
+def compare(program, options, form, ranks, batch, seq):
     arguments = [form, *sizes(batch, seq, options)]
     with tempfile.TemporaryDirectory() as folder:
         ours = Side([[*launcher(ranks), program, *arguments]])
@@ -116,15 +116,15 @@ def main():
     results = {}
     print(f"{'':24} {'batch':>5} {'seq':>5} {'ours s':>8} {'PyTorch s':>9} {'ratio':>6}"
           f"   quartiles      required")
-    for name, form, ranks, batch, seq, required in CONTESTS:
+    for name, form, ranks, batch, seq, required in COMPARISONS:
         if options.only not in (None, form):
             continue
-        result = results[name] = contest(options.program, options, form, ranks, batch, seq)
+        result = results[name] = compare(options.program, options, form, ranks, batch, seq)
         low, high = result["quartiles"]
         print(f"{name:24} {batch:5} {seq:5} {statistics.median(result['ours']):8.3f} "
               f"{statistics.median(result['PyTorch']):9.3f} {result['ratio']:6.2f}   "
               f"{low:.2f} to {high:.2f}   {required:.1f}", flush=True)
-    shared = [contest for contest in CONTESTS if contest[2] > 1 and options.only in (None, contest[1])]
+    shared = [row for row in COMPARISONS if row[2] > 1 and options.only in (None, row[1])]
     if shared:
         print(f"\n{'communication of ours':24} {'step ms':>8} {'its ms':>7} {'share':>6}"
               f"   {'budget MiB':>10} {'messages':>8} {'at GB/s':>7} {'ms':>6}")

@@ -85,10 +85,10 @@ Outcome bench_alone(std::size_t devices, int ranks, const BenchOptions& options)
 class StandInLibrary final : public PeerLibrary {
  public:
   using Groups = std::vector<std::unique_ptr<FusedTransport>>;
-  StandInLibrary(Transport& host, const Gpu& card, Groups& messages, Groups& collectives, bool idle)
+  StandInLibrary(Transport& host, const Gpu& gpu, Groups& messages, Groups& collectives, bool idle)
       : groups_(std::move(messages[static_cast<std::size_t>(host.rank())])),
         idle_(idle),
-        own_(host.split(0, host.rank()), card.device,
+        own_(host.split(0, host.rank()), gpu.device,
              std::move(collectives[static_cast<std::size_t>(host.rank())]), Options{}) {}
 
   std::string name() const override { return "stand-in for NCCL"; }

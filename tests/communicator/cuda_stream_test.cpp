@@ -19,7 +19,7 @@ namespace {
 
 cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
-Card card() {
+TestDevice test_device() {
   return {cuda_device(0),
           [] {
             cudaStream_t stream = nullptr;
@@ -46,20 +46,20 @@ TEST_CASE("CUDA streams: every collective by every algorithm gives the host's bi
     for (const std::size_t segment : {0, 50}) {
       CAPTURE(size);
       CAPTURE(segment);
-      every_collective(size, card(), 0, segment);
+      every_collective(size, test_device(), 0, segment);
     }
 }
 
 TEST_CASE("CUDA streams: 64 ranks on one device, whose streams share hardware queues") {
-  many_ranks(64, card());
+  many_ranks(64, test_device());
 }
 
 TEST_CASE("CUDA streams: tensors along any dimensions, and split communicators") {
-  tensors(card());
+  tensors(test_device());
 }
 
 TEST_CASE("CUDA streams: memory and streams that do not fit are refused") {
-  on_one_device(2, card(), [](Seat& seat) {
+  on_one_device(2, test_device(), [](Seat& seat) {
     auto* const data = seat.put(numbers(seat.rank, 8));
     std::vector<std::int32_t> host(8);
     const Data good{data, 8, Datatype::i32};

@@ -71,11 +71,12 @@ Ints outputs(int rank) { return stream_cases::numbers(rank, room, 2); }
 
 /// What the lines of EVERY_LINE name.
 #define NAME(name) [[maybe_unused]] const auto& name = arguments.name;
-#define NAMES_OF_ARGUMENTS                                                                         \
-  NAME(input)                                                                                      \
-  NAME(output) NAME(rank) NAME(counts) NAME(offsets) NAME(own) NAME(send_counts) NAME(recv_counts) \
-      NAME(send_offsets) NAME(recv_offsets) NAME(list) NAME(tensors)                               \
-          [[maybe_unused]] const auto in = [&](std::int64_t n) { return arguments.in(n); };        \
+#define NAMES_OF_ARGUMENTS                                                                  \
+  NAME(input)                                                                               \
+  NAME(output)                                                                              \
+  NAME(rank) NAME(counts) NAME(offsets) NAME(own) NAME(send_counts) NAME(recv_counts)       \
+      NAME(send_offsets) NAME(recv_offsets) NAME(list) NAME(tensors)                        \
+          [[maybe_unused]] const auto in = [&](std::int64_t n) { return arguments.in(n); }; \
   [[maybe_unused]] const auto out = [&](std::int64_t n) { return arguments.out(n); };
 
 }  // namespace
@@ -105,8 +106,8 @@ TEST_CASE("every collective in every form and in streams gives the same result")
     CHECK(expected.size() == lines_of_the_table);
   });
 
-  for (const auto& card : {stream_cases::stand_in(), stream_cases::in_groups()}) {
-    stream_cases::on_one_device(size, card, [&](stream_cases::Seat& seat) {
+  for (const auto& test_device : {stream_cases::stand_in(), stream_cases::in_groups()}) {
+    stream_cases::on_one_device(size, test_device, [&](stream_cases::Seat& seat) {
       auto* const from = seat.put(inputs(seat.rank));
       auto* const to = seat.put(outputs(seat.rank));
       const Arguments arguments{from, to, seat.rank};
@@ -116,7 +117,8 @@ TEST_CASE("every collective in every form and in streams gives the same result")
       const auto equal = [&](const std::function<void()>& form) {
         CAPTURE(line);
         const Ints before = outputs(seat.rank);
-        card.write(reinterpret_cast<std::byte*>(to), before.data(), room * sizeof(std::int32_t));
+        test_device.write(reinterpret_cast<std::byte*>(to), before.data(),
+                          room * sizeof(std::int32_t));
         form();
         seat.synchronize();
         CHECK(seat.got(to, room) == expected.at(line++));

@@ -29,7 +29,7 @@ int ranks() { return mpi_transport(MPI_COMM_WORLD)->size(); }
 int own_rank() { return mpi_transport(MPI_COMM_WORLD)->rank(); }
 
 /// With no limit NCCL's calls block, with one they do not.
-Card over_nccl(std::chrono::milliseconds limit) {
+TestDevice over_nccl(std::chrono::milliseconds limit) {
   const std::shared_ptr<Device> device = cuda_device(own_rank() % cuda_devices());
   const auto copy = [](void* to, const void* from, std::size_t bytes) {
     cuda::check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread),

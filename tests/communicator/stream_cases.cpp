@@ -67,21 +67,24 @@ std::vector<float> floats(int rank, std::int64_t count, std::uint64_t seed) {
 
 }  // namespace
 
-void on_one_device(int size, const Card& card, const std::function<void(Seat&)>& body,
+void on_one_device(int size, const TestDevice& test_device, const std::function<void(Seat&)>& body,
                    const Options& options, std::uint64_t seed, std::size_t segment) {
   ThreadOptions thread_options{.seed = seed};
-  if (segment == 0) thread_options.devices = {card.device};
-  const Card::MakeGroups make_groups = card.groups ? card.groups(size) : nullptr;
+  if (segment == 0) thread_options.devices = {test_device.device};
+  const TestDevice::MakeGroups make_groups =
+      test_device.groups ? test_device.groups(size) : nullptr;
   support::Watchdog watchdog(size, std::chrono::seconds(240));
   const auto run = [&](std::unique_ptr<Transport> transport) {
     const int rank = transport->rank();
     try {
-      if (segment > 0) transport = staged_transport(std::move(transport), card.device, segment);
+      if (segment > 0)
+        transport = staged_transport(std::move(transport), test_device.device, segment);
       std::unique_ptr<FusedTransport> groups = make_groups ? make_groups(*transport) : nullptr;
       StreamCommunicator communicator =
-          groups ? StreamCommunicator(std::move(transport), card.device, std::move(groups), options)
-                 : StreamCommunicator(std::move(transport), card.device, options);
-      Seat seat{communicator, card, card.make_stream(), rank, size};
+          groups ? StreamCommunicator(std::move(transport), test_device.device, std::move(groups),
+                                      options)
+                 : StreamCommunicator(std::move(transport), test_device.device, options);
+      Seat seat{communicator, test_device, test_device.make_stream(), rank, size};
       body(seat);
       communicator.synchronize();
     } catch (const std::exception& error) {
@@ -89,14 +92,14 @@ void on_one_device(int size, const Card& card, const std::function<void(Seat&)>&
     }
     watchdog.returned(rank);
   };
-  if (card.launch) {
-    card.launch(run);
+  if (test_device.launch) {
+    test_device.launch(run);
   } else {
     run_threads(size, run, thread_options);
   }
 }
 
-Card stand_in(const support::StandInOptions& options) {
+TestDevice stand_in(const support::StandInOptions& options) {
   const auto device = std::make_shared<support::StandInDevice>(options);
   return {device, [device] { return device->make_user_stream(); },
           [device](std::byte* to, const void* from, std::size_t bytes) {
@@ -108,20 +111,21 @@ Card stand_in(const support::StandInOptions& options) {
           [device](Stream stream) { device->synchronize(stream); }};
 }
 
-Card in_groups(const support::StandInOptions& options, const support::StandInFusedOptions& groups) {
-  Card card = stand_in(options);
-  const auto device = std::static_pointer_cast<support::StandInDevice>(card.device);
-  card.groups = [device, groups](int size) {
+TestDevice in_groups(const support::StandInOptions& options,
+                     const support::StandInFusedOptions& groups) {
+  TestDevice test_device = stand_in(options);
+  const auto device = std::static_pointer_cast<support::StandInDevice>(test_device.device);
+  test_device.groups = [device, groups](int size) {
     const auto all = std::make_shared<std::vector<std::unique_ptr<FusedTransport>>>(
         support::stand_in_fused(size, device, groups));
     return
         [all](Transport& host) { return std::move((*all)[static_cast<std::size_t>(host.rank())]); };
   };
-  return card;
+  return test_device;
 }
 
 support::StandInDevice& stand_in_of(const Seat& seat) {
-  return static_cast<support::StandInDevice&>(*seat.card.device);
+  return static_cast<support::StandInDevice&>(*seat.test_device.device);
 }
 
 std::vector<std::int32_t> numbers(int rank, std::int64_t count, std::uint64_t seed) {
@@ -130,7 +134,8 @@ std::vector<std::int32_t> numbers(int rank, std::int64_t count, std::uint64_t se
   return all;
 }
 
-void every_collective(int size, const Card& card, std::uint64_t seed, std::size_t segment) {
+void every_collective(int size, const TestDevice& test_device, std::uint64_t seed,
+                      std::size_t segment) {
   // What the host makes of it, each algorithm and segment in the same order.
   std::vector<std::vector<std::vector<float>>> expected(static_cast<std::size_t>(size));
   const auto go_through = [&](int rank, const auto& registry, const auto& visit) {
@@ -161,7 +166,7 @@ void every_collective(int size, const Card& card, std::uint64_t seed, std::size_
     });
   });
   on_one_device(
-      size, card,
+      size, test_device,
       [&](Seat& seat) {
         std::uint64_t seed = 0;
         std::size_t turn = 0;
@@ -186,8 +191,8 @@ void every_collective(int size, const Card& card, std::uint64_t seed, std::size_
       support::test_options(), seed, segment);
 }
 
-void in_order(int size, const Card& card) {
-  on_one_device(size, card, [](Seat& seat) {
+void in_order(int size, const TestDevice& test_device) {
+  on_one_device(size, test_device, [](Seat& seat) {
     support::StandInDevice& device = stand_in_of(seat);
     constexpr std::size_t count = 1000;
     auto* const data = seat.put(std::vector<std::int32_t>(count, -1));
@@ -210,8 +215,8 @@ void in_order(int size, const Card& card) {
   });
 }
 
-void many_ranks(int size, const Card& card) {
-  on_one_device(size, card, [](Seat& seat) {
+void many_ranks(int size, const TestDevice& test_device) {
+  on_one_device(size, test_device, [](Seat& seat) {
     constexpr std::int64_t count = 129;
     constexpr int rounds = 3;
     auto* const own = seat.put(numbers(seat.rank, count));
@@ -222,7 +227,7 @@ void many_ranks(int size, const Card& card) {
       rows.at[0] = reinterpret_cast<std::byte*>(to);
       rows.at[1] = reinterpret_cast<std::byte*>(from);
       rows.block = count;
-      seat.card.device->copy({&rows, 1}, sizeof(std::int32_t), seat.stream);
+      seat.test_device.device->copy({&rows, 1}, sizeof(std::int32_t), seat.stream);
     };
     for (int round = 0; round < rounds; ++round) {
       copy(data, own);
@@ -242,8 +247,8 @@ void many_ranks(int size, const Card& card) {
   });
 }
 
-void tensors(const Card& card) {
-  on_one_device(4, card, [](Seat& seat) {
+void tensors(const TestDevice& test_device) {
+  on_one_device(4, test_device, [](Seat& seat) {
     StreamCommunicator pair = seat.communicator.split(seat.rank / 2, seat.rank);
     const Shape in{2, 3, 4, 2}, out{2, 6, 2, 2};
     std::vector<float> values(48);

@@ -16,7 +16,7 @@
 namespace stream_cases {
 
 /// A device, with what its user does beside the library.
-struct Card {
+struct TestDevice {
   std::shared_ptr<baton::Device> device;
   std::function<baton::Stream()> make_stream;
   /// These return when it is done.
@@ -35,28 +35,28 @@ struct Card {
 /// One rank on a device: its communicator, and a stream as its user has.
 struct Seat {
   baton::StreamCommunicator& communicator;
-  const Card& card;
+  const TestDevice& test_device;
   baton::Stream stream;
   int rank, size;
 
   /// Elements in the device's memory, and back.
   template <class T>
   T* put(const std::vector<T>& values) const {
-    std::byte* const at = card.device->allocate(values.size() * sizeof(T) + 1);
-    card.write(at, values.data(), values.size() * sizeof(T));
+    std::byte* const at = test_device.device->allocate(values.size() * sizeof(T) + 1);
+    test_device.write(at, values.data(), values.size() * sizeof(T));
     return reinterpret_cast<T*>(at);
   }
   template <class T>
   std::vector<T> got(const T* at, std::size_t count) const {
     std::vector<T> values(count);
-    card.read(values.data(), reinterpret_cast<const std::byte*>(at), count * sizeof(T));
+    test_device.read(values.data(), reinterpret_cast<const std::byte*>(at), count * sizeof(T));
     return values;
   }
   template <class T>
   void free(T* at) const {
-    card.device->free(reinterpret_cast<std::byte*>(at));
+    test_device.device->free(reinterpret_cast<std::byte*>(at));
   }
-  void synchronize() const { card.synchronize(stream); }
+  void synchronize() const { test_device.synchronize(stream); }
   /// Returns when every rank has come here, and is done with all it called.
   void meet() const {
     communicator.barrier(stream);
@@ -65,26 +65,27 @@ struct Seat {
 };
 
 /// Runs `body` on ranks that share one device. `segment`: not 0 if messages are staged.
-void on_one_device(int size, const Card& card, const std::function<void(Seat&)>& body,
+void on_one_device(int size, const TestDevice& test_device, const std::function<void(Seat&)>& body,
                    const baton::Options& options = support::test_options(), std::uint64_t seed = 0,
                    std::size_t segment = 0);
 
 /// A stand-in for a device, and one whose messages go in groups; and which it is.
-Card stand_in(const support::StandInOptions& options = {});
-Card in_groups(const support::StandInOptions& options = {},
-               const support::StandInFusedOptions& groups = {});
+TestDevice stand_in(const support::StandInOptions& options = {});
+TestDevice in_groups(const support::StandInOptions& options = {},
+                     const support::StandInFusedOptions& groups = {});
 support::StandInDevice& stand_in_of(const Seat& seat);
 
 std::vector<std::int32_t> numbers(int rank, std::int64_t count, std::uint64_t seed = 1);
 
 /// Every collective by every algorithm gives the host's bits.
-void every_collective(int size, const Card& card, std::uint64_t seed = 0, std::size_t segment = 0);
+void every_collective(int size, const TestDevice& test_device, std::uint64_t seed = 0,
+                      std::size_t segment = 0);
 /// On stand-ins: a call comes after the work that its stream was given before, and before the rest.
-void in_order(int size, const Card& card);
+void in_order(int size, const TestDevice& test_device);
 /// Many ranks sum what their streams were given work on just before, three times.
-void many_ranks(int size, const Card& card);
+void many_ranks(int size, const TestDevice& test_device);
 /// all_to_all of dimensions inside, on communicators that were split.
-void tensors(const Card& card);
+void tensors(const TestDevice& test_device);
 /// An all_reduce of this is refused, in a sentence that has these parts.
 void refused(const Seat& seat, baton::Data data, baton::Stream stream,
              const std::vector<std::string>& parts);

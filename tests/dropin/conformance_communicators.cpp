@@ -34,7 +34,7 @@ void all_reduce(Results& results, MPI_Comm communicator, const std::string& what
 }
 
 /// A few collectives of each kind.
-void exercise(Results& results, MPI_Comm communicator, const std::string& what) {
+void some_collectives(Results& results, MPI_Comm communicator, const std::string& what) {
   const auto ranks = members(communicator);
   const int size = static_cast<int>(ranks.size()), rank = rank_in(communicator);
   all_reduce(results, communicator, what);
@@ -220,7 +220,7 @@ void at_once(Results& results, MPI_Comm of, int number) {
   for (auto& made : alive) made = duplicate(of, true, 0);
   for (int i = 0; i < number; i += 7)
     all_reduce(results, alive[i], "communicator " + std::to_string(i));
-  exercise(results, alive.back(), "last communicator");
+  some_collectives(results, alive.back(), "last communicator");
   for (auto& made : alive) MPI_Comm_free(&made);
 }
 
@@ -230,7 +230,7 @@ void of_each_other(Results& results, int rank) {
   for (int depth = 0; depth < 5; ++depth) {
     const MPI_Comm made = duplicate(parent, depth % 2 == 0, -rank);
     if (depth > 0) MPI_Comm_free(&parent);
-    exercise(results, made, "depth " + std::to_string(depth));
+    some_collectives(results, made, "depth " + std::to_string(depth));
     parent = made;
   }
   MPI_Comm_free(&parent);
@@ -240,8 +240,9 @@ void of_each_other(Results& results, int rank) {
 
 void communicators(Suite& suite) {
   const int rank = suite.rank(), size = suite.size();
-  suite.run("communicators/world", [](Results& r) { exercise(r, MPI_COMM_WORLD, "world"); });
-  suite.run("communicators/self", [](Results& r) { exercise(r, MPI_COMM_SELF, "self"); });
+  suite.run("communicators/world",
+            [](Results& r) { some_collectives(r, MPI_COMM_WORLD, "world"); });
+  suite.run("communicators/self", [](Results& r) { some_collectives(r, MPI_COMM_SELF, "self"); });
   for (const auto& [name, make] : makers)
     suite.run(std::string("communicators/") + name, [&, make = make, name = name](Results& r) {
       MPI_Comm made = MPI_COMM_NULL;
@@ -251,7 +252,7 @@ void communicators(Suite& suite) {
       }
       r.add(made == MPI_COMM_NULL);
       if (made == MPI_COMM_NULL) return;
-      exercise(r, made, name);
+      some_collectives(r, made, name);
       MPI_Comm_free(&made);
     });
   suite.run("communicators/of_each_other", [&](Results& r) { of_each_other(r, rank); });

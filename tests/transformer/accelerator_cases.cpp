@@ -50,18 +50,19 @@ std::vector<Layout> layouts_of(int ranks) {
 
 }  // namespace
 
-void on_one_device(int size, const Card& card,
+void on_one_device(int size, const TestDevice& test_device,
                    const std::function<void(Communicator&, const Place&)>& body,
                    std::uint64_t seed) {
   ThreadOptions options;
-  options.devices = {card.device};
+  options.devices = {test_device.device};
   options.seed = seed;
   Watchdog watchdog(size, std::chrono::seconds(240));
   const auto run = [&](std::unique_ptr<Transport> transport) {
     const int rank = transport->rank();
     try {
-      const auto accelerator = card.make();
-      StreamCommunicator communicator(transport->split(0, rank), card.device, test_options());
+      const auto accelerator = test_device.make();
+      StreamCommunicator communicator(transport->split(0, rank), test_device.device,
+                                      test_options());
       Communicator world(std::move(transport), test_options());
       body(world, {accelerator.get(), &communicator});
       accelerator->synchronize();
@@ -74,13 +75,13 @@ void on_one_device(int size, const Card& card,
 }
 
 template <class T>
-void blocks(int ranks, const Card& card, std::uint64_t seed) {
+void blocks(int ranks, const TestDevice& test_device, std::uint64_t seed) {
   for (BlockCase c : cases_for(ranks)) {
     // The derivative of relu jumps where rounding may take an element to the other side.
     if (sizeof(T) < 4) c.config.activation = Activation::gelu;
     CAPTURE(text(c));
     on_one_device(
-        ranks, card,
+        ranks, test_device,
         [&](Communicator& world, const Place& place) {
           for (const auto& difference : differences<T>(world, c, {}, true, place)) {
             CAPTURE(difference.first);
@@ -92,7 +93,7 @@ void blocks(int ranks, const Card& card, std::uint64_t seed) {
 }
 
 template <class T>
-void training(int ranks, const Card& card) {
+void training(int ranks, const TestDevice& test_device) {
   constexpr int steps = 4;
   BlockConfig config;
   config.heads = 8, config.d_model = 32, config.d_ff = 48;
@@ -123,7 +124,7 @@ void training(int ranks, const Card& card) {
           train_step(reference, whole_of(batch), *of_reference, Mesh(), options(step, 1)));
     CHECK(expected.back().loss < 0.99 * expected.front().loss);
     for (const Layout& layout : layouts_of(ranks)) {
-      on_one_device(ranks, card, [&](Communicator& world, const Place& place) {
+      on_one_device(ranks, test_device, [&](Communicator& world, const Place& place) {
         const Mesh mesh = mesh_of(world, place, layout.axes);
         TransformerBlock<T> block(config, {5});
         block.parallelize(mesh, layout.sequence_parallel);
@@ -151,8 +152,8 @@ void training(int ranks, const Card& card) {
   }
 }
 
-void masters(const Card& card) {
-  on_one_device(1, card, [](Communicator&, const Place& place) {
+void masters(const TestDevice& test_device) {
+  on_one_device(1, test_device, [](Communicator&, const Place& place) {
     const AcceleratorScope scope(place.accelerator);
     const std::vector<bf16> ones(48, to_bf16(1));
     const View<const bf16> all(ones.data(), {6, 8});
@@ -173,7 +174,7 @@ void masters(const Card& card) {
 }
 
 template <class T>
-void linear_layers(int ranks, const Card& card) {
+void linear_layers(int ranks, const TestDevice& test_device) {
   constexpr std::int64_t in = 24, hidden = 16, out = 8;
   const Random random{6};
   const auto x = drawn<T>({3, 5, in}, "x"), dy = drawn<T>({3, 5, out}, "dy");
@@ -183,7 +184,7 @@ void linear_layers(int ranks, const Card& card) {
   const auto dx = first.backward(second.backward(dy, context), context);
   for (const bool whole_between : {false, true}) {
     CAPTURE(whole_between);
-    on_one_device(ranks, card, [&](Communicator& world, const Place& place) {
+    on_one_device(ranks, test_device, [&](Communicator& world, const Place& place) {
       const Mesh mesh = mesh_of(world, place, {{Axis::tp, ranks}});
       const AcceleratorScope scope(place.accelerator);
       ColumnParallelLinear<T> column("first", in, hidden, true, random, mesh, whole_between);
@@ -205,7 +206,7 @@ void linear_layers(int ranks, const Card& card) {
 }
 
 template <class T>
-void vocabulary(int ranks, const Card& card) {
+void vocabulary(int ranks, const TestDevice& test_device) {
   constexpr std::int64_t words = 24, d = 6, n = 16;
   Array<std::int32_t> ids({2, n / 2});
   for (std::int64_t i = 0; i < n; ++i)
@@ -218,7 +219,7 @@ void vocabulary(int ranks, const Card& card) {
   whole.backward(ids, dy);
   Array<T> gradient(logits.shape());
   const double loss = cross_entropy<T>(logits.view(), targets, n, gradient.view());
-  on_one_device(ranks, card, [&](Communicator& world, const Place& place) {
+  on_one_device(ranks, test_device, [&](Communicator& world, const Place& place) {
     const Mesh mesh = mesh_of(world, place, {{Axis::tp, ranks}});
     const AcceleratorScope scope(place.accelerator);
     VocabParallelEmbedding<T> part(words, d, mesh, {7});
@@ -242,11 +243,11 @@ void vocabulary(int ranks, const Card& card) {
   });
 }
 
-#define BATON_INSTANTIATE(T)                                \
-  template void blocks<T>(int, const Card&, std::uint64_t); \
-  template void training<T>(int, const Card&);              \
-  template void linear_layers<T>(int, const Card&);         \
-  template void vocabulary<T>(int, const Card&);
+#define BATON_INSTANTIATE(T)                                      \
+  template void blocks<T>(int, const TestDevice&, std::uint64_t); \
+  template void training<T>(int, const TestDevice&);              \
+  template void linear_layers<T>(int, const TestDevice&);         \
+  template void vocabulary<T>(int, const TestDevice&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE

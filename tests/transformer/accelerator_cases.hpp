@@ -10,14 +10,14 @@
 namespace accelerator_cases {
 
 /// A device, and what makes accelerators on it, each with a stream of its own.
-struct Card {
+struct TestDevice {
   std::shared_ptr<baton::Device> device;
   std::function<std::unique_ptr<baton::transformer::Accelerator>()> make;
 };
 
 /// Runs `body` on ranks as threads, which share the device. `seed`: as ThreadOptions::seed.
 void on_one_device(
-    int size, const Card& card,
+    int size, const TestDevice& test_device,
     const std::function<void(baton::Communicator& world, const support::Place& place)>& body,
     std::uint64_t seed = 0);
 
@@ -28,17 +28,17 @@ constexpr double tolerance = sizeof(T) == 4 ? 1e-4 : 1.6e-2;
 /// Every form of the block, of f32 or bf16, gives forward and backward of the whole one on the
 /// host.
 template <class T>
-void blocks(int ranks, const Card& card, std::uint64_t seed = 0);
+void blocks(int ranks, const TestDevice& test_device, std::uint64_t seed = 0);
 /// Steps of training in every form leave the losses and the weights that one rank's on the host do.
 template <class T>
-void training(int ranks, const Card& card);
+void training(int ranks, const TestDevice& test_device);
 /// Values of bf16 follow a master in f32: steps that each would be rounded away add up.
-void masters(const Card& card);
+void masters(const TestDevice& test_device);
 /// Linear layers, column- and row-parallel, with what is gathered and split between them.
 template <class T>
-void linear_layers(int ranks, const Card& card);
+void linear_layers(int ranks, const TestDevice& test_device);
 /// An embedding and a cross-entropy, whole and of a vocabulary that is cut.
 template <class T>
-void vocabulary(int ranks, const Card& card);
+void vocabulary(int ranks, const TestDevice& test_device);
 
 }  // namespace accelerator_cases

@@ -23,7 +23,7 @@ using namespace accelerator_cases;
 namespace {
 
 /// `seed`: not 0 if the device does its work late; `channels`: that streams share; 0: none.
-Card stand_in(std::uint64_t seed = 0, int channels = 0) {
+TestDevice stand_in(std::uint64_t seed = 0, int channels = 0) {
   StandInOptions options;
   options.seed = seed;
   options.channels = channels;
@@ -169,8 +169,8 @@ TEST_CASE("an exchange that nobody waits for keeps its memory until it is done")
 }
 
 TEST_CASE("an accelerator's mesh without a communicator for its memory is refused") {
-  const Card card = stand_in();
-  on_one_device(2, card, [&](Communicator& world, const Place& place) {
+  const TestDevice test_device = stand_in();
+  on_one_device(2, test_device, [&](Communicator& world, const Place& place) {
     const Mesh mesh(world, {{Axis::tp, 2}});
     const AcceleratorScope scope(place.accelerator);
     const auto sentence = [&](const auto& call) { return std::string(error_of(call).what()); };

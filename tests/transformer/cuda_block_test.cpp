@@ -16,7 +16,7 @@ using namespace accelerator_cases;
 
 namespace {
 
-Card card() {
+TestDevice test_device() {
   return {cuda_device(0), [] { return cuda_accelerator({.reserve = 16 << 20}); }};
 }
 
@@ -25,28 +25,28 @@ Card card() {
 TEST_CASE("CUDA: on 1, 2 and 4 ranks, every form of a block gives the host's whole block") {
   for (const int ranks : {1, 2, 4}) {
     CAPTURE(ranks);
-    blocks<float>(ranks, card());
-    blocks<bf16>(ranks, card());
+    blocks<float>(ranks, test_device());
+    blocks<bf16>(ranks, test_device());
   }
 }
 
 TEST_CASE("CUDA: steps of training in every form leave the host's losses and weights") {
   for (const int ranks : {1, 2, 4}) {
     CAPTURE(ranks);
-    training<float>(ranks, card());
-    training<bf16>(ranks, card());
+    training<float>(ranks, test_device());
+    training<bf16>(ranks, test_device());
   }
 }
 
-TEST_CASE("CUDA: values of bf16 follow masters in f32") { masters(card()); }
+TEST_CASE("CUDA: values of bf16 follow masters in f32") { masters(test_device()); }
 
 TEST_CASE("CUDA: linear layers and vocabularies give what the host's give") {
   for (const int ranks : {1, 2, 4}) {
     CAPTURE(ranks);
-    linear_layers<float>(ranks, card());
-    linear_layers<bf16>(ranks, card());
-    vocabulary<float>(ranks, card());
-    vocabulary<bf16>(ranks, card());
+    linear_layers<float>(ranks, test_device());
+    linear_layers<bf16>(ranks, test_device());
+    vocabulary<float>(ranks, test_device());
+    vocabulary<bf16>(ranks, test_device());
   }
 }
 

@@ -15,23 +15,23 @@ using namespace accelerator_cases;
 
 namespace {
 
-Card card(bool tf32 = false) {
+TestDevice test_device(bool tf32 = false) {
   return {cuda_device(0), [tf32] { return cuda_accelerator({.tf32 = tf32}); }};
 }
 
 }  // namespace
 
 TEST_CASE("CUDA: operations of f32 give what the host's give, and the same bits a second time") {
-  operations<float>(card());
+  operations<float>(test_device());
 }
 
 TEST_CASE("CUDA: operations of bf16 give what the host's give, and the same bits a second time") {
-  operations<bf16>(card());
+  operations<bf16>(test_device());
 }
 
 TEST_CASE("CUDA: tensors without elements leave what the host leaves") {
-  without_elements<float>(card());
-  without_elements<bf16>(card());
+  without_elements<float>(test_device());
+  without_elements<bf16>(test_device());
 }
 
 TEST_CASE("CUDA: products in tf32 are those of factors with 10 bits") {
@@ -41,7 +41,7 @@ TEST_CASE("CUDA: products in tf32 are those of factors with 10 bits") {
   fill_uniform(weight.view(), {1, 3}, -1, 1);
   linear<float>(x, weight, {}, expected.view());
   const auto largest = [&](bool tf32) {
-    const auto accelerator = card(tf32).make();
+    const auto accelerator = test_device(tf32).make();
     const AcceleratorScope scope(accelerator.get());
     const auto there = from_host<float>(x), by = from_host<float>(weight);
     Array<float> y({n, n});
@@ -57,7 +57,7 @@ TEST_CASE("CUDA: products in tf32 are those of factors with 10 bits") {
   CHECK(largest(true) < 0.1);
 }
 
-TEST_CASE("CUDA: what cannot be done is refused") { refusals(card()); }
+TEST_CASE("CUDA: what cannot be done is refused") { refusals(test_device()); }
 
 int main(int count, char** arguments) {
   if (cuda_devices() == 0) {

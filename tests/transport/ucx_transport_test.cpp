@@ -286,14 +286,14 @@ TEST_CASE("ucx transport: who sleeps is woken when another thread completes its 
 
 TEST_CASE("ucx transport: collectives in streams, staged through the host's memory") {
   const int size = mpi_transport(MPI_COMM_WORLD)->size();
-  stream_cases::Card card = stream_cases::stand_in({.seed = 7});
-  card.launch = [device = card.device](const auto& body) {
+  stream_cases::TestDevice test_device = stream_cases::stand_in({.seed = 7});
+  test_device.launch = [device = test_device.device](const auto& body) {
     body(staged_transport(world({.concurrent = true}), device, 50));
   };
-  stream_cases::every_collective(size, card);
-  stream_cases::in_order(size, card);
-  stream_cases::many_ranks(size, card);
-  if (size == 4) stream_cases::tensors(card);
+  stream_cases::every_collective(size, test_device);
+  stream_cases::in_order(size, test_device);
+  stream_cases::many_ranks(size, test_device);
+  if (size == 4) stream_cases::tensors(test_device);
 }
 
 TEST_CASE("ucx transport: collectives") {

@@ -13,7 +13,7 @@ using namespace accelerator_cases;
 
 namespace {
 
-Card card() {
+TestDevice test_device() {
   support::StandInOptions options;
   options.memory = std::size_t{256} << 20;
   const auto device = std::make_shared<support::StandInDevice>(options);
@@ -24,19 +24,19 @@ Card card() {
 }  // namespace
 
 TEST_CASE("every operation gives what the host's gives, and the same bits a second time") {
-  operations<float>(card());
-  operations<baton::bf16>(card());
+  operations<float>(test_device());
+  operations<baton::bf16>(test_device());
 }
 
 TEST_CASE("tensors without elements leave what the host leaves") {
-  without_elements<float>(card());
-  without_elements<baton::bf16>(card());
+  without_elements<float>(test_device());
+  without_elements<baton::bf16>(test_device());
 }
 
 TEST_CASE("biases and ReLU are epilogues of products, the exact GELU is a kernel") {
   constexpr auto none = CUBLASLT_EPILOGUE_DEFAULT, bias = CUBLASLT_EPILOGUE_BIAS,
                  relu = CUBLASLT_EPILOGUE_RELU, relu_bias = CUBLASLT_EPILOGUE_RELU_BIAS;
-  const auto accelerator = card().make();
+  const auto accelerator = test_device().make();
   const AcceleratorScope scope(accelerator.get());
   Array<float> x({3, 4}), weight({5, 4}), added({5}), pre({3, 5}), y({3, 5});
   const auto of = [&](Activation f, const View<const float>& bias, Array<float>& pre) {
@@ -64,23 +64,23 @@ TEST_CASE("biases and ReLU are epilogues of products, the exact GELU is a kernel
   }
 }
 
-TEST_CASE("what cannot be done is refused") { refusals(card()); }
+TEST_CASE("what cannot be done is refused") { refusals(test_device()); }
 
 TEST_CASE("every form of a block gives what the host's whole block gives") {
   for (const int ranks : {2, 4}) {
-    blocks<float>(ranks, card());
-    blocks<baton::bf16>(ranks, card());
+    blocks<float>(ranks, test_device());
+    blocks<baton::bf16>(ranks, test_device());
   }
 }
 
 TEST_CASE("steps of training, masters, linear layers and vocabularies give what the host's give") {
-  masters(card());
+  masters(test_device());
   for (const int ranks : {2, 4}) {
-    training<float>(ranks, card());
-    training<baton::bf16>(ranks, card());
-    linear_layers<float>(ranks, card());
-    linear_layers<baton::bf16>(ranks, card());
-    vocabulary<float>(ranks, card());
-    vocabulary<baton::bf16>(ranks, card());
+    training<float>(ranks, test_device());
+    training<baton::bf16>(ranks, test_device());
+    linear_layers<float>(ranks, test_device());
+    linear_layers<baton::bf16>(ranks, test_device());
+    vocabulary<float>(ranks, test_device());
+    vocabulary<baton::bf16>(ranks, test_device());
   }
 }

@@ -179,8 +179,8 @@ void check_same(Accelerator& accelerator, const std::string& what,
 }  // namespace
 
 template <class T>
-void operations(const Card& card) {
-  const auto accelerator = card.make();
+void operations(const TestDevice& test_device) {
+  const auto accelerator = test_device.make();
   const auto check = [&](const std::string& what, const std::function<Results<T>()>& compute) {
     check_same<T>(*accelerator, what, compute);
   };
@@ -204,8 +204,8 @@ void operations(const Card& card) {
 }
 
 template <class T>
-void without_elements(const Card& card) {
-  const auto accelerator = card.make();
+void without_elements(const TestDevice& test_device) {
+  const auto accelerator = test_device.make();
   const auto check = [&](const std::string& what, const std::function<Results<T>()>& compute) {
     check_same<T>(*accelerator, what, compute);
   };
@@ -226,8 +226,8 @@ void without_elements(const Card& card) {
   for (const double loss : losses<T>(0).second) CHECK(loss == 0);
 }
 
-void refusals(const Card& card) {
-  const auto accelerator = card.make();
+void refusals(const TestDevice& test_device) {
+  const auto accelerator = test_device.make();
   const AcceleratorScope scope(accelerator.get());
   const auto refused = [](ErrorCode code, const std::vector<std::string>& parts, auto call) {
     const Error error = support::error_of(call);
@@ -246,9 +246,9 @@ void refusals(const Card& card) {
           [&] { attention<float>(wide, wide, wide, {}, wide.view(), sums.view()); });
 }
 
-template void operations<float>(const Card&);
-template void operations<bf16>(const Card&);
-template void without_elements<float>(const Card&);
-template void without_elements<bf16>(const Card&);
+template void operations<float>(const TestDevice&);
+template void operations<bf16>(const TestDevice&);
+template void without_elements<float>(const TestDevice&);
+template void without_elements<bf16>(const TestDevice&);
 
 }  // namespace accelerator_cases
