@@ -1,10 +1,8 @@
 // `baton bench --device` on stand-ins for devices.
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -14,6 +12,7 @@
 #include "cli/bench/report.hpp"
 #include "cli/bench_device/benchmark.hpp"
 #include "support/stand_in_fused.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace baton;
 using namespace baton::cli;
@@ -53,8 +52,8 @@ struct Outcome {
 Outcome bench_on_ranks(int processes, const BenchOptions& given,
                        const std::function<int(World&, const BenchOptions&)>& body) {
   BenchOptions options = given;
-  options.json = std::filesystem::temp_directory_path() /
-                 ("bench_device_" + std::to_string(getpid()) + ".json");
+  const support::TemporaryFolder folder;
+  options.json = folder / "bench.json";
   Outcome outcome;
   run_as_threads(processes, {}, [&](World& world) {
     const int code = body(world, options);
@@ -62,7 +61,6 @@ Outcome bench_on_ranks(int processes, const BenchOptions& given,
   });
   std::ifstream stream(options.json);
   outcome.json.assign(std::istreambuf_iterator<char>(stream), {});
-  std::filesystem::remove(options.json);
   return outcome;
 }
 

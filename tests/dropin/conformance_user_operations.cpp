@@ -101,14 +101,14 @@ class Reductions {
 
   /// Starts it and leaves it to `pending`, or makes it and checks it at once.
   void run(Reduction reduction, const Call& call, Pending* pending) {
-    const auto [form, count, root, in_place] = call;
+    const int count = call.count, root = call.root;
     const bool scattered =
         reduction == Reduction::reduce_scatter || reduction == Reduction::reduce_scatter_block;
     const int in_count = scattered ? count * size_ : count;
     const bool has_result = reduction == Reduction::reduce   ? rank_ == root
                             : reduction == Reduction::exscan ? rank_ > 0
                                                              : true;
-    const bool here = in_place && (reduction != Reduction::reduce || rank_ == root);
+    const bool here = call.in_place && (reduction != Reduction::reduce || rank_ == root);
     const int begin = scattered ? rank_ * count : 0;
     const int ranks = reduction == Reduction::scan     ? rank_ + 1
                       : reduction == Reduction::exscan ? rank_
@@ -244,13 +244,13 @@ void user_operations(Suite& suite) {
                     {"ordered", operation<composed>, composed, false},
                     // Said to be ordered, so that it is folded like one, though it is not.
                     {"ordered_sum", operation<added>, added, false}};
-  for (const auto& [name, function, fold, commutative] : operations)
+  for (const auto& user : operations)
     for (const Layout& layout : layouts) {
       const auto all = [&](const std::vector<std::pair<Reduction, Call>>& chosen) {
-        return [&, function = function, fold = fold, commutative = commutative](Results& results) {
+        return [&](Results& results) {
           MPI_Op op;
-          MPI_Op_create(function, commutative, &op);
-          Reductions reductions(results, layout, op, fold, suite.rank(), suite.size());
+          MPI_Op_create(user.function, user.commutative, &op);
+          Reductions reductions(results, layout, op, user.fold, suite.rank(), suite.size());
           Pending pending;
           for (const auto& [reduction, call] : chosen)
             if (call.form == Form::nonblocking) reductions.run(reduction, call, &pending);
@@ -262,7 +262,7 @@ void user_operations(Suite& suite) {
                          "an operation is given a datatype not the call's");
         };
       };
-      const auto test = std::string("user_operations/") + name + '/' + layout.name;
+      const auto test = std::string("user_operations/") + user.name + '/' + layout.name;
       const auto kept = calls(layout, suite.size(), false);
       const auto failing = calls(layout, suite.size(), true);
       if (!kept.empty()) suite.run(test, all(kept));

@@ -3,21 +3,19 @@
 #include <doctest/doctest.h>
 
 #include <stdlib.h>  // NOLINT: setenv is POSIX's
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "baton/error.hpp"
 #include "select/select.hpp"
 #include "select/shipped_tables.hpp"
 #include "support/ranks.hpp"
 #include "support/schedules.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace baton;
 using namespace baton::selecting;
 using support::error_of;
 using support::holds;
+using support::TemporaryFolder;
 
 namespace {
 
@@ -37,23 +35,6 @@ constexpr const char* pair =
     "all_reduce 64K ring 16K\n"
     "all_reduce 1M circulant 0\n"
     "broadcast 0 binomial 0\n";
-
-/// A file that is there for the length of a scope.
-class File {
- public:
-  explicit File(const std::string& text)
-      : name_(std::filesystem::temp_directory_path() / "baton-table-XXXXXX") {
-    close(mkstemp(name_.data()));
-    std::ofstream(name_) << text;
-  }
-  ~File() { std::filesystem::remove(name_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  const std::string& name() const { return name_; }
-
- private:
-  std::string name_;
-};
 
 Choice all_reduce_choice(Communicator& c, std::int64_t elements) {
   std::vector<float> data(static_cast<std::size_t>(elements));
@@ -125,7 +106,8 @@ TEST_CASE("what is no table is refused with its line") {
 
 TEST_CASE("a communicator goes by its table, and by cost where the table has nothing for it") {
   // Longer than what the agreement takes in one message.
-  const File file(std::string(4000, '#') + "\n" + pair);
+  const TemporaryFolder folder;
+  const std::string file = folder.write("table", std::string(4000, '#') + "\n" + pair);
   support::on_ranks(
       2,
       [&](Communicator& c) {
@@ -140,7 +122,7 @@ TEST_CASE("a communicator goes by its table, and by cost where the table has not
         Communicator alone = c.split(c.rank(), 0);
         CHECK(!all_reduce_choice(alone, 8).algorithm.empty());
       },
-      with_table(file.name()));
+      with_table(file));
 }
 
 TEST_CASE("a foreign table is refused on all ranks") {
@@ -154,12 +136,11 @@ TEST_CASE("a foreign table is refused on all ranks") {
       });
     }
   };
-  const File file(pair);
-  refuses(file.name(),
+  const TemporaryFolder folder;
+  refuses(folder.write("pair", pair),
           {"expected a table for hosts 1x", "over thread", "found one for hosts 1x2 over thread"});
   refuses("no such table", {"expected a tuning table, a file or one of", "\"no such table\""});
-  const File broken("baton-table 7\n");
-  refuses(broken.name(), {"expected version 1"});
+  refuses(folder.write("broken", "baton-table 7\n"), {"expected version 1"});
 }
 
 TEST_CASE("a table's algorithm that does not serve a call is not used") {

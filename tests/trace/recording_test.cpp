@@ -1,6 +1,4 @@
 #include <doctest/doctest.h>
-#include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -12,6 +10,7 @@
 #include "baton/trace.hpp"
 #include "support/ranks.hpp"
 #include "support/schedules.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace baton;
 using namespace support;
@@ -71,10 +70,8 @@ void check_whole(const Timeline& timeline) {
 std::vector<float> ones(std::size_t count) { return std::vector<float>(count, 1); }
 
 std::string temporary(const std::string& name) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / fmt::format("baton-recording-test-{}", getpid());
-  std::filesystem::create_directories(folder);
-  return (folder / name).string();
+  static const support::TemporaryFolder folder;
+  return folder / name;
 }
 
 }  // namespace
@@ -325,7 +322,6 @@ TEST_CASE("a communicator with Options::trace leaves a file behind") {
     CHECK(trace.damage.empty());
     CHECK(trace.timeline.operations.size() == 1);
     check_whole(trace.timeline);
-    std::filesystem::remove(file);
   }
 }
 
@@ -362,6 +358,4 @@ TEST_CASE("after an error, ranks leave their own parts") {
   CHECK(trace.damage.empty());
   REQUIRE(trace.timeline.operations.size() >= 1);
   CHECK(trace.timeline.operations[0].name == "all_reduce");
-  for (const std::string& file : files) std::filesystem::remove(file);
-  std::filesystem::remove(temporary("broken.trace"));
 }

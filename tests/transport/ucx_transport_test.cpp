@@ -63,7 +63,8 @@ TEST_CASE("ucx transport: a longer message is reported by its length and stays w
                                   {5000, 0},        {60000, 59999}, {200000, 9000},
                                   {200000, 199999}, {3 << 20, 7},   {3 << 20, 2 << 20}};
   for (const bool receive_first : {false, true}) {
-    for (const auto& [sent, room] : pairs) {
+    for (const auto& pair : pairs) {
+      const std::size_t sent = pair[0], room = pair[1];
       const Bytes out = pattern(sent, sent), margin = pattern(sent + 4096, 9);
       Bytes in = margin;
       Message sending, receiving;

@@ -78,8 +78,8 @@ Rings::Rings(World& world) : world_(world) {
   std::iota(all.begin(), all.end(), 0);
   std::ranges::stable_sort(all, {}, host_of);
   std::vector<int> own;  // ranks of this rank's host
-  std::ranges::copy(std::ranges::equal_range(all, host_of(world.rank()), {}, host_of),
-                    std::back_inserter(own));
+  std::ranges::copy_if(all, std::back_inserter(own),
+                       [&](int rank) { return host_of(rank) == host_of(world.rank()); });
   for (std::size_t i = 1; i < all.size(); ++i) {
     const bool across = host_of(all[i]) != host_of(all[i - 1]);
     std::optional<Ring>& made = across ? across_ : within_;

@@ -9,7 +9,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <ranges>
 #include <thread>
 
 #include "cli/common/statistics.hpp"
@@ -135,7 +134,7 @@ std::vector<Pick> picks_of(const std::vector<Cell>& cells) {
     if (cell.predicted < pick.picked->predicted) pick.picked = &cell;
     if (cell.measured() < pick.best->measured()) pick.best = &cell;
   }
-  return mapped(std::views::values(picks), std::identity());
+  return mapped(picks, [](const auto& pick) { return pick.second; });
 }
 
 /// Predictions beside measurements, of all cells in turn.

@@ -132,12 +132,12 @@ std::optional<Socket> connected(const std::string& address, Time until, std::str
       Socket socket = made(*one, descriptor);
       int error = 0;
       socklen_t length = sizeof error;
-      if (descriptor < 0 ||
-          (connect(descriptor, one->ai_addr, one->ai_addrlen) != 0 && errno != EINPROGRESS))
-        error = errno;
-      else if (!ready(descriptor, POLLOUT, until))
+      const bool under_way =
+          descriptor >= 0 &&
+          (connect(descriptor, one->ai_addr, one->ai_addrlen) == 0 || errno == EINPROGRESS);
+      if (under_way && !ready(descriptor, POLLOUT, until))
         error = ETIMEDOUT;
-      else if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+      else if (!under_way || getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
         error = errno;
       if (error == 0) return socket;
       reason = text_of(error);
