@@ -87,13 +87,15 @@ def layer_norm(folder):
 
 
 def gelu(folder):
-    x = torch.linspace(-9, 9, 73, requires_grad=True)
-    y = functional.gelu(x)
-    file = File(folder, "gelu", "GELU, exact")
-    file.put("y.grad", backward(y))
-    file.put("y", y)
-    file.put_with_gradients(x=x)
-    file.write()
+    for name, what, approximate in [("gelu", "GELU, exact", "none"),
+                                    ("gelu_tanh", "GELU, approximated by tanh", "tanh")]:
+        x = torch.linspace(-9, 9, 73, requires_grad=True)
+        y = functional.gelu(x, approximate=approximate)
+        file = File(folder, name, what)
+        file.put("y.grad", backward(y))
+        file.put("y", y)
+        file.put_with_gradients(x=x)
+        file.write()
 
 
 def cross_entropy(folder):

@@ -164,7 +164,7 @@ class CudaAccelerator final : public Accelerator {
   }
   void linear_activate(Activation f, const ConstOperand& x, const ConstOperand& weight,
                        const ConstOperand& bias, const Operand& pre, const Operand& y) override {
-    // cuBLASLt's GELU is another function, and its ReLU overwrites its argument.
+    // Of cuBLASLt's epilogues only ReLU is used. It overwrites its argument.
     if (f == Activation::relu && pre.data == y.data) {
       const auto product = cuda::linear_product(rows(y.shape), weight.shape[1], weight.shape[0]);
       return multiply(product, weight, x, bias, false, y, true);

@@ -68,7 +68,8 @@ __global__ void __launch_bounds__(threads)
 template <class T>
 void load_kernels_of() {
   load_all(&map_kernel<Relu, T, T>, &map_kernel<Gelu, T, T>, &map_kernel<ReluBackward, T, T, T>,
-           &map_kernel<GeluBackward, T, T, T>, &map_kernel<Add, T, T, T>,
+           &map_kernel<GeluBackward, T, T, T>, &map_kernel<GeluTanh, T, T>,
+           &map_kernel<GeluTanhBackward, T, T, T>, &map_kernel<Add, T, T, T>,
            &map_kernel<Same, float, T>, &map_kernel<Same, bf16, T>, &add_to_rows_kernel<T>,
            &assign_kernel<float, T>, &assign_kernel<bf16, T>, &add_kernel<T>, &dropout_kernel<T>,
            &sgd_kernel<T>, &adamw_kernel<T>);
@@ -78,13 +79,13 @@ void load_kernels_of() {
 
 template <class T>
 void activate(Activation f, std::int64_t n, const T* x, T* y, cudaStream_t stream) {
-  f == Activation::relu ? map<Relu>(n, y, stream, x) : map<Gelu>(n, y, stream, x);
+  with_activation(f, [&](auto function, auto) { map<decltype(function)>(n, y, stream, x); });
 }
 template <class T>
 void activate_backward(Activation f, std::int64_t n, const T* dy, const T* x, T* dx,
                        cudaStream_t stream) {
-  f == Activation::relu ? map<ReluBackward>(n, dx, stream, dy, x)
-                        : map<GeluBackward>(n, dx, stream, dy, x);
+  with_activation(f,
+                  [&](auto, auto derivative) { map<decltype(derivative)>(n, dx, stream, dy, x); });
 }
 template <class T>
 void add(std::int64_t n, const T* x, T* y, cudaStream_t stream) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "../ops/ops.hpp"
 #include "element.hpp"
 #include "philox.hpp"
 
@@ -31,6 +32,35 @@ struct GeluBackward {
     return dy * (normal_distribution(x) + x * 0.398942280f * std::exp(-0.5f * x * x));
   }
 };
+
+/// x · gate(x), gate = 1 / (1 + exp(z)) = (1 + tanh(sqrt(2 / π) · (x + 0.044715 x³))) / 2.
+struct GeluTanh {
+  static BATON_DEVICE float z(float x) { return x * (-1.59576912f - 0.0713548163f * x * x); }
+  BATON_DEVICE float operator()(float x) const { return x / (1 + std::exp(z(x))); }
+};
+/// gate - gate · (1 - gate) · x · z', where 1 - gate = exp(z) · gate keeps its digits.
+struct GeluTanhBackward {
+  BATON_DEVICE float operator()(float dy, float x) const {
+    const float z = GeluTanh::z(x), slope = x * (-1.59576912f - 0.214064449f * x * x);
+    if (z > 80) return 0;  // gate is 0 for good
+    const float e = std::exp(z), gate = 1 / (1 + e), way = e * gate * gate;
+    // Where the gate is 1 for good, the slope may be infinite.
+    return dy * (gate - (way == 0 ? 0 : way * slope));
+  }
+};
+
+/// each(function, derivative) of an activation.
+template <class Each>
+void with_activation(Activation f, const Each& each) {
+  switch (f) {
+    case Activation::relu:
+      return each(Relu(), ReluBackward());
+    case Activation::gelu:
+      return each(Gelu(), GeluBackward());
+    case Activation::gelu_tanh:
+      return each(GeluTanh(), GeluTanhBackward());
+  }
+}
 
 /// to[i] = f(from[i]...) for elements 4 · quad to 4 · quad + 3 of n; `quads`: all addresses take
 /// them. `to` may be a `from`.

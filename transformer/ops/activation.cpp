@@ -85,8 +85,71 @@ void gelu_backward(std::int64_t n, const double* dy, const double* x, double* dx
     dx[i] = dy[i] * (distribution(x[i]) + x[i] * density * std::exp(-0.5 * x[i] * x[i]));
 }
 
+// (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), with -2 u = x · (linear + cubic · x²).
+constexpr double linear = -2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+constexpr double cubic = 0.044715 * linear;
+
+/// That of a vector, or of a number: 1 / (1 + exp(z)).
+HWY_INLINE Vector<float> gate(Vector<float> z) {
+  const auto one = hn::Set(Tag<float>(), 1.0f);
+  return hn::Div(one, hn::Add(one, exponential(z)));
+}
+double gate(double z) { return 1 / (1 + std::exp(z)); }
+
+void gelu_tanh(std::int64_t n, const float* x, float* y) {
+  constexpr Tag<float> d;
+  const auto first = hn::Set(d, static_cast<float>(linear)),
+             third = hn::Set(d, static_cast<float>(cubic));
+  map(
+      n, y,
+      [=](auto value) HWY_ATTR {
+        const auto z = hn::Mul(value, hn::MulAdd(third, hn::Mul(value, value), first));
+        return hn::Mul(value, gate(z));
+      },
+      x);
+}
+
+// With e = exp(z), z = -2 u: gate - gate · (1 - gate) · x · z', where 1 - gate = e · gate keeps its
+// digits. Beyond `shut`, gate is 0 for good.
+constexpr double shut = 80;
+
+void gelu_tanh_backward(std::int64_t n, const float* dy, const float* x, float* dx) {
+  constexpr Tag<float> d;
+  const auto first = hn::Set(d, static_cast<float>(linear)),
+             third = hn::Set(d, static_cast<float>(cubic)),
+             three = hn::Set(d, static_cast<float>(3 * cubic)), one = hn::Set(d, 1.0f),
+             most = hn::Set(d, static_cast<float>(shut));
+  map(
+      n, dx,
+      [=](auto g, auto value) HWY_ATTR {
+        const auto square = hn::Mul(value, value);
+        const auto z = hn::Mul(value, hn::MulAdd(third, square, first));
+        const auto slope = hn::Mul(value, hn::MulAdd(three, square, first));
+        const auto e = exponential(z), open = hn::Div(one, hn::Add(one, e));
+        const auto way = hn::Mul(hn::Mul(e, open), open);
+        // Where the gate is 1 for good, the slope may be infinite.
+        const auto bend = hn::IfThenZeroElse(hn::Eq(way, hn::Zero(d)), hn::Mul(way, slope));
+        return hn::Mul(g, hn::IfThenZeroElse(hn::Gt(z, most), hn::Sub(open, bend)));
+      },
+      dy, x);
+}
+
+void gelu_tanh(std::int64_t n, const double* x, double* y) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * gate(x[i] * (linear + cubic * x[i] * x[i]));
+}
+
+void gelu_tanh_backward(std::int64_t n, const double* dy, const double* x, double* dx) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double square = x[i] * x[i], z = x[i] * (linear + cubic * square);
+    const double slope = x[i] * (linear + 3 * cubic * square);
+    const double e = std::exp(z), open = 1 / (1 + e), way = e * open * open;
+    dx[i] = z > shut ? 0 : dy[i] * (open - (way == 0 ? 0 : way * slope));
+  }
+}
+
 template <class T>
-constexpr ActivationKernels<T> table{&relu<T>, &relu_backward<T>, &gelu, &gelu_backward};
+constexpr ActivationKernels<T> table{{&relu<T>, &gelu, &gelu_tanh},
+                                     {&relu_backward<T>, &gelu_backward, &gelu_tanh_backward}};
 const ActivationKernels<float>& f32_kernels() { return table<float>; }
 const ActivationKernels<double>& f64_kernels() { return table<double>; }
 
@@ -98,7 +161,8 @@ HWY_AFTER_NAMESPACE();
 namespace baton::transformer {
 
 std::string_view name(Activation activation) {
-  return activation == Activation::relu ? "relu" : "gelu";
+  constexpr std::string_view names[] = {"relu", "gelu", "gelu_tanh"};
+  return names[static_cast<std::size_t>(activation)];
 }
 
 namespace ops {
@@ -107,16 +171,14 @@ BATON_DISPATCH(ActivationKernels)
 
 template <class T>
 void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y) {
-  const auto& kernel = kernels<ActivationKernels<T>>();
-  const auto apply = f == Activation::relu ? kernel.relu : kernel.gelu;
+  const auto apply = kernels<ActivationKernels<T>>().forward[static_cast<std::size_t>(f)];
   apply(x.size(), x.rows().data(), y.rows().data());
 }
 
 template <class T>
 void activate_backward(Activation f, View<const std::type_identity_t<T>> dy,
                        View<const std::type_identity_t<T>> x, View<T> dx) {
-  const auto& kernel = kernels<ActivationKernels<T>>();
-  const auto apply = f == Activation::relu ? kernel.relu_backward : kernel.gelu_backward;
+  const auto apply = kernels<ActivationKernels<T>>().backward[static_cast<std::size_t>(f)];
   apply(x.size(), dy.rows().data(), x.rows().data(), dx.rows().data());
 }
 

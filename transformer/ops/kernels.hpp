@@ -18,10 +18,9 @@ struct LayerNormKernels {
 
 template <class T>
 struct ActivationKernels {
-  void (*relu)(std::int64_t n, const T* x, T* y);
-  void (*relu_backward)(std::int64_t n, const T* dy, const T* x, T* dx);
-  void (*gelu)(std::int64_t n, const T* x, T* y);
-  void (*gelu_backward)(std::int64_t n, const T* dy, const T* x, T* dx);
+  /// Of each Activation.
+  void (*forward[3])(std::int64_t n, const T* x, T* y);
+  void (*backward[3])(std::int64_t n, const T* dy, const T* x, T* dx);
 };
 
 template <class T>

@@ -65,11 +65,15 @@ void layer_norm_backward(View<const std::type_identity_t<T>> dy,
 // --- activations ---------------------------------------------------------------------------------
 
 /// An activation function.
-enum class Activation : std::uint8_t { relu, gelu };
-/// "relu" or "gelu".
+enum class Activation : std::uint8_t { relu, gelu, gelu_tanh };
+/// All of them.
+inline constexpr Activation activations[] = {Activation::relu, Activation::gelu,
+                                             Activation::gelu_tanh};
+/// "relu", "gelu" or "gelu_tanh".
 std::string_view name(Activation activation);
 
-/// y = f(x). GELU is the exact one, x · Φ(x): Hendrycks, Gimpel (2016).
+/// y = f(x). gelu is the exact one, x · Φ(x); gelu_tanh, which GPT-2 has, its approximation
+/// x / 2 · (1 + tanh(sqrt(2 / π) · (x + 0.044715 x³))): Hendrycks, Gimpel (2016).
 template <Real T>
 void activate(Activation f, View<const std::type_identity_t<T>> x, View<T> y);
 /// dx = dy · f'(x). dx may be dy.

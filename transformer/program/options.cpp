@@ -24,7 +24,8 @@ const Names<Parallel> parallels = {{"none", Parallel::none},
 const Names<OptimizerKind> optimizers = {{"sgd", OptimizerKind::sgd},
                                          {"adamw", OptimizerKind::adamw}};
 const Names<bool> dtypes = {{"f32", false}, {"f64", true}};
-const Names<Activation> activations = {{"relu", Activation::relu}, {"gelu", Activation::gelu}};
+const Names<Activation> activation_names = {
+    {"relu", Activation::relu}, {"gelu", Activation::gelu}, {"gelu_tanh", Activation::gelu_tanh}};
 
 template <class E>
 std::string_view name_in(const Names<E>& names, E wanted) {
@@ -150,7 +151,7 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--seq", options.seq, "block: positions of a sequence [32]")
       ->check(whole_number(1));
   app.add_flag("--causal", options.block.causal, "block: a position sees itself and those before");
-  add_choice(app, "--activation", options.block.activation, activations, "block [relu]");
+  add_choice(app, "--activation", options.block.activation, activation_names, "block [relu]");
   const auto dropout = [&options](const double& p) {
     options.block.attention_dropout = options.block.hidden_dropout = p;
   };

@@ -53,7 +53,7 @@ TEST_CASE("biases and ReLU are epilogues of products, the exact GELU is a kernel
   CHECK(of(Activation::gelu, {}, y) == none);
   CHECK(of(Activation::gelu, added, y) == bias);
 
-  for (const Activation f : {Activation::relu, Activation::gelu}) {
+  for (const Activation f : activations) {
     TransformerBlock<float> block({.d_model = 8, .heads = 2, .d_ff = 16, .activation = f},
                                   {.seed = 1});
     Context context;

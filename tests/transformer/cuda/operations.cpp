@@ -64,7 +64,7 @@ Results<T> layers(std::int64_t rows, std::int64_t in, std::int64_t out) {
   Results<T> results{{"y", plain},           {"y biased", biased}, {"dx", dx},
                      {"dx added", dx_added}, {"dweight", dweight}, {"dbias", dbias},
                      {"rows", more}};
-  for (const auto f : {Activation::relu, Activation::gelu})
+  for (const auto f : activations)
     for (const bool with_bias : {false, true}) {
       auto pre = numbers<T>(dy.shape(), 10), active = pre.copy(), in_place = pre.copy();
       const View<const T> added = with_bias ? bias.view() : View<const T>();
@@ -97,7 +97,7 @@ Results<T> elements(std::int64_t rows) {
   const Shape shape{7, rows, 130};
   const auto x = numbers<T>(shape, 1, 3), dy = numbers<T>(shape, 2);
   Results<T> results;
-  for (const auto f : {Activation::relu, Activation::gelu}) {
+  for (const auto f : activations) {
     auto y = Array<T>(shape), dx = dy.copy();
     activate<T>(f, x, y.view());
     activate_backward<T>(f, dx, x, dx.view());

@@ -111,13 +111,13 @@ void load_attention_backward_kernels() {}
 
 template <class T>
 void activate(Activation f, std::int64_t n, const T* x, T* y, cudaStream_t stream) {
-  f == Activation::relu ? map<Relu>(n, y, stream, x) : map<Gelu>(n, y, stream, x);
+  with_activation(f, [&](auto function, auto) { map<decltype(function)>(n, y, stream, x); });
 }
 template <class T>
 void activate_backward(Activation f, std::int64_t n, const T* dy, const T* x, T* dx,
                        cudaStream_t stream) {
-  f == Activation::relu ? map<ReluBackward>(n, dx, stream, dy, x)
-                        : map<GeluBackward>(n, dx, stream, dy, x);
+  with_activation(f,
+                  [&](auto, auto derivative) { map<decltype(derivative)>(n, dx, stream, dy, x); });
 }
 template <class T>
 void add(std::int64_t n, const T* x, T* y, cudaStream_t stream) {

@@ -51,14 +51,13 @@ void check_maps(std::int64_t n) {
   const auto y = numbers({n}, 2);
   x.data()[n / 2] = 0;  // where the derivative of relu jumps
   Array<float> expected({n});
-  for (const auto f : {Activation::relu, Activation::gelu}) {
-    activate<float>(f, x, expected.view());
-    f == Activation::relu ? check_map<gpu::Relu, T>(expected, rounding<T>, as<T>(x))
-                          : check_map<gpu::Gelu, T>(expected, rounding<T>, as<T>(x));
-    activate_backward<float>(f, y, x, expected.view());
-    f == Activation::relu
-        ? check_map<gpu::ReluBackward, T>(expected, rounding<T>, as<T>(y), as<T>(x))
-        : check_map<gpu::GeluBackward, T>(expected, rounding<T>, as<T>(y), as<T>(x));
+  for (const auto f : activations) {
+    gpu::with_activation(f, [&](auto function, auto derivative) {
+      activate<float>(f, x, expected.view());
+      check_map<decltype(function), T>(expected, rounding<T>, as<T>(x));
+      activate_backward<float>(f, y, x, expected.view());
+      check_map<decltype(derivative), T>(expected, rounding<T>, as<T>(y), as<T>(x));
+    });
   }
   expected = x.copy();
   add<float>(y, expected.view());
@@ -268,6 +267,7 @@ TEST_CASE("maps of elements") {
 TEST_CASE("what is not a number passes through activations") {
   CHECK(std::isnan(gpu::Relu()(NAN)));
   CHECK(std::isnan(gpu::Gelu()(NAN)));
+  CHECK(std::isnan(gpu::GeluTanh()(NAN)));
 }
 
 TEST_CASE("layer norm and sums of columns") {

@@ -91,7 +91,7 @@ TEST_CASE("bf16 is computed as f32 and rounded once: layer norm, with statistics
 
 TEST_CASE("bf16 is computed as f32 and rounded once: activations, add") {
   Both x({4, 9}, 1), dy({4, 9}, 2), y({4, 9}, 3);
-  for (const Activation f : {Activation::relu, Activation::gelu}) {
+  for (const Activation f : activations) {
     activate<bf16>(f, x.narrow, y.narrow.view());
     activate<float>(f, x.wide, y.wide.view());
     y.check("y");
