@@ -132,12 +132,12 @@ def adamw(folder):
 class Block(nn.Module):
     """h = x + attention(norm1(x)); y = h + fc2(f(fc1(norm2(h))))."""
 
-    def __init__(self, d_model, heads, d_ff, activation, causal):
+    def __init__(self, d_model, heads, d_ff, activation, causal, attention_bias=False):
         super().__init__()
         self.heads, self.activation, self.causal = heads, activation, causal
         self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
         self.q_proj, self.k_proj, self.v_proj, self.o_proj = (
-            nn.Linear(d_model, d_model, bias=False) for _ in range(4))
+            nn.Linear(d_model, d_model, bias=attention_bias) for _ in range(4))
         self.fc1, self.fc2 = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
 
     def forward(self, x):
@@ -148,10 +148,14 @@ class Block(nn.Module):
         return h + self.fc2(self.activation(self.fc1(self.norm2(h))))
 
 
-def block(folder):
-    for activation in (functional.relu, functional.gelu):
+def gelu_tanh(x):
+    return functional.gelu(x, approximate="tanh")
+
+
+def block(folder, activations=(functional.relu, functional.gelu), attention_bias=False):
+    for activation in activations:
         for causal in (False, True):
-            model = Block(12, 4, 24, activation, causal)
+            model = Block(12, 4, 24, activation, causal, attention_bias)
             for norm in (model.norm1, model.norm2):  # at random, so that no weight is 1 and no bias 0
                 for parameter in norm.parameters():
                     nn.init.normal_(parameter)
@@ -159,7 +163,7 @@ def block(folder):
             y = model(x)
             name = f"block_{activation.__name__}_{'causal' if causal else 'full'}"
             file = File(folder, name, "Pre-norm block; d_model 12, d_ff 24, epsilon 1e-5")
-            file.put_all(heads=model.heads, causal=causal)
+            file.put_all(heads=model.heads, causal=causal, attention_bias=attention_bias)
             file.put("y.grad", backward(y))
             file.put("y", y)
             file.put_with_gradients(x=x)
@@ -194,9 +198,14 @@ def mlp(folder):
     file.write()
 
 
+def gpt_block(folder):
+    """With GPT-2's activation and biases."""
+    block(folder, [gelu_tanh], attention_bias=True)
+
+
 def main():
     folder = Path(sys.argv[1])
-    makers = (attention, layer_norm, gelu, cross_entropy, adamw, block, mlp)
+    makers = (attention, layer_norm, gelu, cross_entropy, adamw, block, mlp, gpt_block)
     for seed, make in enumerate(makers):  # each draws its own, so that a change leaves the others be
         torch.manual_seed(seed)
         make(folder)

@@ -54,6 +54,12 @@ TransformerBlock<T>::TransformerBlock(const BlockConfig& config, const Random& r
   uniform(k_proj, "k_proj", {kv, d}, d);
   uniform(v_proj, "v_proj", {kv, d}, d);
   uniform(o_proj, "o_proj", {d, d}, d);
+  if (config.attention_bias) {
+    uniform(q_proj_bias, "q_proj_bias", {d}, d);
+    uniform(k_proj_bias, "k_proj_bias", {kv}, d);
+    uniform(v_proj_bias, "v_proj_bias", {kv}, d);
+    uniform(o_proj_bias, "o_proj_bias", {d}, d);
+  }
   uniform(fc1, "fc1", {config.d_ff, d}, d);
   uniform(fc1_bias, "fc1_bias", {config.d_ff}, d);
   uniform(fc2, "fc2", {d, config.d_ff}, config.d_ff);
@@ -85,12 +91,18 @@ void TransformerBlock<T>::parallelize(const Mesh& mesh, bool sequence_parallel) 
   shard(k_proj_shard, k_proj, 0);
   shard(v_proj_shard, v_proj, 0);
   shard(o_proj_shard, o_proj, 1);
+  if (config_.attention_bias) {
+    shard(q_proj_bias_shard, q_proj_bias, 0);
+    shard(k_proj_bias_shard, k_proj_bias, 0);
+    shard(v_proj_bias_shard, v_proj_bias, 0);
+  }
   shard(fc1_shard, fc1, 0);
   shard(fc1_bias_shard, fc1_bias, 0);
   shard(fc2_shard, fc2, 1);
   // With sequence parallelism each rank of axis tp has other positions of what these apply to.
   const Axes positions = sequence_parallel ? Axis::sp | Axis::tp : Axes(Axis::sp);
-  for (Param<T>* param : {&norm1_weight, &norm1_bias, &norm2_weight, &norm2_bias, &fc2_bias})
+  for (Param<T>* param :
+       {&norm1_weight, &norm1_bias, &norm2_weight, &norm2_bias, &o_proj_bias, &fc2_bias})
     param->partial = Axis::dp | positions;
 }
 
@@ -121,10 +133,13 @@ auto TransformerBlock<T>::form(Axes axes, bool sequence_parallel) -> Form {
   if (!axes.empty()) require_parallel("a parallel form");
   Form form{};
   form.q = &q_proj, form.k = &k_proj, form.v = &v_proj, form.o = &o_proj;
+  form.q_bias = &q_proj_bias, form.k_bias = &k_proj_bias, form.v_bias = &v_proj_bias;
   form.fc1 = &fc1, form.fc1_bias = &fc1_bias, form.fc2 = &fc2;
   form.heads = config_.heads, form.key_heads = config_.key_heads();
   if (axes.has(Axis::tp)) {
     form.q = &q_proj_shard, form.k = &k_proj_shard, form.v = &v_proj_shard;
+    form.q_bias = &q_proj_bias_shard, form.k_bias = &k_proj_bias_shard;
+    form.v_bias = &v_proj_bias_shard;
     form.o = &o_proj_shard, form.fc1 = &fc1_shard, form.fc1_bias = &fc1_bias_shard;
     form.fc2 = &fc2_shard;
     const int ranks = mesh_->size(Axis::tp), rank = mesh_->rank(Axis::tp);
@@ -163,8 +178,12 @@ auto TransformerBlock<T>::parallel_form() -> Form {
 
 template <class T>
 Params<T> TransformerBlock<T>::params(const Form& form) {
-  return {&fc2_bias, form.fc2, form.fc1, form.fc1_bias, &norm2_weight, &norm2_bias,
-          form.o,    form.q,   form.k,   form.v,        &norm1_weight, &norm1_bias};
+  Params<T> all = {&fc2_bias,     form.fc2,    form.fc1,      form.fc1_bias,
+                   &norm2_weight, &norm2_bias, &o_proj_bias,  form.o,
+                   form.q,        form.q_bias, form.k,        form.k_bias,
+                   form.v,        form.v_bias, &norm1_weight, &norm1_bias};
+  std::erase_if(all, [](const Param<T>* param) { return param->empty(); });
+  return all;
 }
 
 template <class T>

@@ -17,6 +17,7 @@ struct BlockConfig {
   std::int64_t d_model = 0, heads = 0, d_ff = 0;
   std::int64_t kv_heads = 0;  ///< grouped-query attention; 0: as many as heads
   bool causal = false;
+  bool attention_bias = false;  ///< biases of q_proj, k_proj, v_proj and o_proj, as GPT-2 has
   Activation activation = Activation::relu;
   double epsilon = 1e-5;  ///< of the layer norms
   double attention_dropout = 0, hidden_dropout = 0;
@@ -106,6 +107,7 @@ class TransformerBlock : public Module<T> {
   /// A form of the block as data: the parameters it computes with, and the exchanges between them.
   struct Form {
     Param<T>*q, *k, *v, *o, *fc1, *fc1_bias, *fc2;
+    Param<T>*q_bias, *k_bias, *v_bias;  ///< empty without attention_bias
     /// Around the tensor-parallel regions: before the first linear layers, and after the last.
     struct {
       Exchange enter, leave;
@@ -135,10 +137,13 @@ class TransformerBlock : public Module<T> {
   Param<T> norm1_weight, norm1_bias, norm2_weight, norm2_bias;  ///< [d_model]
   Param<T> q_proj, o_proj;                                      ///< [d_model, d_model]
   Param<T> k_proj, v_proj;  ///< [kv_heads · head size, d_model]
-  Param<T> fc1, fc1_bias;   ///< [d_ff, d_model], [d_ff]
-  Param<T> fc2, fc2_bias;   ///< [d_model, d_ff], [d_model]
+  /// As many as outputs; empty without attention_bias.
+  Param<T> q_proj_bias, k_proj_bias, v_proj_bias, o_proj_bias;
+  Param<T> fc1, fc1_bias;  ///< [d_ff, d_model], [d_ff]
+  Param<T> fc2, fc2_bias;  ///< [d_model, d_ff], [d_model]
   /// Parts of the above along axis tp: by outputs, but o_proj and fc2 by inputs.
   Param<T> q_proj_shard, k_proj_shard, v_proj_shard, o_proj_shard;
+  Param<T> q_proj_bias_shard, k_proj_bias_shard, v_proj_bias_shard;
   Param<T> fc1_shard, fc1_bias_shard, fc2_shard;
 
  private:

@@ -6,11 +6,12 @@
 namespace baton::transformer {
 namespace {
 
+/// The bias may be empty.
 template <class T>
-Array<T> linear_of(const Array<T>& x, const Param<T>& weight) {
+Array<T> linear_of(const Array<T>& x, const Param<T>& weight, const Param<T>& bias = {}) {
   const int last = x.shape().rank() - 1;
   auto y = Array<T>::uninitialized(x.shape().with(last, weight.value.extent(0)));
-  linear<T>(x, weight.value, View<T>(), y.view());
+  linear<T>(x, weight.value, bias.value, y.view());
   return y;
 }
 
@@ -116,6 +117,7 @@ Array<T> TransformerBlock<T>::forward(const Array<T>& x, Context& context, const
   saved.x = x;
   saved.normed1 = form.attention.enter.forward(normed(x, norm1_weight, norm1_bias, saved.stats1));
   saved.h = form.attention.leave.forward(attend(saved.normed1, saved, context, form));
+  if (!o_proj_bias.empty()) add_to_rows<T>(o_proj_bias.value, saved.h.view());
   hidden_dropout("attended", x.shape(), context, form).apply(saved.h.view());
   add<T>(x, saved.h.view());
 
@@ -157,8 +159,13 @@ Array<T> TransformerBlock<T>::backward(const Array<T>& dy, Context& context, con
   Array<T> dh = through_norm(dnormed2, saved.h, saved.stats2, norm2_weight, norm2_bias);
   add<T>(dy, dh.view());
 
+  Array<T> dattended = dropped(dh, "attended");
+  if (!o_proj_bias.empty()) {
+    add_rows<T>(dattended, o_proj_bias.grad.view());
+    context.complete(o_proj_bias);
+  }
   const Array<T> dnormed1 =
-      attend_backward(form.attention.leave.backward(dropped(dh, "attended")), saved, context, form);
+      attend_backward(form.attention.leave.backward(std::move(dattended)), saved, context, form);
   Array<T> dx = through_norm(dnormed1, saved.x, saved.stats1, norm1_weight, norm1_bias);
   add<T>(dh, dx.view());
   return dx;
@@ -168,12 +175,13 @@ template <class T>
 Array<T> TransformerBlock<T>::attend(const Array<T>& normed, Saved& saved, Context& context,
                                      const Form& form) {
   // Each is on its way while the next is computed.
-  auto q = form.to_heads.start_forward(by_heads(linear_of(normed, *form.q), form.heads));
-  const auto keys = [&](const Param<T>& weight) {
+  auto q =
+      form.to_heads.start_forward(by_heads(linear_of(normed, *form.q, *form.q_bias), form.heads));
+  const auto keys = [&](const Param<T>& weight, const Param<T>& bias) {
     return form.to_heads.start_forward(
-        repeated_heads(by_heads(linear_of(normed, weight), form.key_heads), form.repeats));
+        repeated_heads(by_heads(linear_of(normed, weight, bias), form.key_heads), form.repeats));
   };
-  auto k = keys(*form.k), v = keys(*form.v);
+  auto k = keys(*form.k, *form.k_bias), v = keys(*form.v, *form.v_bias);
   saved.q = q.wait(), saved.k = k.wait(), saved.v = v.wait();
   const Shape& shape = saved.q.shape();
   saved.out = Array<T>::uninitialized(shape);
@@ -213,12 +221,14 @@ Array<T> TransformerBlock<T>::attend_backward(Array<T> dy, const Saved& saved, C
   // The gradient by the input is summed over ranks while those by the weights are computed.
   auto pending = form.attention.enter.start_backward(std::move(dnormed));
   const Meanwhile meanwhile = advancing(context, pending, form.attention.enter);
-  linear_backward_weight<T>(saved.normed1, dq, form.q->grad.view(), {}, meanwhile);
-  context.complete(*form.q);
-  linear_backward_weight<T>(saved.normed1, dk, form.k->grad.view(), {}, meanwhile);
-  context.complete(*form.k);
-  linear_backward_weight<T>(saved.normed1, dv, form.v->grad.view(), {}, meanwhile);
-  context.complete(*form.v);
+  const auto weights = [&](const Array<T>& d, Param<T>& weight, Param<T>& bias) {
+    linear_backward_weight<T>(saved.normed1, d, weight.grad.view(), bias.grad.view(), meanwhile);
+    context.complete(weight);
+    if (!bias.empty()) context.complete(bias);
+  };
+  weights(dq, *form.q, *form.q_bias);
+  weights(dk, *form.k, *form.k_bias);
+  weights(dv, *form.v, *form.v_bias);
   return pending.wait();
 }
 
