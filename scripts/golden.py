@@ -203,9 +203,40 @@ def gpt_block(folder):
     block(folder, [gelu_tanh], attention_bias=True)
 
 
+class Gpt2(nn.Module):
+    def __init__(self, vocabulary, context, layers, heads, d_model):
+        super().__init__()
+        self.embedding, self.positions = nn.Embedding(vocabulary, d_model), nn.Embedding(context, d_model)
+        self.blocks = nn.ModuleList(Block(d_model, heads, 4 * d_model, gelu_tanh, True, True)
+                                    for _ in range(layers))
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, ids):
+        x = self.embedding(ids) + self.positions.weight[:ids.shape[1]]
+        for layer in self.blocks:
+            x = layer(x)
+        return functional.linear(self.norm(x), self.embedding.weight)
+
+
+def gpt2(folder):
+    sizes = {"vocabulary": 24, "context": 8, "layers": 2, "heads": 4, "d_model": 16}
+    model = Gpt2(**sizes)
+    for name, parameter in model.named_parameters():  # large enough to be far from 0 everywhere
+        nn.init.normal_(parameter, 1 if name.endswith("norm.weight") else 0, 0.2)
+    ids = torch.randint(sizes["vocabulary"], (2, 9))
+    logits = model(ids[:, :-1])
+    loss = functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+    loss.backward()
+    file = File(folder, "gpt2", "A small GPT-2; the head is the embedding")
+    file.put_all(**sizes, ids=ids, logits=logits, loss=loss)
+    for name, parameter in model.named_parameters():
+        file.put_with_gradients(**{name: parameter})
+    file.write()
+
+
 def main():
     folder = Path(sys.argv[1])
-    makers = (attention, layer_norm, gelu, cross_entropy, adamw, block, mlp, gpt_block)
+    makers = (attention, layer_norm, gelu, cross_entropy, adamw, block, mlp, gpt_block, gpt2)
     for seed, make in enumerate(makers):  # each draws its own, so that a change leaves the others be
         torch.manual_seed(seed)
         make(folder)

@@ -13,22 +13,6 @@ using namespace support;
 
 namespace {
 
-/// Some hundred lines of words, of an alphabet with characters of one to four bytes.
-std::string corpus(int lines = 400) {
-  const char* const words[] = {"ring",  "tree",   "send",  "receive", "the",  "of",
-                               "naïve", "größer", "числа", "波",      "🙂", "a"};
-  std::string text;
-  std::uint32_t state = 1;
-  for (int line = 0; line < lines; ++line) {
-    for (int word = 0; word < 9; ++word) {
-      state = state * 1664525 + 1013904223;
-      text += (word > 0 ? " " : "") + std::string(words[(state >> 16) % 12]);
-    }
-    text += ".\n";
-  }
-  return text;
-}
-
 void refused(const std::function<void()>& call, const std::vector<std::string>& parts) {
   const Error error = error_of(call);
   CHECK(error.code == ErrorCode::invalid_argument);
@@ -84,6 +68,26 @@ TEST_CASE("sequences: each token is the target of the one before") {
 }
 
 #ifdef BATON_HAS_SENTENCEPIECE
+
+namespace {
+
+/// Some hundred lines of words, of an alphabet with characters of one to four bytes.
+std::string corpus(int lines = 400) {
+  const char* const words[] = {"ring",  "tree",   "send",  "receive", "the",  "of",
+                               "naïve", "größer", "числа", "波",      "🙂", "a"};
+  std::string text;
+  std::uint32_t state = 1;
+  for (int line = 0; line < lines; ++line) {
+    for (int word = 0; word < 9; ++word) {
+      state = state * 1664525 + 1013904223;
+      text += (word > 0 ? " " : "") + std::string(words[(state >> 16) % 12]);
+    }
+    text += ".\n";
+  }
+  return text;
+}
+
+}  // namespace
 
 TEST_CASE("tokens give back their text, also text that they were not learned from") {
   const std::string text = corpus();
