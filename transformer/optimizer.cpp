@@ -1,9 +1,13 @@
 #include "optimizer.hpp"
 
+#include <fmt/core.h>
+
 #include <cmath>
+#include <numbers>
 #include <utility>
 
 #include "accelerator.hpp"
+#include "baton/error.hpp"
 #include "shape_guard.hpp"
 
 namespace baton::transformer {
@@ -36,7 +40,7 @@ void change(Param<T>& param, Array<Wide<T>>& master, const Step& step) {
 
 template <class T>
 Sgd<T>::Sgd(Params<T> params, double learning_rate)
-    : params_(std::move(params)), learning_rate_(learning_rate) {
+    : Optimizer<T>(learning_rate), params_(std::move(params)) {
   for (const Param<T>* param : params_) {
     shapes_.push_back(param->value.shape());
     masters_.push_back(master_of(*param));
@@ -48,11 +52,12 @@ void Sgd<T>::step() {
   for (std::size_t p = 0; p < params_.size(); ++p)
     expect_shape("optimizer: " + params_[p]->name, params_[p]->value.shape(), shapes_[p]);
   Accelerator* const device = accelerator();
-  const auto rate = static_cast<Wide<T>>(learning_rate_);
+  const auto rate = static_cast<Wide<T>>(this->learning_rate());
   for (std::size_t p = 0; p < params_.size(); ++p) {
     Param<T>& param = *params_[p];
     if (device) {
-      device->sgd_step(learning_rate_, param.grad.view(), param.value.view(), masters_[p].view());
+      device->sgd_step(this->learning_rate(), param.grad.view(), param.value.view(),
+                       masters_[p].view());
       continue;
     }
     const T* const grad = param.grad.data();
@@ -63,7 +68,8 @@ void Sgd<T>::step() {
 }
 
 template <class T>
-AdamW<T>::AdamW(Params<T> params, const AdamWOptions& options) : options_(options) {
+AdamW<T>::AdamW(Params<T> params, const AdamWOptions& options)
+    : Optimizer<T>(options.learning_rate), options_(options) {
   for (Param<T>* param : params) {
     const Shape& shape = param->value.shape();
     states_.push_back({param, Array<Wide<T>>(shape), Array<Wide<T>>(shape), master_of(*param)});
@@ -77,7 +83,8 @@ void AdamW<T>::step() {
     expect_shape("optimizer: " + state.param->name, state.param->value.shape(), state.mean.shape());
   }
   Accelerator* const device = accelerator();
-  const auto& [learning_rate, beta1, beta2, epsilon, weight_decay] = options_;
+  const double learning_rate = this->learning_rate(), beta1 = options_.beta1,
+               beta2 = options_.beta2, epsilon = options_.epsilon;
   const auto count = static_cast<double>(++steps_);
   AdamWStep step{beta1, beta2, learning_rate / (1 - std::pow(beta1, count)),
                  1 / std::sqrt(1 - std::pow(beta2, count)), epsilon};
@@ -87,7 +94,7 @@ void AdamW<T>::step() {
   const W least = static_cast<W>(epsilon);
   for (State& state : states_) {
     Param<T>& param = *state.param;
-    step.kept = param.decays ? 1 - learning_rate * weight_decay : 1;
+    step.kept = param.decays ? 1 - learning_rate * options_.weight_decay : 1;
     if (device) {
       device->adamw_step(step, param.grad.view(), state.mean.view(), state.square.view(),
                          param.value.view(), state.master.view());
@@ -106,6 +113,22 @@ void AdamW<T>::step() {
       }
     });
   }
+}
+
+double CosineSchedule::at(std::int64_t step) const {
+  if (step < 0 || warmup < 0 || warmup > steps) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("learning rate: expected a step of at least 0 and a rise of 0 to {} "
+                            "steps, found step {} and a rise of {}",
+                            steps, step, warmup));
+  }
+  const auto over = [](std::int64_t part, std::int64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(whole);
+  };
+  if (step < warmup) return peak * over(step + 1, warmup);
+  if (step >= steps) return least;
+  const double fallen = (1 - std::cos(std::numbers::pi * over(step - warmup, steps - warmup))) / 2;
+  return peak + (least - peak) * fallen;
 }
 
 #define BATON_INSTANTIATE(T) \

@@ -19,9 +19,33 @@ template <class T>
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
+  /// The factor of the next step.
+  double learning_rate() const { return learning_rate_; }
+  /// Changes it, as schedules do between steps.
+  void set_learning_rate(double learning_rate) { learning_rate_ = learning_rate; }
   /// Makes one step. Throws Error(invalid_argument) if the shape of a parameter has changed since
   /// the optimizer was made.
   virtual void step() = 0;
+
+ protected:
+  /// The learning rate until it is set.
+  explicit Optimizer(double learning_rate) : learning_rate_(learning_rate) {}
+
+ private:
+  double learning_rate_;
+};
+
+/// A learning rate that rises from `peak` / `warmup` in equal steps to `peak`, then falls along
+/// half a period of the cosine to `least`, where it stays. Loshchilov, Hutter: SGDR, stochastic
+/// gradient descent with warm restarts (2017), without restarts.
+struct CosineSchedule {
+  double peak = 1e-3, least = 0;
+  std::int64_t warmup = 0;  ///< steps of the rise
+  std::int64_t steps = 1;   ///< in all, rise and fall
+
+  /// That of a step, from 0 on. Throws Error(invalid_argument) if the step is negative, or the rise
+  /// is longer than all steps.
+  double at(std::int64_t step) const;
 };
 
 /// value -= learning_rate · gradient.
@@ -36,7 +60,6 @@ class Sgd final : public Optimizer<T> {
   Params<T> params_;
   std::vector<Shape> shapes_;
   std::vector<Array<Wide<T>>> masters_;  ///< of bf16
-  double learning_rate_;
 };
 
 /// Settings of AdamW.

@@ -94,3 +94,36 @@ TEST_CASE("values of bf16 follow a master: steps that each would be rounded away
     CHECK(v.value.data()[i] == to_bf16(0.75f));
   }
 }
+
+TEST_CASE("a learning rate that is set is that of the next step") {
+  Param<double> a = param("a", {3, 4}, 1), b = param("b", {3, 4}, 1), c = param("c", {3, 4}, 1);
+  Sgd<double> sgd({&a}, 0.25);
+  CHECK(sgd.learning_rate() == 0.25);
+  sgd.set_learning_rate(0.5);
+  const Array<double> before = a.value.copy();
+  sgd.step();
+  CHECK(a.value.data()[7] == before.data()[7] - 0.5 * a.grad.data()[7]);
+
+  AdamW<double> changed({&b}, {.learning_rate = 0.1}), made({&c}, {.learning_rate = 0.3});
+  changed.set_learning_rate(0.3);
+  changed.step(), made.step();
+  CHECK(equal(b.value, c.value, 0));
+}
+
+TEST_CASE("CosineSchedule: a linear rise, half a cosine, then the least") {
+  const CosineSchedule rate{.peak = 0.8, .least = 0.2, .warmup = 4, .steps = 12};
+  for (int step = 0; step < 4; ++step) CHECK(rate.at(step) == doctest::Approx(0.2 * (step + 1)));
+  CHECK(rate.at(4) == 0.8);
+  CHECK(rate.at(8) == doctest::Approx(0.5));
+  CHECK(rate.at(6) == doctest::Approx(0.5 + 0.3 * std::sqrt(0.5)));
+  CHECK(rate.at(12) == 0.2);
+  CHECK(rate.at(1000) == 0.2);
+  CHECK(CosineSchedule{.peak = 3, .least = 1, .warmup = 0, .steps = 10}.at(0) == 3);
+  CHECK(CosineSchedule{.peak = 3, .least = 1, .warmup = 10, .steps = 10}.at(9) == 3);
+  CHECK(CosineSchedule{.peak = 3, .least = 1, .warmup = 10, .steps = 10}.at(10) == 1);
+  const auto sentence = [](const CosineSchedule& rate, std::int64_t step) {
+    return std::string(error_of([&] { static_cast<void>(rate.at(step)); }).what());
+  };
+  CHECK(holds(sentence(rate, -1), {"step of at least 0", "-1"}));
+  CHECK(holds(sentence({.warmup = 5, .steps = 4}, 0), {"0 to 4", "5"}));
+}
