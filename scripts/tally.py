@@ -13,6 +13,7 @@ import re
 import sys
 from pathlib import Path
 
+WARNING = re.compile(r" warning( #[\w-]+)?: ")  # of GCC and of nvcc
 CASES = re.compile(r"\[doctest\] test cases: *(\d+) .*?(\d+) skipped")
 
 
@@ -49,7 +50,7 @@ def main():
     for folder in folders:
         said = Path(root, folder, "compile.log")
         failures += [f"{folder}: {line}" for line in said.read_text(errors="replace").splitlines()
-                     if " warning: " in line] if said.is_file() else []
+                     if WARNING.search(line)] if said.is_file() else []
         log = Path(root, folder, "meson-logs/testlog.json")
         lines = log.read_text().splitlines() if log.is_file() else []
         if not lines:

@@ -14,11 +14,16 @@ __global__ void __launch_bounds__(threads)
     divide_unit<T>(batch, ranks, unit, threadIdx.x);
 }
 
+/// Not a lambda, of which nvcc warns.
+struct KernelOf {
+  template <class T>
+  const void* operator()() const {
+    return reinterpret_cast<const void*>(&divide_batch<T>);
+  }
+};
+
 }  // namespace
 
-const void* divide_kernel(Datatype type) {
-  return host::with_element(
-      type, []<class T>() { return reinterpret_cast<const void*>(&divide_batch<T>); });
-}
+const void* divide_kernel(Datatype type) { return host::with_element(type, KernelOf()); }
 
 }  // namespace baton::cuda

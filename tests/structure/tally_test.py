@@ -1,0 +1,58 @@
+"""scripts/tally.py counts what went well, and misses nothing that did not.
+
+Usage: tally_test.py ROOT
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+TALLY = Path(sys.argv.pop(1), "scripts", "tally.py")
+GOOD = {"name": "suite / good", "result": "OK", "returncode": 0,
+        "stdout": "[doctest] test cases:  2 |  2 passed | 0 failed | 0 skipped\n"}
+
+
+class TallyTest(unittest.TestCase):
+    def tally(self, tests, said=""):
+        """Exit code and lines of a folder with these results."""
+        with tempfile.TemporaryDirectory() as root:
+            Path(root, "tests").mkdir()
+            Path(root, "tests", "allowed-skips").write_text("gone: there is no device\n")
+            logs = Path(root, "build", "meson-logs")
+            logs.mkdir(parents=True)
+            (logs / "testlog.json").write_text("".join(json.dumps(test) + "\n" for test in tests))
+            (logs.parent / "compile.log").write_text(said)
+            done = subprocess.run([sys.executable, TALLY, root, "build"], capture_output=True, text=True)
+            return done.returncode, done.stdout.splitlines()
+
+    def test_good_results(self):
+        self.assertEqual(self.tally([GOOD, GOOD]), (0, ["2 passed, 0 failed"]))
+
+    def test_each_kind_of_failure(self):
+        for other, why in (
+                ({"result": "FAIL", "returncode": 7}, "fail, exit code 7"),
+                ({"result": "TIMEOUT", "returncode": -15}, "timeout, exit code -15"),
+                ({"result": "SKIP"}, "skipped, and not named in tests/allowed-skips"),
+                ({"stdout": "[doctest] test cases:  0 |  0 passed | 0 failed | 3 skipped\n"}, "ran no test case"),
+        ):
+            code, lines = self.tally([GOOD, {**GOOD, "name": "suite / other", **other}])
+            self.assertEqual((code, lines), (1, [f"FAILED build: other: {why}", "1 passed, 1 failed"]))
+
+    def test_allowed_skips(self):
+        code, lines = self.tally([GOOD, {**GOOD, "name": "suite / gone", "result": "SKIP"}])
+        self.assertEqual((code, lines[-1]), (0, "1 passed, 0 failed"))
+
+    def test_nothing_built(self):
+        code, lines = self.tally([])
+        self.assertEqual((code, lines[0]), (1, "FAILED build: could not be built and tested"))
+
+    def test_warnings_of_both_compilers(self):
+        for line in ("a.cpp:17:13: warning: unused [-Wunused]", "a.cu(21): warning #445-D: not used"):
+            code, lines = self.tally([GOOD], f"[1/2] one\n{line}\n[2/2] two\n")
+            self.assertEqual((code, lines), (1, [f"FAILED build: {line}", "1 passed, 1 failed"]))
+
+
+unittest.main()
