@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -30,7 +31,9 @@ std::string read_file(const std::filesystem::path& file) {
 }
 
 void write_file(const std::filesystem::path& file, std::string_view content) {
-  const std::string name = fmt::format("{}.{}.part", file.string(), getpid());
+  static std::atomic<int> written_before = 0;  // ranks that are threads may write one file at once
+  const std::string name =
+      fmt::format("{}.{}.{}.part", file.string(), getpid(), written_before.fetch_add(1));
   const int part = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   bool good = part >= 0;
   while (good && !content.empty()) {

@@ -138,6 +138,19 @@ TEST_CASE("a tokenizer depends on its text only, and is kept beside it") {
           {"no/folder", "expected a file to write", "No such file"});
 }
 
+TEST_CASE("ranks that are threads may make the same tokenizer at once") {
+  for (int round = 0; round < 5; ++round) {
+    const TemporaryFolder folder;
+    const std::string text = corpus(40), file = folder.write("corpus.txt", text);
+    on_ranks(8,
+             [&](Communicator&) { CHECK(tokenizer_beside(file, text, 320).decode({}).empty()); });
+    int files = 0;  // the text and the tokenizer
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      ++files;
+    CHECK(files == 2);
+  }
+}
+
 TEST_CASE("read_text_data: the end of the text is for validation, and nothing is in both") {
   const TemporaryFolder folder;
   const std::string text = corpus(), file = folder.write("corpus.txt", text);
