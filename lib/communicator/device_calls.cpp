@@ -15,7 +15,7 @@ DeviceCalls::DeviceCalls(State& state, std::shared_ptr<Device> device)
     : state_(state),
       device_(std::move(device)),
       queue_{device_.get(), device_->make_stream()},
-      scratch_(device_.get()) {
+      scratch_(base::BlockPool::Memory::device, device_.get()) {
   state_.launcher.runs().use_device_scratch(scratch_);
 }
 

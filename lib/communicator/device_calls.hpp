@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "../execute/run.hpp"
-#include "../execute/scratch_pool.hpp"
+#include "../base/block_pool.hpp"
+#include "../execute/device_run.hpp"
 #include "arguments.hpp"
 #include "baton/device.hpp"
 
@@ -36,7 +36,7 @@ class DeviceCalls {
   State& state_;
   const std::shared_ptr<Device> device_;
   const execute::DeviceQueue queue_;  // for the library's own folds and copies
-  execute::ScratchPool scratch_;
+  base::BlockPool scratch_;
 };
 
 }  // namespace baton::communicator

@@ -7,14 +7,14 @@
 
 namespace baton::communicator {
 
-using execute::ScratchPool;
+using base::BlockPool;
 
 Execution Runs::take(execute::CachedPlan& plan, const execute::Kernels& kernels,
                      std::span<std::byte* const> bases) {
   Execution execution{&plan, plan.take(context_.options.window), kernels};
   const auto places = execution.run->bases();
   if (!execution.run->has_scratch()) {
-    ScratchPool& pool = scratch_of(*execution.run);
+    BlockPool& pool = scratch_of(*execution.run);
     try {
       places[execute::scratch_base] = pool.take(plan.plan->scratch_bytes());
       places[execute::slot_base] = pool.take(plan.plan->slot_bytes());
@@ -33,7 +33,7 @@ void Runs::give_back(Execution& execution) noexcept {
   if (!execution.run->has_scratch()) {
     const auto places = execution.run->bases();
     const execute::Plan& plan = *execution.plan->plan;
-    ScratchPool& pool = scratch_of(*execution.run);
+    BlockPool& pool = scratch_of(*execution.run);
     pool.give(std::exchange(places[execute::scratch_base], nullptr), plan.scratch_bytes());
     pool.give(std::exchange(places[execute::slot_base], nullptr), plan.slot_bytes());
   }

@@ -4,8 +4,8 @@
 #include <memory>
 #include <span>
 
+#include "../base/block_pool.hpp"
 #include "../execute/plan_cache.hpp"
-#include "../execute/scratch_pool.hpp"
 #include "context.hpp"
 
 namespace baton::communicator {
@@ -22,7 +22,7 @@ class Runs {
  public:
   explicit Runs(const Context& context) : context_(context) {}
   /// Takes the scratch of runs on a device's memory from `pool`.
-  void use_device_scratch(execute::ScratchPool& pool) { device_scratch_ = &pool; }
+  void use_device_scratch(base::BlockPool& pool) { device_scratch_ = &pool; }
 
   /// `bases`: the tensors' addresses. Throws Error(memory).
   Execution take(execute::CachedPlan& plan, const execute::Kernels& kernels,
@@ -33,13 +33,13 @@ class Runs {
   void give_up(Execution& execution) noexcept;
 
  private:
-  execute::ScratchPool& scratch_of(const execute::Run& run) {
+  base::BlockPool& scratch_of(const execute::Run& run) {
     return run.on_device() ? *device_scratch_ : host_scratch_;
   }
 
   const Context& context_;
-  execute::ScratchPool host_scratch_;
-  execute::ScratchPool* device_scratch_ = nullptr;
+  base::BlockPool host_scratch_;
+  base::BlockPool* device_scratch_ = nullptr;
 };
 
 /// Completes `kernels` with the functions for the call's op and type.

@@ -480,12 +480,11 @@ TEST_CASE("mpi transport: there are answers for more messages than tags") {
 }
 
 TEST_CASE("mpi transport: only processes of one's own host are read") {
-  int rank = 0, size = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  const int rank = t->rank(), size = t->size();
   std::vector<baton::transport::Place> places;
   for (int r = 0; r < size; ++r) places.push_back({static_cast<std::uint64_t>(r % 2), 0});
-  const std::vector<pid_t> found = mpi::readable_processes(MPI_COMM_WORLD, places);
+  const std::vector<pid_t> found = mpi::readable_processes(*t, places);
   REQUIRE(found.size() == places.size());
   for (int peer = 0; peer < size; ++peer) {
     const pid_t process = found[static_cast<std::size_t>(peer)];

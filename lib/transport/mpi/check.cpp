@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "baton/error.hpp"
+#include "../../base/raise.hpp"
 
 namespace baton::mpi {
 
@@ -16,15 +16,8 @@ void fail(int code, const char* call, int rank, int peer) {
   std::string reason = MPI_Error_string(code, text, &length) == MPI_SUCCESS
                            ? std::string(text, static_cast<std::size_t>(length))
                            : fmt::format("code {}", code);
-  Error error(ErrorCode::transport,
-              peer < 0 ? fmt::format("{} was expected to succeed, but found: {}", call, reason)
-                       : fmt::format("{} with rank {} was expected to succeed, but found: {}", call,
-                                     peer, reason));
-  error.rank = rank;
-  error.peer = peer;
-  error.backend_code = code;
-  error.backend_text = std::move(reason);
-  throw error;
+  base::raise_failed(
+      call, {.rank = rank, .peer = peer, .backend_code = code, .backend_text = std::move(reason)});
 }
 
 std::string library_version() {

@@ -11,9 +11,9 @@
 #include <random>
 #include <string_view>
 
-#include "baton/error.hpp"
+#include "../../base/raise.hpp"
+#include "../gathered.hpp"
 #include "check.hpp"
-#include "gathered.hpp"
 #include "message.hpp"
 
 namespace baton::mpi {
@@ -34,8 +34,7 @@ bool wanted() {
   const char* const text = std::getenv("BATON_SINGLE_COPY");
   if (!text || std::string_view(text) == "1") return true;
   if (std::string_view(text) == "0") return false;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("BATON_SINGLE_COPY: expected 0 or 1, found '{}'", text));
+  base::refuse("BATON_SINGLE_COPY: expected 0 or 1, found '{}'", text);
 }
 
 ssize_t read_from(pid_t process, std::uint64_t address, void* into, std::size_t bytes) {
@@ -57,27 +56,22 @@ bool readable(const Process& process) {
 
 }  // namespace
 
-std::vector<pid_t> readable_processes(MPI_Comm communicator,
-                                      std::span<const transport::Place> places) {
+std::vector<pid_t> readable_processes(Transport& group, std::span<const transport::Place> places) {
   static const std::uint64_t word = std::uint64_t{std::random_device()()} << 32 | 1;
-  const bool want = wanted();
+  bool reads = wanted();
   const auto processes =
-      gathered(communicator, Process{getpid(), reinterpret_cast<std::uint64_t>(&word), word});
-  int rank = 0;
-  check(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank");
-  const auto neighbour = [&](std::size_t peer) {
-    return places[peer].host == places[static_cast<std::size_t>(rank)].host;
-  };
-  bool reads = want;
+      transport::gathered(group, Process{getpid(), reinterpret_cast<std::uint64_t>(&word), word});
+  const auto rank = static_cast<std::size_t>(group.rank());
+  const auto neighbour = [&](std::size_t peer) { return places[peer].host == places[rank].host; };
   for (std::size_t peer = 0; peer < places.size(); ++peer)
     if (reads && neighbour(peer)) reads = readable(processes[peer]);
-  const std::vector<char> all = gathered(communicator, static_cast<char>(reads));
+  const std::vector<char> all = transport::gathered(group, static_cast<char>(reads));
 
   std::vector<pid_t> ids(places.size(), 0);
   for (std::size_t peer = 0; peer < ids.size(); ++peer) {
     if (!neighbour(peer)) continue;
     if (all[peer] == 0) return std::vector<pid_t>(places.size(), 0);
-    if (peer != static_cast<std::size_t>(rank)) ids[peer] = static_cast<pid_t>(processes[peer].id);
+    if (peer != rank) ids[peer] = static_cast<pid_t>(processes[peer].id);
   }
   return ids;
 }
@@ -248,13 +242,12 @@ void MemoryReads::cancel(SingleCopyMessage& message) {
   if (released) free_.push_back(&message);  // otherwise MPI may still use it
 }
 
-void MemoryReads::fail(int peer, int code, std::string text) const {
-  Error error(ErrorCode::transport, fmt::format("rank {}: {}", rank_, text));
-  error.rank = rank_;
-  error.peer = peer;
-  error.backend_code = code;
-  if (code != 0) error.backend_text = std::strerror(code);
-  throw error;
+void MemoryReads::fail(int peer, int code, const std::string& text) const {
+  base::raise(ErrorCode::transport, fmt::format("rank {}: {}", rank_, text),
+              {.rank = rank_,
+               .peer = peer,
+               .backend_code = code,
+               .backend_text = code != 0 ? std::strerror(code) : ""});
 }
 
 }  // namespace baton::mpi

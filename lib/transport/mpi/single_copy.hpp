@@ -20,8 +20,7 @@ namespace baton::mpi {
 /// For each rank, the process whose memory all ranks of this host may read; 0 for ranks of other
 /// hosts and for this rank. Each rank tries it once with a word of every other. Collective. Throws
 /// Error(invalid_argument) if BATON_SINGLE_COPY is neither 0 nor 1.
-std::vector<pid_t> readable_processes(MPI_Comm communicator,
-                                      std::span<const transport::Place> places);
+std::vector<pid_t> readable_processes(Transport& group, std::span<const transport::Place> places);
 
 /// One side of such a message. The sender announces the address of its bytes; the receiver reads
 /// them and answers.
@@ -81,7 +80,7 @@ class MemoryReads final : public SingleCopy {
   void read(const SingleCopyMessage& message, std::byte* into, std::size_t bytes);
   void answer(SingleCopyMessage& message, char answer);
   bool complete(MPI_Request& request, int peer);
-  [[noreturn]] void fail(int peer, int code, std::string text) const;
+  [[noreturn]] void fail(int peer, int code, const std::string& text) const;
 
   MPI_Comm communicator_;
   int rank_, tag_;

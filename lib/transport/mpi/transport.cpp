@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "../../base/backoff.hpp"
-#include "baton/error.hpp"
+#include "../../base/raise.hpp"
+#include "../gathered.hpp"
 #include "baton/mpi.hpp"
 #include "baton/schedule/hosts.hpp"
 #include "check.hpp"
-#include "gathered.hpp"
 #include "message.hpp"
 #include "single_copy.hpp"
 #ifdef OPEN_MPI
@@ -91,11 +91,11 @@ class MpiTransport final : public Transport {
   /// Takes over `communicator`, which nobody else may use, and finds the ranks' places.
   explicit MpiTransport(MPI_Comm communicator) : communicator_(communicator) {
     prepare();
-    const auto places = gathered(communicator_, transport::own_place());
+    const auto places = transport::gathered(*this, transport::own_place());
     hosts_ = transport::hosts_in(places);
     crowded_ = transport::crowded(places, rank_);
     backoff_ = base::Backoff::of_rank(crowded_);
-    copy_once_from(readable_processes(communicator_, places));
+    copy_once_from(readable_processes(*this, places));
   }
   /// Takes over `part`, a split of `whole`. The places are already known.
   MpiTransport(const MpiTransport& whole, MPI_Comm part)
@@ -296,17 +296,14 @@ std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator) {
   check(MPI_Initialized(&initialized), "MPI_Initialized");
   check(MPI_Finalized(&finalized), "MPI_Finalized");
   if (initialized == 0 || finalized != 0)
-    throw Error(ErrorCode::invalid_argument,
-                initialized == 0
-                    ? "an MPI transport needs MPI to be initialised, but MPI_Init was not called"
-                    : "an MPI transport needs MPI, but MPI was finalised");
+    base::refuse("an MPI transport needs MPI{}",
+                 initialized == 0 ? " to be initialised, but MPI_Init was not called"
+                                  : ", but MPI was finalised");
   if (communicator == MPI_COMM_NULL)
-    throw Error(ErrorCode::invalid_argument,
-                "an MPI transport needs a communicator, but got MPI_COMM_NULL");
+    base::refuse("an MPI transport needs a communicator, but got MPI_COMM_NULL");
   check(MPI_Comm_test_inter(communicator, &inter), "MPI_Comm_test_inter");
   if (inter != 0)
-    throw Error(ErrorCode::invalid_argument,
-                "an MPI transport needs an intracommunicator, but got an intercommunicator");
+    base::refuse("an MPI transport needs an intracommunicator, but got an intercommunicator");
   MPI_Comm own = MPI_COMM_NULL;
   check(MPI_Comm_dup(communicator, &own), "MPI_Comm_dup");
   return mpi_transport_over(own);

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "../../base/block_pool.hpp"
 #include "baton/device.hpp"
 #include "baton/transport.hpp"
-#include "pool.hpp"
 
 namespace baton::staged {
 
@@ -15,7 +15,7 @@ namespace baton::staged {
 struct Route {
   Transport& host;
   Device& device;
-  Pool& pool;
+  base::BlockPool& pool;
   Stream to_host, to_device;
   std::size_t segment;
 };

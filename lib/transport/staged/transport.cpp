@@ -1,11 +1,12 @@
 #include "baton/staged.hpp"
 
-#include <array>
+#include <algorithm>
 #include <new>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "../gathered.hpp"
 #include "baton/error.hpp"
 #include "message.hpp"
 
@@ -20,7 +21,7 @@ class StagedTransport final : public Transport {
                   std::size_t segment)
       : host_(std::move(host)),
         device_(std::move(device)),
-        pool_(device_),
+        pool_(base::BlockPool::Memory::staging, device_.get()),
         route_{*host_, *device_, pool_, device_->make_stream(), device_->make_stream(), segment} {}
 
   ~StagedTransport() override {
@@ -121,7 +122,7 @@ class StagedTransport final : public Transport {
 
   std::unique_ptr<Transport> host_;
   std::shared_ptr<Device> device_;
-  Pool pool_;
+  base::BlockPool pool_;
   Route route_;
   std::vector<std::unique_ptr<Transfer>> all_;
   std::vector<Transfer*> idle_;
@@ -143,16 +144,9 @@ std::unique_ptr<Transport> staged_transport(std::unique_ptr<Transport> host,
 std::unique_ptr<Transport> device_transport(std::unique_ptr<Transport> transport,
                                             std::shared_ptr<Device> device) {
   if (!transport || !device) return staged_transport(std::move(transport), std::move(device));
-  const int rank = transport->rank(), size = transport->size();
-  // After round k, a rank has heard of the 2^k ranks before it, some of them through others.
-  std::uint8_t everywhere = transport->capabilities().device_memory ? 1 : 0;
-  for (int distance = 1; distance < size; distance *= 2) {
-    std::uint8_t theirs = 0;
-    send_recv(*transport, {(rank + distance) % size, 0, &everywhere, 1},
-              {(rank + size - distance) % size, 0, &theirs, 1});
-    everywhere &= theirs;
-  }
-  if (everywhere) return transport;
+  const auto able =
+      transport::gathered(*transport, transport->capabilities().device_memory ? 1 : 0);
+  if (std::ranges::find(able, 0) == able.end()) return transport;
   return staged_transport(std::move(transport), std::move(device));
 }
 

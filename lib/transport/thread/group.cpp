@@ -3,14 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
-#include "../../memory/copy.hpp"
-#include "baton/error.hpp"
+#include "../../base/raise.hpp"
 #include "baton/schedule/hosts.hpp"
 
 namespace baton::threads {
@@ -23,12 +20,6 @@ Group::Group(std::vector<std::shared_ptr<Bell>> bells, const ThreadOptions& opti
   members_.reserve(bells.size());
   for (auto& bell : bells)
     members_.push_back(std::make_unique<Member>(std::move(bell), options.eager_bytes));
-}
-
-void Group::transfer(Entry& send, Entry& recv, const Entry* self) {
-  if (const auto bytes = std::min(send.bytes, recv.bytes); bytes > 0)
-    host::copy(recv.data, send.data, bytes);
-  complete(send, recv, self);
 }
 
 void Group::complete(Entry& send, Entry& recv, const Entry* self) {
@@ -70,12 +61,10 @@ Group::Seat Group::split(int rank, int color, int key) {
   });
   if (splits_ == splits) {
     const auto who = std::find_if(members_.begin(), members_.end(), missing) - members_.begin();
-    Error error(
+    base::raise(
         ErrorCode::transport,
-        fmt::format("split needs all {} ranks, but rank {} has left the group", size(), who));
-    error.rank = rank;
-    error.peer = static_cast<int>(who);
-    throw error;
+        fmt::format("split needs all {} ranks, but rank {} has left the group", size(), who),
+        {.rank = rank, .peer = static_cast<int>(who)});
   }
   return std::exchange(me.seat, {});
 }

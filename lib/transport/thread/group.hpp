@@ -29,10 +29,8 @@ class Group {
   BufferPool& buffers(int rank) { return member(rank).buffers; }
   Bell& bell(int rank) { return *member(rank).bell; }
 
-  /// Copies from one side to the other, completes both, and rings for each side except `self`
-  /// (null: for both). Both sides have been taken from their mailbox.
-  void transfer(Entry& send, Entry& recv, const Entry* self);
-  /// transfer() without the copy.
+  /// Completes both sides after the copy, and rings for each side except `self` (null: for both).
+  /// Both sides have been taken from their mailbox.
   void complete(Entry& send, Entry& recv, const Entry* self);
   /// The device that copies for a rank; null: all memory is the host's.
   const std::shared_ptr<Device>& device(int rank) const {

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <exception>
 #include <latch>
 #include <string>
@@ -38,9 +40,9 @@ void run_threads(int size, const std::function<void(std::unique_ptr<Transport>)>
   all_started.count_down();
   for (std::thread& thread : threads) thread.join();
   if (!complete)
-    throw Error(ErrorCode::transport, "expected to start " + std::to_string(size) +
-                                          " threads, but the system allowed " +
-                                          std::to_string(threads.size()) + ": " + failure);
+    throw Error(ErrorCode::transport,
+                fmt::format("expected to start {} threads, but the system allowed {}: {}", size,
+                            threads.size(), failure));
   for (const auto& exception : thrown)
     if (exception) std::rethrow_exception(exception);
 }

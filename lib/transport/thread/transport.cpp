@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <limits>
@@ -5,7 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "baton/error.hpp"
+#include "../../base/raise.hpp"
+#include "../../memory/copy.hpp"
 #include "baton/thread.hpp"
 #include "device_copies.hpp"
 #include "group.hpp"
@@ -201,11 +203,11 @@ class ThreadTransport final : public Transport {
   }
 
   void transfer(Entry& send, Entry& recv, const Entry* self) {
-    if (copies_ && (copies_->needed(send) || copies_->needed(recv))) {
-      copies_->start(send, recv);
-    } else {
-      group_->transfer(send, recv, self);
-    }
+    if (copies_ && (copies_->needed(send) || copies_->needed(recv)))
+      return copies_->start(send, recv);
+    if (const auto bytes = std::min(send.bytes, recv.bytes); bytes > 0)
+      host::copy(recv.data, send.data, bytes);
+    group_->complete(send, recv, self);
   }
 
   void deliver(int destination) {
@@ -232,17 +234,13 @@ class ThreadTransport final : public Transport {
 }  // namespace
 
 std::vector<std::unique_ptr<Transport>> thread_transports(int size, const ThreadOptions& options) {
-  if (size < 1)
-    throw Error(ErrorCode::invalid_argument,
-                "a group of threads needs at least 1 rank, but size is " + std::to_string(size));
+  if (size < 1) base::refuse("a group of threads needs at least 1 rank, but size is {}", size);
   if (!options.hosts.empty() && options.hosts.size() != static_cast<std::size_t>(size))
-    throw Error(ErrorCode::invalid_argument, "a group of " + std::to_string(size) +
-                                                 " threads needs as many hosts, but got " +
-                                                 std::to_string(options.hosts.size()));
+    base::refuse("a group of {} threads needs as many hosts, but got {}", size,
+                 options.hosts.size());
   if (options.devices.size() > 1 && options.devices.size() != static_cast<std::size_t>(size))
-    throw Error(ErrorCode::invalid_argument, "a group of " + std::to_string(size) +
-                                                 " threads needs one device or as many, but got " +
-                                                 std::to_string(options.devices.size()));
+    base::refuse("a group of {} threads needs one device or as many, but got {}", size,
+                 options.devices.size());
   std::vector<std::shared_ptr<Bell>> bells;
   for (int rank = 0; rank < size; ++rank) bells.push_back(std::make_shared<Bell>());
   // A long spin before blocking pays only if every rank has a core.

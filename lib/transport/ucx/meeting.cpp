@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "baton/error.hpp"
-#include "bootstrap.hpp"
+#include "../../base/raise.hpp"
+#include "meeting.hpp"
 #include "socket.hpp"
 
 namespace baton::ucx {
@@ -39,11 +39,7 @@ std::span<std::byte> room_of(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-[[noreturn]] void raise(ErrorCode code, const std::string& sentence, int rank) {
-  Error error(code, sentence);
-  error.rank = rank;
-  throw error;
-}
+using base::raise;
 
 /// The ranks that connected to rank 0.
 class Meeting {
@@ -100,9 +96,9 @@ class Meeting {
         raise(ErrorCode::transport,
               fmt::format("{} ranks were expected to stay at {} until all have come, but one left",
                           blocks_.size(), address_),
-              0);
+              {.rank = 0});
     }
-    if (!complaint_.empty()) raise(code_, complaint_, 0);
+    if (!complaint_.empty()) raise(code_, complaint_, {.rank = 0});
     return std::move(blocks_);
   }
 
@@ -142,7 +138,7 @@ std::vector<Bytes> attend(const std::string& address, int rank, int size, const 
     raise(ErrorCode::timeout,
           fmt::format("rank {} was expected to reach rank 0 at {} within {} ms, but found: {}",
                       rank, address, limit.count(), reason),
-          rank);
+          {.rank = rank});
   const Hello hello{.rank = rank, .size = size, .bytes = own.size()};
   const Time latest = Clock::now() + limit + 10s;
   Answer head{};
@@ -151,7 +147,7 @@ std::vector<Bytes> attend(const std::string& address, int rank, int size, const 
           fmt::format("rank {} was expected to get all ranks' addresses from rank 0 at {}, but the "
                       "connection ended",
                       rank, address),
-          rank);
+          {.rank = rank});
   };
   if (!host->write(bytes_of(hello), latest) || !host->write(own, latest) ||
       !host->read(room_of(head), latest))
@@ -161,12 +157,12 @@ std::vector<Bytes> attend(const std::string& address, int rank, int size, const 
     raise(ErrorCode::transport,
           fmt::format("rank {} was expected to find rank 0 at {}, but found another program", rank,
                       address),
-          rank);
+          {.rank = rank});
   Bytes text(head.bytes);
   if (!host->read(text, latest)) ended();
   if (head.error != 0)
     raise(static_cast<ErrorCode>(head.error - 1),
-          std::string(reinterpret_cast<const char*>(text.data()), text.size()), rank);
+          std::string(reinterpret_cast<const char*>(text.data()), text.size()), {.rank = rank});
   std::vector<Bytes> blocks;
   std::span<const std::byte> rest = text;
   for (int r = 0; r < size; ++r) {

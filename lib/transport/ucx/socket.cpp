@@ -11,7 +11,7 @@
 #include <system_error>
 #include <thread>
 
-#include "baton/error.hpp"
+#include "../../base/raise.hpp"
 
 namespace baton::ucx {
 namespace {
@@ -46,8 +46,7 @@ Addresses resolved(const std::string& address, bool passive) {
     host = host.substr(1, host.size() - 2);
   if (host.empty() || colon + 1 == address.size() ||
       address.find_first_not_of("0123456789", colon + 1) != std::string::npos)
-    throw Error(ErrorCode::invalid_argument,
-                "an address \"host:port\" was expected, but found \"" + address + "\"");
+    base::refuse("an address \"host:port\" was expected, but found \"{}\"", address);
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -116,12 +115,9 @@ Socket listening(const std::string& address) {
       return socket;
     error = errno;
   }
-  Error failed(ErrorCode::transport,
-               "rank 0 was expected to listen at " + address + ", but found: " + text_of(error));
-  failed.rank = 0;
-  failed.backend_code = error;
-  failed.backend_text = text_of(error);
-  throw failed;
+  base::raise(ErrorCode::transport,
+              "rank 0 was expected to listen at " + address + ", but found: " + text_of(error),
+              {.rank = 0, .backend_code = error, .backend_text = text_of(error)});
 }
 
 std::optional<Socket> connected(const std::string& address, Time until, std::string& reason) {

@@ -4,16 +4,20 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "baton/error.hpp"
+#include "../../base/raise.hpp"
+#include "../gathered.hpp"
 #include "baton/schedule/hosts.hpp"
 #include "baton/ucx.hpp"
-#include "bootstrap.hpp"
 #include "check.hpp"
+#include "meeting.hpp"
 #include "message.hpp"
 #include "world.hpp"
 
@@ -154,9 +158,7 @@ class UcxTransport final : public Transport {
     struct Wish {
       int color, key;
     };
-    std::vector<Wish> wishes(members_.size());
-    wishes[static_cast<std::size_t>(rank_)] = {color, key};
-    all_gather(*this, split_tag, std::as_writable_bytes(std::span(wishes)));
+    const std::vector<Wish> wishes = transport::gathered(*this, Wish{color, key}, split_tag);
     const std::uint32_t context = new_context();
     if (color < 0) return nullptr;
     std::vector<int> group;  // ranks here
@@ -172,11 +174,8 @@ class UcxTransport final : public Transport {
  private:
   /// A context that no member has used. Groups of one split share no rank, so they may share it.
   std::uint32_t new_context() {
-    std::vector<std::uint32_t> values(members_.size());
     const auto agree = [&](std::uint32_t own) {
-      values[static_cast<std::size_t>(rank_)] = own;
-      all_gather(*this, split_tag, std::as_writable_bytes(std::span(values)));
-      return *std::ranges::max_element(values);
+      return std::ranges::max(transport::gathered(*this, own, split_tag));
     };
     for (;;) {
       const std::uint32_t context = agree([&] {
@@ -233,14 +232,27 @@ class UcxTransport final : public Transport {
   int idle_calls_ = 0;      // since a message last completed
 };
 
+/// All ranks' blocks in rank order, through `group`. Collective.
+std::vector<Bytes> exchange_through(Transport& group, const Bytes& own) {
+  const auto lengths = transport::gathered(group, std::uint64_t{own.size()});
+  const std::size_t room = std::ranges::max(lengths);
+  Bytes all(room * lengths.size());
+  std::ranges::copy(own, all.data() + room * static_cast<std::size_t>(group.rank()));
+  transport::all_gather(group, all);
+  std::vector<Bytes> blocks;
+  for (const std::byte* begin = all.data(); const std::uint64_t length : lengths) {
+    blocks.emplace_back(begin, begin + length);
+    begin += room;
+  }
+  return blocks;
+}
+
 std::unique_ptr<Transport> transport_of(int rank, int size, const Exchange& exchange,
                                         const UcxOptions& options) {
   if (size > most_ranks)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("a UCX transport has at most {} ranks, but found {}", most_ranks, size));
+    base::refuse("a UCX transport has at most {} ranks, but found {}", most_ranks, size);
   std::vector<int> members(static_cast<std::size_t>(size));
-  for (int r = 0; r < size; ++r) members[static_cast<std::size_t>(r)] = r;
+  std::iota(members.begin(), members.end(), 0);
   return std::make_unique<UcxTransport>(std::make_shared<World>(rank, size, exchange, options), 1,
                                         rank, std::move(members));
 }
@@ -256,10 +268,8 @@ std::unique_ptr<Transport> ucx_transport(Transport& bootstrap, const UcxOptions&
 std::unique_ptr<Transport> ucx_transport(int rank, int size, const std::string& address,
                                          const UcxOptions& options) {
   if (size < 1 || rank < 0 || rank >= size)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("a UCX transport needs a rank from 0 to size - 1, but found rank {} "
-                            "of size {}",
-                            rank, size));
+    base::refuse("a UCX transport needs a rank from 0 to size - 1, but found rank {} of size {}",
+                 rank, size);
   return transport_of(
       rank, size,
       [&](const Bytes& own) { return exchange_at(address, rank, size, own, options.meeting); },

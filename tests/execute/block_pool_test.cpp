@@ -1,4 +1,4 @@
-#include "execute/scratch_pool.hpp"
+#include "base/block_pool.hpp"
 
 #include <doctest/doctest.h>
 
@@ -6,10 +6,10 @@
 #include <set>
 
 using namespace baton;
-using namespace baton::execute;
+using namespace baton::base;
 
 TEST_CASE("blocks are aligned, apart and large enough") {
-  ScratchPool pool;
+  BlockPool pool;
   CHECK(pool.take(0) == nullptr);
   pool.give(nullptr, 0);
   std::vector<std::pair<std::byte*, std::size_t>> taken;
@@ -28,7 +28,7 @@ TEST_CASE("blocks are aligned, apart and large enough") {
 }
 
 TEST_CASE("what was given back is taken again, by its size class") {
-  ScratchPool pool;
+  BlockPool pool;
   std::byte* block = pool.take(1000);
   pool.give(block, 1000);
   CHECK(pool.take(600) == block);
