@@ -28,25 +28,15 @@ void for_each_element(std::span<const Region> regions, const Visit& visit) {
   }
 }
 
-std::int64_t extent(const Schedule::Header& header, Buffer buffer) {
-  switch (buffer) {
-    case Buffer::input:
-      return header.input;
-    case Buffer::output:
-      return header.output;
-    case Buffer::scratch:
-      return header.scratch;
-    case Buffer::slot:
-      return header.slots;
-    case Buffer::work:
-      break;
-  }
-  return 0;
+/// Elements of each buffer, by Buffer.
+std::array<std::int64_t, 5> extents(const Schedule::Header& h) {
+  return {h.input, h.output, 0, h.scratch, h.slots};
 }
 
 void check(const Schedule& schedule) {
   const Schedule::Header& h = schedule.header();
-  for (const std::int64_t elements : {h.input, h.output, h.scratch, h.slots}) {
+  const auto elements_of = extents(h);
+  for (const std::int64_t elements : elements_of) {
     if (elements < 0 || elements > most_elements) {
       refuse("a walk-through expects buffers of at most {} elements, found {}", most_elements,
              elements);
@@ -56,9 +46,10 @@ void check(const Schedule& schedule) {
     const Step& step = schedule.steps()[i];
     for (int k = 0; k < operands(step.kind); ++k) {
       for (const Region& region : schedule.operand(step, k)) {
-        if (region.end() <= extent(h, region.buffer)) continue;
+        const std::int64_t elements = elements_of[static_cast<std::size_t>(region.buffer)];
+        if (region.end() <= elements) continue;
         refuse("rank {}, step {}: expected a region within {} elements, found {}", h.rank, i,
-               extent(h, region.buffer), print(region));
+               elements, print(region));
       }
     }
   }
@@ -82,9 +73,9 @@ Walk::Walk(std::span<const Schedule> schedules, OpKind op)
           name(schedule.collective()), r, schedules.size());
     }
     check(schedule);
-    for (const Buffer b : {Buffer::input, Buffer::output, Buffer::scratch, Buffer::slot}) {
-      buffer(static_cast<int>(r), b).resize(static_cast<std::size_t>(extent(schedule.header(), b)));
-    }
+    const auto elements = extents(schedule.header());
+    for (std::size_t b = 0; b < elements.size(); ++b)
+      ranks_[r].buffers[b].resize(static_cast<std::size_t>(elements[b]));
     ranks_[r].states.resize(schedule.steps().size());
     ranks_[r].message.resize(schedule.steps().size());
   }
