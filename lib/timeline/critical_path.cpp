@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "baton/timeline.hpp"
+#include "steps.hpp"
 
 namespace baton {
 namespace {
@@ -25,7 +26,7 @@ std::int64_t busy_from(const Event& event) { return event.message() ? event.post
 class Walker {
  public:
   explicit Walker(const Timeline& timeline)
-      : timeline_(timeline), other_(timeline.events.size(), Event::none) {
+      : timeline_(timeline), own_ranks_(timeline), other_(timeline.events.size(), Event::none) {
     for (const TimedMessage& message : messages_of(timeline)) {
       other_[message.send] = message.recv;
       other_[message.recv] = message.send;
@@ -36,12 +37,6 @@ class Walker {
     }
     std::sort(steps_.begin(), steps_.end(),
               [&](std::uint32_t a, std::uint32_t b) { return key(event(a)) < key(event(b)); });
-    for (std::size_t i = 0; i < timeline.operations.size(); ++i) {
-      const auto& ranks = timeline.operations[i].ranks;
-      for (std::size_t r = 0; r < ranks.size(); ++r) {
-        places_[{static_cast<std::uint32_t>(i), ranks[r]}] = static_cast<int>(r);
-      }
-    }
   }
 
   std::vector<std::uint32_t> path() {
@@ -121,12 +116,6 @@ class Walker {
     return best;
   }
 
-  int place(const Event& its) const {
-    const TimedOperation& operation = timeline_.operations[its.operation];
-    if (operation.ranks.empty()) return its.rank;
-    const auto found = places_.find({its.operation, its.rank});
-    return found == places_.end() ? -1 : found->second;
-  }
   bool same_peer(const Event& its, const Step& step) const {
     const auto& ranks = timeline_.operations[its.operation].ranks;
     if (ranks.empty()) return step.peer == its.peer;
@@ -134,14 +123,9 @@ class Walker {
     return peer < ranks.size() && ranks[peer] == its.peer;
   }
   const Schedule* schedule_of(const Event& its) const {
-    if (its.operation >= timeline_.operations.size()) return nullptr;
-    const auto& schedules = timeline_.operations[its.operation].schedules;
-    const int rank = place(its);
-    if (!schedules || rank < 0 || static_cast<std::size_t>(rank) >= schedules->size()) {
-      return nullptr;
-    }
-    const Schedule& schedule = (*schedules)[static_cast<std::size_t>(rank)];
-    return its.step < schedule.steps().size() ? &schedule : nullptr;
+    const int rank = own_ranks_.of(its);
+    if (rank < 0) return nullptr;
+    return &(*timeline_.operations[its.operation].schedules)[static_cast<std::size_t>(rank)];
   }
 
   std::optional<std::uint32_t> find(const Event& its, std::uint32_t step) const {
@@ -168,11 +152,11 @@ class Walker {
   }
 
   const Timeline& timeline_;
+  timing::OwnRanks own_ranks_;
   std::vector<std::uint32_t> other_;                          // the other end of a message
   std::vector<std::uint32_t> steps_;                          // by operation, rank and step
   std::map<std::int32_t, std::vector<std::uint32_t>> ranks_;  // of each rank; by time once sorted
   std::set<std::int32_t> sorted_;
-  std::map<std::pair<std::uint32_t, std::int32_t>, int> places_;  // (operation, rank)
 };
 
 }  // namespace

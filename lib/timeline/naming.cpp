@@ -13,7 +13,8 @@
 namespace baton::timing {
 namespace {
 
-constexpr std::size_t most_listed = 2;  // ranges of chunks in one name
+constexpr std::size_t most_named = std::size_t{4} << 20;  // steps
+constexpr std::size_t most_listed = 2;                    // ranges of chunks in one name
 
 /// A step's share of one chunk.
 struct Share {
@@ -34,18 +35,18 @@ class Namer {
     find_pieces();
   }
 
-  StepNames name() {
-    StepNames named;
-    named.of.reserve(steps_.count());
+  std::vector<std::uint32_t> name(std::vector<ChunkName>& names) {
+    std::vector<std::uint32_t> named;
+    named.reserve(steps_.count());
     std::map<std::tuple<std::string, int, bool>, std::uint32_t> known;
     const std::vector<bool> reduced = find_reduced();
     for (std::uint32_t s = 0; s < steps_.count(); ++s) {
       ChunkName its = of(s);
       its.reduced = reduced[s];
       const auto [at, added] = known.try_emplace({its.text, its.origin, its.reduced},
-                                                 static_cast<std::uint32_t>(named.names.size()));
-      if (added) named.names.push_back(std::move(its));
-      named.of.push_back(at->second);
+                                                 static_cast<std::uint32_t>(names.size()));
+      if (added) names.push_back(std::move(its));
+      named.push_back(at->second);
     }
     return named;
   }
@@ -194,10 +195,18 @@ class Namer {
 
 }  // namespace
 
-StepNames names_of(std::span<const Schedule> schedules) {
+StepNames name_steps(std::span<const Schedule> schedules, std::vector<ChunkName>& names) {
+  std::size_t count = 0;
+  StepNames named;
+  for (const Schedule& schedule : schedules) {
+    named.begin.push_back(static_cast<std::uint32_t>(count));
+    count += schedule.steps().size();
+  }
+  if (count == 0 || count > most_named) return {};
   const Steps steps(schedules);
   const auto flow = Flow::of(steps, schedules);
-  return Namer(steps, flow ? &*flow : nullptr, static_cast<int>(schedules.size())).name();
+  named.of = Namer(steps, flow ? &*flow : nullptr, static_cast<int>(schedules.size())).name(names);
+  return named;
 }
 
 }  // namespace baton::timing

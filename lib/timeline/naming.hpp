@@ -9,15 +9,15 @@
 
 namespace baton::timing {
 
-/// Names of all steps of all ranks, rank after rank in program order.
+/// Places of the names of steps, rank after rank in program order.
 struct StepNames {
-  std::vector<ChunkName> names;   ///< different ones
-  std::vector<std::uint32_t> of;  ///< of each step, in `names`
+  std::vector<std::uint32_t> of;     ///< of each step; empty: there are too many steps to name
+  std::vector<std::uint32_t> begin;  ///< of each rank, in `of`
 };
 
-/// Names every step: "c3" (a chunk), "c3.1" (its piece 1, of a segmented schedule), "c2-c5",
-/// "c0,c3", "all", "1>4" (of an all_to_all), or "6 chunks" if there are too many to list. A step
-/// with unknown data is named by its region.
-StepNames names_of(std::span<const Schedule> schedules);
+/// Appends names of all steps to `names`: "c3" (a chunk), "c3.1" (its piece 1, of a segmented
+/// schedule), "c2-c5", "c0,c3", "all", "1>4" (of an all_to_all), or "6 chunks" if there are too
+/// many to list. A step with unknown data is named by its region.
+StepNames name_steps(std::span<const Schedule> schedules, std::vector<ChunkName>& names);
 
 }  // namespace baton::timing

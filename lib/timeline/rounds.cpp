@@ -77,17 +77,9 @@ Timeline rounds_of(std::shared_ptr<const std::vector<Schedule>> schedules,
   const auto channel = [&](std::uint32_t s) {
     return std::pair(round[s], (steps.step(s).peer << 8) + steps.step(s).lane);
   };
-  std::uint32_t begin = 0;
   std::vector<std::pair<std::int64_t, std::int64_t>> sent(steps.count());  // from, to
-  const auto for_each_rank = [&](const auto& visit) {
-    begin = 0;
-    for (const Schedule& schedule : *schedules) {
-      const auto end = begin + static_cast<std::uint32_t>(schedule.steps().size());
-      visit(begin, end);
-      begin = end;
-    }
-  };
-  for_each_rank([&](std::uint32_t first, std::uint32_t end) {
+  for (int r = 0; r < timeline.ranks; ++r) {
+    const std::uint32_t first = steps.at(r, 0), end = steps.at(r + 1, 0);
     count.clear();
     next.clear();
     for (std::uint32_t s = first; s < end; ++s) {
@@ -99,8 +91,9 @@ Timeline rounds_of(std::shared_ptr<const std::vector<Schedule>> schedules,
       const std::int64_t base = round[s] * round_ns;
       sent[s] = {base + i * messages_end / (n + 1), base + (i + 2) * messages_end / (n + 1)};
     }
-  });
-  for_each_rank([&](std::uint32_t first, std::uint32_t end) {
+  }
+  for (int r = 0; r < timeline.ranks; ++r) {
+    const std::uint32_t first = steps.at(r, 0), end = steps.at(r + 1, 0);
     std::map<std::int64_t, std::int64_t> work, done;  // by round
     for (std::uint32_t s = first; s < end; ++s) work[round[s]] += steps.step(s).message() ? 0 : 1;
     for (std::uint32_t s = first; s < end; ++s) {
@@ -128,7 +121,7 @@ Timeline rounds_of(std::shared_ptr<const std::vector<Schedule>> schedules,
       }
       timeline.events.push_back(event);
     }
-  });
+  }
   timeline.operations.push_back(std::move(operation));
   finish(timeline);
   return timeline;

@@ -1,5 +1,7 @@
 #include "steps.hpp"
 
+#include <algorithm>
+
 namespace baton::timing {
 
 Steps::Steps(std::span<const Schedule> schedules) : schedules_(schedules) {
@@ -39,6 +41,27 @@ std::vector<std::uint32_t> Steps::order() const {
     }
   }
   return order;
+}
+
+OwnRanks::OwnRanks(const Timeline& timeline) : timeline_(timeline) {
+  for (const TimedOperation& operation : timeline.operations) {
+    auto& own = own_.emplace_back(static_cast<std::size_t>(std::max(timeline.ranks, 0)), -1);
+    std::size_t ranks = operation.schedules ? operation.schedules->size() : 0;
+    if (!operation.ranks.empty()) ranks = std::min(ranks, operation.ranks.size());
+    for (std::size_t i = 0; i < ranks; ++i) {
+      const auto rank = static_cast<std::size_t>(operation.rank_of(static_cast<int>(i)));
+      if (rank < own.size()) own[rank] = static_cast<int>(i);
+    }
+  }
+}
+
+int OwnRanks::of(const Event& event) const {
+  const auto rank = static_cast<std::size_t>(event.rank);
+  if (event.operation >= own_.size() || rank >= own_[event.operation].size()) return -1;
+  const int own = own_[event.operation][rank];
+  if (own < 0) return -1;
+  const auto& schedules = *timeline_.operations[event.operation].schedules;
+  return event.step < schedules[static_cast<std::size_t>(own)].steps().size() ? own : -1;
 }
 
 }  // namespace baton::timing

@@ -1,5 +1,5 @@
 #pragma once
-/// All ranks' steps in one numbering: rank after rank, in program order.
+/// Steps and ranks of operations, by number.
 
 #include <cstdint>
 #include <span>
@@ -7,9 +7,11 @@
 
 #include "../schedule/matching.hpp"
 #include "baton/schedule.hpp"
+#include "baton/timeline.hpp"
 
 namespace baton::timing {
 
+/// All ranks' steps in one numbering: rank after rank, in program order.
 class Steps {
  public:
   static constexpr std::uint32_t none = scheduling::none;
@@ -35,6 +37,18 @@ class Steps {
   std::span<const Schedule> schedules_;
   std::vector<std::int32_t> rank_;
   scheduling::Matching matching_;
+};
+
+/// The ranks of a timeline as its operations number them. The timeline outlives this.
+class OwnRanks {
+ public:
+  explicit OwnRanks(const Timeline& timeline);
+  /// The event's rank in its operation; -1 if no schedule of the operation has its step.
+  int of(const Event& event) const;
+
+ private:
+  const Timeline& timeline_;
+  std::vector<std::vector<int>> own_;  // by operation and the timeline's rank; -1: none
 };
 
 }  // namespace baton::timing

@@ -8,65 +8,27 @@
 
 #include "baton/error.hpp"
 #include "naming.hpp"
+#include "steps.hpp"
 
 namespace baton {
 namespace {
 
-constexpr std::size_t most_named = std::size_t{4} << 20;  // steps of one operation
-
-std::size_t steps_in(const std::vector<Schedule>& schedules) {
-  std::size_t steps = 0;
-  for (const Schedule& schedule : schedules) steps += schedule.steps().size();
-  return steps;
-}
-
-/// For an operation: its steps' names in Timeline::chunks, and its own rank for each rank.
-struct Names {
-  std::vector<std::uint32_t> of, begin;  // begin[i]: of its rank i, in `of`
-};
-
-Names named(const std::vector<Schedule>& schedules, std::vector<ChunkName>& chunks) {
-  Names names;
-  timing::StepNames steps = timing::names_of(schedules);
-  names.of = std::move(steps.of);
-  for (std::uint32_t& name : names.of) name += static_cast<std::uint32_t>(chunks.size());
-  chunks.insert(chunks.end(), steps.names.begin(), steps.names.end());
-  names.begin.push_back(0);
-  for (const Schedule& schedule : schedules) {
-    names.begin.push_back(names.begin.back() + static_cast<std::uint32_t>(schedule.steps().size()));
-  }
-  return names;
-}
-
 void name_chunks(Timeline& timeline) {
   timeline.chunks.clear();
-  std::map<const std::vector<Schedule>*, Names> known;  // several calls may share schedules
-  std::vector<std::map<int, std::size_t>> places;       // of each operation: rank -> its own rank
+  std::map<const std::vector<Schedule>*, timing::StepNames> known;  // calls may share schedules
   for (const TimedOperation& operation : timeline.operations) {
-    std::map<int, std::size_t> its;
-    for (std::size_t i = 0; i < operation.ranks.size(); ++i) its[operation.ranks[i]] = i;
-    places.push_back(std::move(its));
-    const auto* schedules = operation.schedules.get();
-    if (schedules == nullptr || known.contains(schedules)) continue;
-    known[schedules] = steps_in(*schedules) <= most_named && !schedules->empty()
-                           ? named(*schedules, timeline.chunks)
-                           : Names{};
+    const auto [names, added] = known.try_emplace(operation.schedules.get());
+    if (added && operation.schedules)
+      names->second = timing::name_steps(*operation.schedules, timeline.chunks);
   }
+  const timing::OwnRanks own(timeline);
   for (Event& event : timeline.events) {
     event.chunk = Event::none;
-    if (event.operation >= timeline.operations.size()) continue;
-    const TimedOperation& operation = timeline.operations[event.operation];
-    const auto names = known.find(operation.schedules.get());
-    if (names == known.end()) continue;
-    auto rank = static_cast<std::size_t>(event.rank);
-    if (!operation.ranks.empty()) {
-      const auto place = places[event.operation].find(event.rank);
-      if (place == places[event.operation].end()) continue;
-      rank = place->second;
-    }
-    const auto& begin = names->second.begin;
-    if (rank + 1 >= begin.size() || event.step >= begin[rank + 1] - begin[rank]) continue;
-    event.chunk = names->second.of[begin[rank] + event.step];
+    const int rank = own.of(event);
+    if (rank < 0) continue;
+    const auto& names = known.at(timeline.operations[event.operation].schedules.get());
+    if (names.of.empty()) continue;
+    event.chunk = names.of[names.begin[static_cast<std::size_t>(rank)] + event.step];
   }
 }
 
