@@ -6,6 +6,7 @@
 
 #include "support/ranks.hpp"
 #include "transformer/linear_layers.hpp"
+#include "transformer/models/gpt2.hpp"
 #include "transformer/training/compare.hpp"
 #include "transformer/training/step.hpp"
 #include "transformer/vocab.hpp"
@@ -243,10 +244,55 @@ void vocabulary(int ranks, const TestDevice& test_device) {
   });
 }
 
+template <class T>
+void language_model(int ranks, const TestDevice& test_device) {
+  const Gpt2Config config{
+      .vocabulary = 24, .context = 8, .layers = 2, .heads = 4, .d_model = 16, .dropout = 0.2};
+  TokenBatch batch;
+  batch.shape = {4, 8};
+  for (std::uint64_t i = 0; i < 32; ++i) {
+    batch.ids.push_back(static_cast<std::int32_t>(Random{4}.word(i) % 24));
+    batch.targets.push_back(static_cast<std::int32_t>(Random{5}.word(i) % 24));
+  }
+  const Mesh alone;
+  Gpt2<T> whole(config, {1}, alone);
+  Context context;
+  context.random = Random{6};
+  const double loss = whole.forward(batch, 32, context);
+  whole.backward(context);
+  const Params<T> expected = whole.params();
+  for (const Layout& layout : layouts_of(ranks)) {
+    on_one_device(ranks, test_device, [&](Communicator& world, const Place& place) {
+      const Mesh mesh = mesh_of(world, place, layout.axes);
+      Gpt2<T> model(config, {1}, mesh, layout.sequence_parallel);
+      const Params<T> params = model.params();
+      move_to(*place.accelerator, params);
+      const AcceleratorScope scope(place.accelerator);
+      Context own;
+      own.random = Random{6};
+      own.first_sample = slice_of(4, mesh.size(Axis::dp), mesh.rank(Axis::dp)).begin;
+      double found = model.forward(share_of(batch, mesh), 32, own);
+      model.backward(own);
+      if (Communicator* const others = mesh.along(Axis::dp | Axis::sp))
+        others->all_reduce(std::span(&found, 1), sum);
+      CHECK(std::abs(found - loss) <= tolerance<T> * loss);
+      sync_grads(params, mesh);
+      for (std::size_t p = 0; p < params.size(); ++p) {
+        if (params[p]->name.find("k_proj_bias") != std::string::npos) continue;  // only rounding
+        CAPTURE(params[p]->name);
+        // Each layer rounds.
+        CHECK(difference(whole_grad(*params[p], mesh), expected[p]->grad) <=
+              static_cast<double>(config.layers) * tolerance<T>);
+      }
+    });
+  }
+}
+
 #define BATON_INSTANTIATE(T)                                      \
   template void blocks<T>(int, const TestDevice&, std::uint64_t); \
   template void training<T>(int, const TestDevice&);              \
   template void linear_layers<T>(int, const TestDevice&);         \
+  template void language_model<T>(int, const TestDevice&);        \
   template void vocabulary<T>(int, const TestDevice&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(bf16)

@@ -37,6 +37,9 @@ void masters(const TestDevice& test_device);
 /// Linear layers, column- and row-parallel, with what is gathered and split between them.
 template <class T>
 void linear_layers(int ranks, const TestDevice& test_device);
+/// GPT-2 on every mesh gives the loss and the gradients that it gives on one rank's host.
+template <class T>
+void language_model(int ranks, const TestDevice& test_device);
 /// An embedding and a cross-entropy, whole and of a vocabulary that is cut.
 template <class T>
 void vocabulary(int ranks, const TestDevice& test_device);

@@ -68,6 +68,8 @@ TEST_CASE("linear layers and vocabularies give what the host's give") {
   for (const int ranks : {1, 2, 4}) {
     linear_layers<float>(ranks, stand_in());
     linear_layers<bf16>(ranks, stand_in());
+    language_model<float>(ranks, stand_in());
+    language_model<bf16>(ranks, stand_in());
     vocabulary<float>(ranks, stand_in());
     vocabulary<bf16>(ranks, stand_in());
   }

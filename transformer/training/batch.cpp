@@ -58,6 +58,25 @@ Share<T> share_of(const Batch<T>& batch, const Mesh& mesh, bool sequence_paralle
   return share;
 }
 
+TokenBatch share_of(const TokenBatch& batch, const Mesh& mesh) {
+  expect_shape("share_of: tokens", batch.shape, {any, any});
+  const std::int64_t length = batch.shape[1], parts = mesh.size(Axis::sp);
+  expect_multiple("share_of: positions", length, parts, "ranks of axis sp");
+  const Range samples = slice_of(batch.shape[0], mesh.size(Axis::dp), mesh.rank(Axis::dp));
+  const std::int64_t each = length / parts;
+  TokenBatch share;
+  share.shape = {samples.size(), each};
+  for (std::int64_t sample = samples.begin; sample < samples.end; ++sample) {
+    const std::int64_t first = sample * length + mesh.rank(Axis::sp) * each;
+    const auto append = [&](const std::vector<std::int32_t>& from, std::vector<std::int32_t>& to) {
+      to.insert(to.end(), from.begin() + first, from.begin() + first + each);
+    };
+    append(batch.ids, share.ids);
+    append(batch.targets, share.targets);
+  }
+  return share;
+}
+
 template <class T>
 Array<T> whole_of_shares(const Array<T>& own, const Shape& whole, Axes others, const Mesh& mesh) {
   Array<T> samples = own;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "../data/text.hpp"
 #include "../mesh.hpp"
 #include "../tensor.hpp"
 #include "baton/export.hpp"
@@ -57,6 +58,10 @@ Share<T> whole_of(const Batch<T>& batch);
 /// again. Throws Error(invalid_argument) if the positions cannot be cut equally.
 template <class T>
 Share<T> share_of(const Batch<T>& batch, const Mesh& mesh, bool sequence_parallel = false);
+
+/// This rank's tokens: the samples and positions that share_of() of a Batch [n, s] has. Positions
+/// are not cut along axis tp: models that are sequence-parallel cut them themselves.
+TokenBatch share_of(const TokenBatch& batch, const Mesh& mesh);
 
 /// The whole tensor of shape `whole`, of which every rank has its share along `others`. Collective.
 template <class T>

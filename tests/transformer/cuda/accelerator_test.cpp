@@ -80,6 +80,8 @@ TEST_CASE("steps of training, masters, linear layers and vocabularies give what 
     training<baton::bf16>(ranks, test_device());
     linear_layers<float>(ranks, test_device());
     linear_layers<baton::bf16>(ranks, test_device());
+    language_model<float>(ranks, test_device());
+    language_model<baton::bf16>(ranks, test_device());
     vocabulary<float>(ranks, test_device());
     vocabulary<baton::bf16>(ranks, test_device());
   }

@@ -40,24 +40,6 @@ std::vector<Cut> cuts_of(int ranks) {
   return cuts;
 }
 
-/// This rank's samples and positions of a batch.
-TokenBatch share_of(const TokenBatch& whole, const Mesh& mesh) {
-  const std::int64_t samples = whole.shape[0] / mesh.size(Axis::dp),
-                     positions = whole.shape[1] / mesh.size(Axis::sp);
-  TokenBatch share;
-  share.shape = {samples, positions};
-  for (std::int64_t b = 0; b < samples; ++b) {
-    for (std::int64_t s = 0; s < positions; ++s) {
-      const auto at =
-          static_cast<std::size_t>((mesh.rank(Axis::dp) * samples + b) * whole.shape[1] +
-                                   mesh.rank(Axis::sp) * positions + s);
-      share.ids.push_back(whole.ids[at]);
-      share.targets.push_back(whole.targets[at]);
-    }
-  }
-  return share;
-}
-
 TokenBatch random_batch(std::int64_t vocabulary, const Shape& shape) {
   TokenBatch batch;
   batch.shape = shape;

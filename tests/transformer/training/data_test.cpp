@@ -50,6 +50,29 @@ TEST_CASE("share_of: samples along dp, positions along sp, everything once") {
   });
 }
 
+TEST_CASE("share_of tokens: samples along dp, positions along sp, everything once") {
+  on_ranks(12, [](Communicator& world) {
+    const Mesh mesh(world, {{Axis::dp, 3}, {Axis::sp, 2}, {Axis::tp, 2}});
+    TokenBatch batch;
+    batch.shape = {7, 4};
+    for (int i = 0; i < 28; ++i) batch.ids.push_back(i), batch.targets.push_back(100 + i);
+    const TokenBatch share = share_of(batch, mesh);
+    const std::int64_t first[] = {0, 3, 5}, samples[] = {3, 2, 2};
+    const int dp = mesh.rank(Axis::dp), sp = mesh.rank(Axis::sp);
+    REQUIRE(share.shape == Shape{samples[dp], 2});
+    for (std::int64_t b = 0; b < samples[dp]; ++b) {
+      for (std::int64_t s = 0; s < 2; ++s) {
+        const std::int64_t at = (first[dp] + b) * 4 + 2 * sp + s;
+        CHECK(share.ids_view()(b, s) == at);
+        CHECK(share.targets_view()(2 * b + s) == 100 + at);
+      }
+    }
+    batch.shape = {4, 7};
+    CHECK(holds(error_of([&] { share_of(batch, mesh); }).what(),
+                {"positions", "multiple of 2", "sp", "7"}));
+  });
+}
+
 TEST_CASE("two_moons: two half circles, half of the points each") {
   const Batch<double> moons = two_moons<double>(101, 0, 4);
   CHECK(moons.x.shape() == Shape{101, 2});
