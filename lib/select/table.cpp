@@ -175,16 +175,9 @@ std::string table_text(const std::string& file_or_name) {
 }
 
 bool blockwise(Collective collective) {
-  switch (collective) {
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-      return true;
-    default:
-      return false;
-  }
+  using enum Collective;
+  constexpr Collective all[] = {gather, scatter, all_gather, reduce_scatter, all_to_all};
+  return std::ranges::find(all, collective) != std::end(all);
 }
 
 std::int64_t table_bytes(const Problem& problem, std::size_t element_bytes) {
