@@ -24,8 +24,7 @@ double number_in(const char* file) {
   return in >> number ? number : std::numeric_limits<double>::infinity();
 }
 
-}  // namespace
-
+/// Bytes that this process may still take, by the limits of the system and of its control group.
 double available_memory() {
   double available = std::numeric_limits<double>::infinity();
   std::ifstream info("/proc/meminfo");
@@ -37,6 +36,8 @@ double available_memory() {
       number_in("/sys/fs/cgroup/memory.max") - number_in("/sys/fs/cgroup/memory.current");
   return group > 0 ? std::min(available, group) : available;
 }
+
+}  // namespace
 
 void refuse_beyond(int ranks, double needed, double available) {
   if (needed <= available) return;

@@ -14,7 +14,4 @@ void check_memory(int ranks, const std::function<FlatRank(int)>& rank_of, const 
 /// Throws the same error if `needed` bytes are more than `available`.
 void refuse_beyond(int ranks, double needed, double available);
 
-/// Bytes that this process may still take, by the limits of the system and of its control group.
-double available_memory();
-
 }  // namespace baton::simulating

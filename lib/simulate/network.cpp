@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -54,23 +55,22 @@ class NetworkReader : base::LineReader {
     }
   }
 
-  std::int64_t whole(std::string_view what, std::int64_t most) {
+  /// A word that is a number from 0 to `most`.
+  template <class Number>
+  Number number(std::string_view expected, Number most) {
     const std::string_view word = next_word();
-    std::int64_t value = -1;
+    Number value = -1;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || value < 0 || value > most)
-      fail(fmt::format("{} from 0 to {}", what, most), word);
+    if (error != std::errc() || end != word.data() + word.size() || !(value >= 0 && value <= most))
+      fail(expected, word);
     return value;
   }
+  std::int64_t whole(std::string_view what, std::int64_t most) {
+    return number(fmt::format("{} from 0 to {}", what, most), most);
+  }
   std::int64_t time() { return whole("whole nanoseconds", 1'000'000'000'000); }
-  double number(std::string_view what) {
-    const std::string_view word = next_word();
-    double value = -1;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value) ||
-        value < 0)
-      fail(fmt::format("{} of at least 0", what), word);
-    return value;
+  double real(std::string_view what) {
+    return number(fmt::format("{} of at least 0", what), std::numeric_limits<double>::max());
   }
   std::int64_t bytes() {
     return here([&] { return parse_bytes(next_word()); });
@@ -79,7 +79,7 @@ class NetworkReader : base::LineReader {
   void add_point(TimeTable& table) {
     std::vector<TimeTable::Point> points(table.points().begin(), table.points().end());
     const std::int64_t at = bytes();
-    points.push_back({at, number("nanoseconds")});
+    points.push_back({at, real("nanoseconds")});
     table = here([&] { return TimeTable(std::move(points)); });
   }
 
@@ -123,7 +123,7 @@ class NetworkReader : base::LineReader {
       level_->packet = bytes();
     } else if (word == "burst") {
       level_->burst = bytes();
-      level_->burst_per_byte = number("nanoseconds per byte");
+      level_->burst_per_byte = real("nanoseconds per byte");
     } else {
       fail("latency, post, handshake, send, receive, wire, eager, packet, burst, within or across",
            word);
@@ -163,6 +163,36 @@ double rate(const NetworkLevel& level) {
 }
 
 }  // namespace
+
+TimeTable::TimeTable(std::vector<Point> points) : points_(std::move(points)) {
+  Point before{-1, 0};
+  for (const Point& point : points_) {
+    if (point.bytes <= before.bytes || !(point.ns >= before.ns) || !std::isfinite(point.ns)) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("expected more than {} bytes and at least {} ns, found {} and {}",
+                              before.bytes, before.ns, point.bytes, point.ns));
+    }
+    before = point;
+  }
+}
+
+TimeTable TimeTable::line(double start, double per_byte) {
+  constexpr std::int64_t far = 1 << 30;
+  return TimeTable({{0, start}, {far, start + per_byte * static_cast<double>(far)}});
+}
+
+std::int64_t TimeTable::of(std::int64_t bytes) const {
+  if (points_.empty()) return 0;
+  Point from{}, to = points_.front();
+  for (std::size_t i = 1; i < points_.size() && to.bytes < bytes; ++i) {
+    from = to;
+    to = points_[i];
+  }
+  if (to.bytes == 0) return std::llround(to.ns);  // the only point, or 0 bytes
+  const double share =
+      static_cast<double>(bytes - from.bytes) / static_cast<double>(to.bytes - from.bytes);
+  return std::llround(from.ns + share * (to.ns - from.ns));
+}
 
 Network parse_network(std::string_view text, const std::string& origin) {
   return NetworkReader(text, origin).read();

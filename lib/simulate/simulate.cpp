@@ -9,9 +9,9 @@
 
 #include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
+#include "engine.hpp"
 #include "memory.hpp"
 #include "shapes.hpp"
-#include "windows.hpp"
 
 namespace baton {
 namespace {

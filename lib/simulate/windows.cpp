@@ -1,9 +1,9 @@
-#include "windows.hpp"
-
 #include <algorithm>
 #include <barrier>
 #include <thread>
 #include <vector>
+
+#include "engine.hpp"
 
 namespace baton::simulating {
 namespace {
