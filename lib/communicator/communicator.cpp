@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "../select/select.hpp"
-#include "../trace/file.hpp"
-#include "../trace/merge.hpp"
+#include "../trace/part.hpp"
 #include "baton/timeline.hpp"
 #include "state.hpp"
 

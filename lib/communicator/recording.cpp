@@ -15,7 +15,7 @@
 #include <numeric>
 #include <utility>
 
-#include "../trace/file.hpp"
+#include "../trace/part.hpp"
 #include "baton/error.hpp"
 #include "state.hpp"
 

@@ -1,5 +1,3 @@
-#include "merge.hpp"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "baton/error.hpp"
 #include "clock.hpp"
+#include "part.hpp"
 
 namespace baton::tracing {
 namespace {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "baton/timeline.hpp"
@@ -20,7 +21,6 @@ struct Part {
   struct Group {
     std::vector<int> members;  ///< ranks of the timeline
     std::uint32_t number = 0;  ///< among the groups of the same members
-    bool operator==(const Group&) const = default;
     auto operator<=>(const Group&) const = default;
   };
   struct Plan {
@@ -47,5 +47,24 @@ struct Part {
   std::vector<Plan> plans;
   std::vector<Record> records;
 };
+
+/// The first bytes of a trace file. README.md describes the format.
+std::string file_head();
+/// One rank's part as bytes, to follow the head.
+std::string written(const Part& part);
+
+struct ReadParts {
+  std::vector<Part> parts;
+  std::vector<std::string> damage;  ///< a sentence for each loss
+};
+/// All undamaged parts of a file. Throws Error(invalid_argument) if it is no trace, or of another
+/// version. Sentences call the file `origin`.
+ReadParts read_parts(std::string_view bytes, const std::string& origin);
+
+/// Merges the parts of all ranks, or of some, on rank 0's clock. Throws Error(invalid_argument) if
+/// they are not of one recording. Also throws if a clock was not compared with rank 0's before and
+/// after the recording, unless `force`: then one comparison suffices, and without any, times are
+/// unchanged.
+Timeline merged(std::vector<Part> parts, bool force);
 
 }  // namespace baton::tracing

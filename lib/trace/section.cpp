@@ -6,6 +6,9 @@
 namespace baton::tracing {
 namespace {
 
+constexpr std::string_view section_marker = "\xb5\x0aTS";
+constexpr std::size_t section_head = 4 + 1 + 4 + 4;  // bytes
+
 constexpr std::array<std::uint32_t, 256> crc_table() {
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
@@ -30,8 +33,7 @@ std::uint32_t four_bytes(std::string_view bytes) {
   return value;
 }
 
-}  // namespace
-
+/// CRC-32 of IEEE 802.3, over kind and content.
 std::uint32_t checksum(SectionKind kind, std::string_view content) {
   static constexpr auto table = crc_table();
   std::uint32_t crc = ~std::uint32_t{0};
@@ -40,6 +42,8 @@ std::uint32_t checksum(SectionKind kind, std::string_view content) {
   for (const char byte : content) add(static_cast<unsigned char>(byte));
   return ~crc;
 }
+
+}  // namespace
 
 std::string section(SectionKind kind, std::string_view content) {
   std::string bytes(section_marker);

@@ -10,11 +10,6 @@ namespace baton::tracing {
 /// damage and continues behind it.
 enum class SectionKind : std::uint8_t { rank = 1, group = 2, plan = 3, events = 4, end = 5 };
 
-inline constexpr std::string_view section_marker = "\xb5\x0aTS";
-inline constexpr std::size_t section_head = 4 + 1 + 4 + 4;  // bytes
-
-/// CRC-32 of IEEE 802.3, over kind and content.
-std::uint32_t checksum(SectionKind kind, std::string_view content);
 std::string section(SectionKind kind, std::string_view content);
 
 /// The intact sections of a file, one after the other.

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "bytes.hpp"
-#include "file.hpp"
+#include "part.hpp"
 #include "section.hpp"
 
 namespace baton::tracing {

@@ -1,5 +1,3 @@
-#include "trace/file.hpp"
-
 #include <doctest/doctest.h>
 
 #include "baton/trace.hpp"

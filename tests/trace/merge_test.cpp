@@ -1,5 +1,3 @@
-#include "trace/merge.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>

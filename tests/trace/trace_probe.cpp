@@ -10,7 +10,7 @@
 
 #include "baton/error.hpp"
 #include "baton/trace.hpp"
-#include "trace/file.hpp"
+#include "trace/part.hpp"
 
 namespace {
 
