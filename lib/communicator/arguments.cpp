@@ -6,15 +6,18 @@
 #include <limits>
 #include <numeric>
 #include <string_view>
+#include <utility>
 
+#include "../base/raise.hpp"
 #include "../memory/residence.hpp"
-#include "baton/error.hpp"
 
 namespace baton::communicator {
 namespace {
 
-[[noreturn]] void refuse(Collective collective, const std::string& what) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", name(collective), what));
+template <class... Parts>
+[[noreturn]] void refuse(Collective collective, fmt::format_string<Parts...> what,
+                         Parts&&... parts) {
+  base::refuse("{}: {}", name(collective), fmt::format(what, std::forward<Parts>(parts)...));
 }
 
 std::int64_t total(std::span<const std::int64_t> counts) {
@@ -34,11 +37,14 @@ struct Checker {
   bool even(std::span<const std::int64_t> counts) const {
     return counts.empty() || (call.counts_at_root && rank != call.root);
   }
-  void fail(const std::string& what) const { refuse(call.collective, what); }
+  template <class... Parts>
+  [[noreturn]] void fail(fmt::format_string<Parts...> what, Parts&&... parts) const {
+    refuse(call.collective, what, std::forward<Parts>(parts)...);
+  }
 
   void root() const {
     if (call.root < 0 || call.root >= size) {
-      fail(fmt::format("expected a root from 0 to {}, found {}", size - 1, call.root));
+      fail("expected a root from 0 to {}, found {}", size - 1, call.root);
     }
   }
   void op() const {
@@ -49,8 +55,7 @@ struct Checker {
     }
     const Datatype type = this->type();
     if (!defined_on(op.kind, type)) {
-      fail(fmt::format("expected an operation that is defined on {}, found {}", name(type),
-                       label(op)));
+      fail("expected an operation that is defined on {}, found {}", name(type), label(op));
     }
   }
   Datatype call_input_type() const {
@@ -72,34 +77,32 @@ struct Checker {
   }
   void expect(const char* what, std::int64_t expected, const char* why, std::int64_t found) const {
     if (found != expected) {
-      fail(fmt::format("expected an {} of {} elements ({}), found {}", what, expected, why, found));
+      fail("expected an {} of {} elements ({}), found {}", what, expected, why, found);
     }
   }
   void divisible(const char* what, std::int64_t count) const {
     if (count % size != 0) {
-      fail(fmt::format("expected an {} whose elements divide by {} ranks, found {}", what, size,
-                       count));
+      fail("expected an {} whose elements divide by {} ranks, found {}", what, size, count);
     }
   }
   void counts(const char* what, std::span<const std::int64_t> counts,
               std::span<const std::int64_t> offsets, std::int64_t room) const {
     if (counts.size() != static_cast<std::size_t>(size)) {
-      fail(fmt::format("expected {} {}, one per rank, found {}", size, what, counts.size()));
+      fail("expected {} {}, one per rank, found {}", size, what, counts.size());
     }
     if (!offsets.empty() && offsets.size() != counts.size()) {
-      fail(fmt::format("expected {} offsets beside the {}, found {}", size, what, offsets.size()));
+      fail("expected {} offsets beside the {}, found {}", size, what, offsets.size());
     }
     std::int64_t end = 0;
     for (std::size_t i = 0; i < counts.size(); ++i) {
       const std::int64_t offset = offsets.empty() ? end : offsets[i];
       if (counts[i] < 0 || offset < 0) {
-        fail(fmt::format("expected {} and offsets of at least 0, found {} at {} for rank {}", what,
-                         counts[i], offset, i));
+        fail("expected {} and offsets of at least 0, found {} at {} for rank {}", what, counts[i],
+             offset, i);
       }
       if (counts[i] > 0 && offset + counts[i] > room) {
-        fail(fmt::format(
-            "expected {} that fit into {} elements, found a block for rank {} that ends at {}",
-            what, room, i, offset + counts[i]));
+        fail("expected {} that fit into {} elements, found a block for rank {} that ends at {}",
+             what, room, i, offset + counts[i]);
       }
       end = offset + counts[i];
     }
@@ -123,8 +126,8 @@ bool meet(const Bytes& a, const Bytes& b) { return a.begin < b.end && b.begin < 
 
 int dimension(const Checker& check, const char* what, int dim, int rank) {
   if (dim < -rank || dim >= rank) {
-    check.fail(fmt::format("expected a {} from {} to {} for a tensor of rank {}, found {}", what,
-                           -rank, rank - 1, rank, dim));
+    check.fail("expected a {} from {} to {} for a tensor of rank {}, found {}", what, -rank,
+               rank - 1, rank, dim);
   }
   return dim < 0 ? dim + rank : dim;
 }
@@ -137,16 +140,16 @@ void bind_tensors(const Checker& check, Arguments& arguments) {
   if (call.collective == Collective::all_to_all) {
     const int scatter = dimension(check, "scatter dimension", call.scatter_dim, in.rank());
     if (in[scatter] % check.size != 0) {
-      check.fail(fmt::format("expected dimension {} of {} to divide by {} ranks, found {}", scatter,
-                             in.text(), check.size, in[scatter]));
+      check.fail("expected dimension {} of {} to divide by {} ranks, found {}", scatter, in.text(),
+                 check.size, in[scatter]);
     }
     part = in.with(scatter, in[scatter] / check.size);
     arguments.input_rows = in.product(0, scatter);
   }
   const Shape expected = part.with(gather, part[gather] * check.size);
   if (call.output_shape != expected) {
-    check.fail(fmt::format("expected an output of shape {}, found {}", expected.text(),
-                           call.output_shape.text()));
+    check.fail("expected an output of shape {}, found {}", expected.text(),
+               call.output_shape.text());
   }
   arguments.count = part.elements();
   arguments.output_rows = part.product(0, gather);
@@ -214,9 +217,8 @@ void bind_counts(const Checker& check, Arguments& a) {
       check.counts("receive counts", call.recv_counts, call.recv_offsets, check.out);
       if (call.send_counts[own] != call.recv_counts[own]) {
         check.fail(
-            fmt::format("expected rank {} to receive from itself what it sends, found {} and {} "
-                        "elements",
-                        check.rank, call.recv_counts[own], call.send_counts[own]));
+            "expected rank {} to receive from itself what it sends, found {} and {} elements",
+            check.rank, call.recv_counts[own], call.send_counts[own]);
       }
       a.input_counts = call.send_counts;
       a.input_offsets = call.send_offsets;
@@ -261,11 +263,10 @@ bool in_place(const Checker& check, const Arguments& a) {
                             std::ranges::equal(a.input_offsets, a.output_offsets));
   const bool joined = check.call.collective == Collective::all_gather && a.output_rows > 1;
   if (in.begin == out.begin && same_blocks && !joined) return true;
-  refuse(check.call.collective,
-         fmt::format(
-             "expected input and output that are apart or in place, found them overlapping by {} "
-             "bytes in another way",
-             std::min(in.end, out.end) - std::max(in.begin, out.begin)));
+  check.fail(
+      "expected input and output that are apart or in place, found them overlapping by {} bytes in "
+      "another way",
+      std::min(in.end, out.end) - std::max(in.begin, out.begin));
 }
 
 template <class List, class One>
@@ -275,14 +276,13 @@ std::int64_t append_buffers(const Checker& check, const char* what, const List& 
   std::int64_t elements = 0;
   const auto append = [&](const auto& data) {
     if (data.count < 0) {
-      check.fail(fmt::format("expected an {} of at least 0 elements, found {}", what, data.count));
+      check.fail("expected an {} of at least 0 elements, found {}", what, data.count);
     }
     if (data.count > 0 && !data.data) {
-      check.fail(
-          fmt::format("expected an {} of {} elements, found a null pointer", what, data.count));
+      check.fail("expected an {} of {} elements, found a null pointer", what, data.count);
     }
     if (data.type != type) {
-      check.fail(fmt::format("expected an {} of {}, found {}", what, name(type), name(data.type)));
+      check.fail("expected an {} of {}, found {}", what, name(type), name(data.type));
     }
     bases.push_back(const_cast<std::byte*>(static_cast<const std::byte*>(data.data)));
     sizes.push_back(data.count);

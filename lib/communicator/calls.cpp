@@ -23,10 +23,7 @@ Call on(Collective collective, const ConstTensor& input, const Tensor& output) {
 }
 
 Call in_place(Collective collective, std::span<const Data> tensors, Op op, int root) {
-  Call call;
-  call.collective = collective;
-  call.op = op;
-  call.root = root;
+  Call call = on(collective, {}, {}, op, root);
   call.outputs = tensors;
   return call;
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../base/raise.hpp"
+
 namespace baton::communicator {
 namespace {
 
@@ -113,17 +115,15 @@ void Comparison::judge() {
   const auto record = [&](int rank) {
     return records_.data() + (static_cast<std::size_t>(rank) + 1) * record_bytes;
   };
-  bool all_wrong = true, same = true;
-  int wrong = -1, other = -1;
+  bool all_wrong = true;
+  int wrong = -1, other = -1;  // first rank with a wrong call, first that differs from rank 0
   for (int rank = 0; rank < context_.size; ++rank) {
-    if (kind_of(record(rank)) == call_is_wrong) {
-      if (wrong < 0) wrong = rank;
-    } else {
-      all_wrong = false;
-    }
+    const bool good = kind_of(record(rank)) != call_is_wrong;
+    if (good) all_wrong = false;
+    if (!good && wrong < 0) wrong = rank;
     if (text_of(record(rank)) != text_of(record(0)) && other < 0) other = rank;
   }
-  same = other < 0;
+  const bool same = other < 0;
   if (all_wrong && same) {
     put(verdict_.data(), call_is_wrong, text_of(record(0)));
   } else if (wrong >= 0) {
@@ -141,10 +141,8 @@ void Comparison::judge() {
 void Comparison::conclude() const {
   const char kind = kind_of(verdict_.data());
   if (kind == call_is_good) return;
-  Error error(kind == call_is_wrong ? ErrorCode::invalid_argument : ErrorCode::mismatch,
-              text_of(verdict_.data()));
-  error.rank = context_.rank;
-  throw error;
+  base::raise(kind == call_is_wrong ? ErrorCode::invalid_argument : ErrorCode::mismatch,
+              text_of(verdict_.data()), {.rank = context_.rank});
 }
 
 }  // namespace baton::communicator

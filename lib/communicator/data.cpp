@@ -3,21 +3,17 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "baton/error.hpp"
+#include "../base/raise.hpp"
 
 namespace baton {
 
 Shape::Shape(std::span<const std::int64_t> extents) {
   if (extents.size() > max_rank) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("expected a tensor of rank 0 to {}, found rank {}", max_rank, extents.size()));
+    base::refuse("expected a tensor of rank 0 to {}, found rank {}", max_rank, extents.size());
   }
   for (const std::int64_t extent : extents) {
     if (extent < 0) {
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("expected extents of at least 0, found [{}]", fmt::join(extents, ", ")));
+      base::refuse("expected extents of at least 0, found [{}]", fmt::join(extents, ", "));
     }
   }
   std::copy(extents.begin(), extents.end(), extents_.begin());

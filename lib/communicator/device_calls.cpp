@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "baton/error.hpp"
+#include "../base/raise.hpp"
 #include "state.hpp"
 
 namespace baton::communicator {
@@ -23,8 +23,7 @@ DeviceCalls::~DeviceCalls() { device_->end_stream(queue_.stream); }
 
 void DeviceCalls::check(const Arguments& arguments) const {
   const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: {}", name(arguments.collective), what));
+    base::refuse("{}: {}", name(arguments.collective), what);
   };
   if (arguments.collective == Collective::barrier) return;
   if (reducing(arguments.collective) && arguments.op.kind == OpKind::user)

@@ -1,5 +1,3 @@
-#include "fused_schedule.hpp"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "../execute/plan.hpp"
 #include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
+#include "planner.hpp"
 
 namespace baton::communicator {
 namespace {

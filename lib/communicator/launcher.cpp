@@ -4,14 +4,16 @@
 
 #include <thread>
 
+#include "../base/raise.hpp"
+
 namespace baton::communicator {
 
 using execute::Waiting;
 
 void InUse::refuse() {
-  throw Error(ErrorCode::invalid_argument,
-              "expected one thread at a time to use a communicator, found two (a transport without "
-              "Capabilities::concurrent serves one thread over all communicators)");
+  base::refuse(
+      "expected one thread at a time to use a communicator, found two (a transport without "
+      "Capabilities::concurrent serves one thread over all communicators)");
 }
 
 Launcher::Launcher(const Context& context, Planner& planner, Recording& recording,
@@ -29,11 +31,10 @@ Launcher::Launcher(const Context& context, Planner& planner, Recording& recordin
 void Launcher::require_usable() const {
   if (broken_.empty()) [[likely]]
     return;
-  Error error(
+  base::raise(
       ErrorCode::transport,
-      fmt::format("expected a usable communicator, found one that failed earlier: {}", broken_));
-  error.rank = context_.rank;
-  throw error;
+      fmt::format("expected a usable communicator, found one that failed earlier: {}", broken_),
+      {.rank = context_.rank});
 }
 
 void Launcher::break_off(std::string why) {

@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 
-#include "baton/error.hpp"
+#include "../base/raise.hpp"
 
 namespace baton {
 namespace {
 
 [[noreturn]] void refuse(std::string_view variable, std::string_view expected,
                          std::string_view found) {
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{}: expected {}, found \"{}\"", variable, expected, found));
+  base::refuse("{}: expected {}, found \"{}\"", variable, expected, found);
 }
 
 std::string choice_variable(Collective collective) {
@@ -30,22 +30,25 @@ bool parse_switch(std::string_view variable, std::string_view text) {
   refuse(variable, "0 or 1", text);
 }
 
-int parse_count(std::string_view variable, std::string_view text, int least) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least) {
-    refuse(variable, fmt::format("a whole number of at least {}", least), text);
-  }
-  return value;
+/// The number that is all of the text; none: it is no number.
+template <class Number>
+std::optional<Number> number(std::string_view text) {
+  Number value{};
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  return error == std::errc() && end == last ? std::optional(value) : std::nullopt;
+}
+
+int parse_count(std::string_view variable, std::string_view text) {
+  const auto value = number<int>(text);
+  if (!value || *value < 1) refuse(variable, "a whole number of at least 1", text);
+  return *value;
 }
 
 std::chrono::milliseconds parse_seconds(std::string_view variable, std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0) || value > 1e9) {
-    refuse(variable, "seconds of at least 0", text);
-  }
-  return std::chrono::milliseconds(static_cast<std::int64_t>(value * 1000));
+  const auto value = number<double>(text);
+  if (!value || !(*value >= 0 && *value <= 1e9)) refuse(variable, "seconds of at least 0", text);
+  return std::chrono::milliseconds(static_cast<std::int64_t>(*value * 1000));
 }
 
 Choice parse_choice(std::string_view variable, std::string_view text) {
@@ -80,8 +83,7 @@ std::int64_t parse_bytes(std::string_view text) {
   }
   if (error != std::errc() || end != last || value < 0 ||
       value > (std::int64_t{1} << (62 - shift))) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("expected bytes like 8, 128K or 64M, found \"{}\"", text));
+    base::refuse("expected bytes like 8, 128K or 64M, found \"{}\"", text);
   }
   return value << shift;
 }
@@ -118,11 +120,11 @@ Options Options::from_environment() {
   with("BATON_CHECK", [&](auto v, auto t) { options.check = parse_switch(v, t); });
   with("BATON_EXPLAIN", [&](auto v, auto t) { options.explain = parse_switch(v, t); });
   with("BATON_TIMEOUT", [&](auto v, auto t) { options.timeout = parse_seconds(v, t); });
-  with("BATON_WINDOW", [&](auto v, auto t) { options.window = parse_count(v, t, 1); });
+  with("BATON_WINDOW", [&](auto v, auto t) { options.window = parse_count(v, t); });
   with("BATON_TABLE", [&](auto, auto t) { options.table = t; });
-  with("BATON_PLANS", [&](auto v, auto t) { options.plans = parse_count(v, t, 1); });
+  with("BATON_PLANS", [&](auto v, auto t) { options.plans = parse_count(v, t); });
   with("BATON_TRACE", [&](auto, auto t) { options.trace = t; });
-  with("BATON_TRACE_EVENTS", [&](auto v, auto t) { options.trace_events = parse_count(v, t, 1); });
+  with("BATON_TRACE_EVENTS", [&](auto v, auto t) { options.trace_events = parse_count(v, t); });
   for (int c = 0; c < collective_count; ++c) {
     with(choice_variable(static_cast<Collective>(c)), [&](auto v, auto t) {
       options.choices[static_cast<std::size_t>(c)] = parse_choice(v, t);

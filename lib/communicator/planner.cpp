@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "baton/error.hpp"
-#include "fused_schedule.hpp"
 
 namespace baton::communicator {
 
@@ -69,12 +68,11 @@ CachedPlan& Planner::plan(const Arguments& arguments, const Choice& choice) {
       fuses ? fused_schedule(arguments, selected, problem)
             : selecting::scheduled(selected, problem, arguments.element_bytes),
       arguments.element_bytes, arguments.input_sizes, arguments.output_sizes);
-  if (fuses)
-    return keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name,
-                                             selected.segment, execute::fused_groups_of(*plan)));
+  auto groups = fuses ? execute::fused_groups_of(*plan) : std::vector<execute::FusedGroup>();
   const bool on_device = memory_ == Memory::device && problem.collective != Collective::barrier;
   return keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name,
-                                           selected.segment, on_device ? queue_ : nullptr));
+                                           selected.segment, on_device ? queue_ : nullptr,
+                                           std::move(groups)));
 }
 
 Schedule Planner::schedule(const Arguments& arguments, const Choice& choice) const {

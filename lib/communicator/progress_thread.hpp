@@ -4,6 +4,7 @@
 #include <mutex>
 #include <thread>
 
+#include "../base/backoff.hpp"
 #include "../execute/progress.hpp"
 
 namespace baton::communicator {
@@ -11,17 +12,47 @@ namespace baton::communicator {
 /// Advances a family's operations while any of them is in a device's stream.
 class ProgressThread {
  public:
-  explicit ProgressThread(execute::ProgressList& operations);
-  ~ProgressThread();
+  explicit ProgressThread(execute::ProgressList& operations)
+      : operations_(operations), thread_([this] { run(); }) {}
+  ~ProgressThread() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
   /// One more operation is under way, or one less.
-  void began();
-  void ended() noexcept;
+  void began() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++under_way_;
+    }
+    changed_.notify_one();
+  }
+  void ended() noexcept {
+    const std::lock_guard lock(mutex_);
+    --under_way_;
+  }
 
  private:
-  void run();
+  void run() {
+    base::Backoff backoff;
+    for (std::unique_lock lock(mutex_);;) {
+      changed_.wait(lock, [&] { return stop_ || under_way_ > 0; });
+      if (stop_) return;
+      lock.unlock();
+      if (operations_.advance(nullptr)) {
+        backoff.reset();
+      } else {
+        backoff.wait();
+      }
+      lock.lock();
+    }
+  }
 
   execute::ProgressList& operations_;
   std::mutex mutex_;

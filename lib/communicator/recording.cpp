@@ -15,8 +15,8 @@
 #include <numeric>
 #include <utility>
 
+#include "../base/raise.hpp"
 #include "../trace/part.hpp"
-#include "baton/error.hpp"
 #include "state.hpp"
 
 namespace baton::communicator {
@@ -92,10 +92,10 @@ void Recording::join(std::shared_ptr<RecordingSession> session, std::vector<int>
   const bool mine = static_cast<int>(members.size()) == context.size &&
                     members[static_cast<std::size_t>(context.rank)] == session->rank;
   if (!mine) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("expected the members of a communicator of {} ranks with rank {} of "
-                            "the recording in place {}, found another list of {}",
-                            context.size, session->rank, context.rank, members.size()));
+    base::refuse(
+        "expected the members of a communicator of {} ranks with rank {} of the recording in place "
+        "{}, found another list of {}",
+        context.size, session->rank, context.rank, members.size());
   }
   group_ = session->recorder->add_group(std::move(members));
   session_ = std::move(session);
@@ -128,14 +128,12 @@ std::uint32_t Recording::number_of(execute::CachedPlan& cached, const RecordedCa
 
 void Recording::start(State& state, std::int64_t events) {
   if (active_session()) {
-    throw Error(ErrorCode::invalid_argument,
-                "start_recording: expected a communicator that is not being recorded, found one "
-                "that is");
+    base::refuse(
+        "start_recording: expected a communicator that is not being recorded, found one that is");
   }
   if (events < 1 || events > most_events) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("start_recording: expected room for 1 to {} events, found {}",
-                            most_events, events));
+    base::refuse("start_recording: expected room for 1 to {} events, found {}", most_events,
+                 events);
   }
   state.launcher.require_usable();
   const Context& context = state.context;
@@ -170,9 +168,9 @@ std::string Recording::own_part(const std::optional<tracing::ClockSample>& after
 std::string Recording::stop(State& state) {
   state.launcher.require_usable();
   if (!began_) {
-    throw Error(ErrorCode::invalid_argument,
-                "stop_recording: expected a communicator that start_recording() was called on, "
-                "found one that was not, or was stopped");
+    base::refuse(
+        "stop_recording: expected a communicator that start_recording() was called on, found one "
+        "that was not, or was stopped");
   }
   try {
     const auto after = compare_clocks(state, *session_);
@@ -218,9 +216,8 @@ void write_trace(const std::string& file, std::string_view bytes) {
   stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   stream.close();
   if (stream) return;
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("expected a file for a recording, found that {} cannot be written: {}",
-                          file, std::strerror(errno)));
+  base::refuse("expected a file for a recording, found that {} cannot be written: {}", file,
+               std::strerror(errno));
 }
 
 std::string next_trace_name(const std::string& file) {

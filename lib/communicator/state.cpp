@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "baton/error.hpp"
+#include "../base/raise.hpp"
 #include "baton/memory.hpp"
 #include "device_calls.hpp"
 
@@ -94,7 +94,7 @@ Request State::start_message(StepKind kind, Data data, int peer, int tag) {
   const InUse in_use(launcher.busy());
   launcher.require_usable();
   const auto refuse = [&](const std::string& sentence) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", name(kind), sentence));
+    base::refuse("{}: {}", name(kind), sentence);
   };
   if (peer < 0 || peer >= context.size)
     refuse(fmt::format("expected a peer from 0 to {}, found {}", context.size - 1, peer));
@@ -117,26 +117,23 @@ namespace {
 /// Throws Error(invalid_argument) unless the schedule is this rank's and fits the buffers.
 void check_schedule(const Schedule& schedule, const Context& context, ConstData input,
                     Data output) {
-  const auto refuse = [](const std::string& sentence) {
-    throw Error(ErrorCode::invalid_argument, sentence);
-  };
+  using base::refuse;
   const Schedule::Header& header = schedule.header();
   if (header.size != context.size || header.rank != context.rank) {
-    refuse(fmt::format("expected a schedule for rank {} of {}, found one for rank {} of {}",
-                       context.rank, context.size, header.rank, header.size));
+    refuse("expected a schedule for rank {} of {}, found one for rank {} of {}", context.rank,
+           context.size, header.rank, header.size);
   }
   if (schedule.lanes() > lanes) {
-    refuse(
-        fmt::format("expected a schedule of at most {} lanes, found {}", lanes, schedule.lanes()));
+    refuse("expected a schedule of at most {} lanes, found {}", lanes, schedule.lanes());
   }
   if (header.input > 0 && header.output > 0 && input.type != output.type) {
-    refuse(fmt::format("expected an input of {}, found {}", name(output.type), name(input.type)));
+    refuse("expected an input of {}, found {}", name(output.type), name(input.type));
   }
   for (const auto& [what, data, count] :
        {std::tuple("input", input.data, input.count),
         std::tuple("output", static_cast<const void*>(output.data), output.count)}) {
     if (count > 0 && !data)
-      refuse(fmt::format("expected an {} of {} elements, found a null pointer", what, count));
+      refuse("expected an {} of {} elements, found a null pointer", what, count);
   }
   const Datatype type = header.output > 0 ? output.type : input.type;
   const auto *in = static_cast<const std::byte*>(input.data),
@@ -166,9 +163,8 @@ void State::run_schedule(const Schedule& schedule, ConstData input, Data output,
   choose_kernels(Collective::all_reduce, op, type, applied);
   applied.divide = host::divide(type);
   if (!applied.user && !applied.fold) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("expected an operation that is defined on {}, found {}", name(type),
-                            name(op.kind)));
+    base::refuse("expected an operation that is defined on {}, found {}", name(type),
+                 name(op.kind));
   }
   std::byte* const bases[] = {const_cast<std::byte*>(static_cast<const std::byte*>(input.data)),
                               static_cast<std::byte*>(output.data)};

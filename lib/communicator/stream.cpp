@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "baton/error.hpp"
+#include "../base/raise.hpp"
 #include "fused_calls.hpp"
 #include "state.hpp"
 #include "threaded_calls.hpp"
@@ -16,7 +16,7 @@ using communicator::State;
 
 StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
                                        std::shared_ptr<Device> device, Options options) {
-  if (!device) throw Error(ErrorCode::invalid_argument, "expected a device, found null");
+  if (!device) base::refuse("expected a device, found null");
   const Capabilities can = transport->capabilities();
   if (!can.concurrent)
     throw Error(ErrorCode::unsupported,
@@ -40,15 +40,13 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> host,
                                        std::shared_ptr<Device> device,
                                        std::unique_ptr<FusedTransport> fused, Options options) {
   if (!host || !device || !fused)
-    throw Error(ErrorCode::invalid_argument,
-                "expected a transport of the host's, a device and a transport of fused groups, "
-                "found null");
+    base::refuse(
+        "expected a transport of the host's, a device and a transport of fused groups, found null");
   if (host->rank() != fused->rank() || host->size() != fused->size())
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("expected two transports of the same ranks, found rank {} of {} and, in fused "
-                    "groups, rank {} of {}",
-                    host->rank(), host->size(), fused->rank(), fused->size()));
+    base::refuse(
+        "expected two transports of the same ranks, found rank {} of {} and, in fused groups, rank "
+        "{} of {}",
+        host->rank(), host->size(), fused->rank(), fused->size());
   state_ = std::make_shared<State>(std::move(host), std::move(options));
   state_->agree_options();
   state_->device =

@@ -7,21 +7,18 @@
 #include <numeric>
 #include <tuple>
 
-#include "baton/error.hpp"
+#include "../base/raise.hpp"
 #include "baton/schedule/passes.hpp"
 
 namespace baton::execute {
 namespace {
 
-[[noreturn]] void refuse(const std::string& sentence) {
-  throw Error(ErrorCode::invalid_argument, sentence);
-}
+using base::refuse;
 
 void check_extent(const char* what, std::int64_t expected, std::span<const std::int64_t> tensors) {
   const std::int64_t found = std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0});
   if (found < expected) {
-    refuse(fmt::format("expected an {} of {} elements, as the schedule says, found {}", what,
-                       expected, found));
+    refuse("expected an {} of {} elements, as the schedule says, found {}", what, expected, found);
   }
 }
 
@@ -32,10 +29,10 @@ void check_bounds(const Schedule& schedule) {
   for (const Region& region : schedule.regions()) {
     const auto b = static_cast<std::size_t>(region.buffer);
     if (region.end() > extents[b]) {
-      refuse(fmt::format(
-          "schedule of rank {}: expected regions within the {} elements of {}, found one "
-          "that ends at {}",
-          h.rank, extents[b], names[b], region.end()));
+      refuse(
+          "schedule of rank {}: expected regions within the {} elements of {}, found one that ends "
+          "at {}",
+          h.rank, extents[b], names[b], region.end());
     }
   }
 }

@@ -40,20 +40,17 @@ class PlanKey {
 /// A plan and its idle runs. A run is taken for one execution and then given back.
 class CachedPlan {
  public:
-  /// `queue`: for data in a device's memory; it outlives this.
+  /// `queue`: for data in a device's memory; it outlives this. `groups`: for messages in fused
+  /// groups, which need no runs.
   CachedPlan(std::shared_ptr<const Plan> plan, std::string algorithm, std::int64_t segment,
-             const DeviceQueue* queue = nullptr)
-      : plan(std::move(plan)), algorithm(std::move(algorithm)), segment(segment), queue_(queue) {
-    idle_.reserve(4);
-  }
-  /// For messages in fused groups; has no runs.
-  CachedPlan(std::shared_ptr<const Plan> plan, std::string algorithm, std::int64_t segment,
-             std::vector<FusedGroup> groups)
+             const DeviceQueue* queue = nullptr, std::vector<FusedGroup> groups = {})
       : plan(std::move(plan)),
         algorithm(std::move(algorithm)),
         segment(segment),
         groups(std::move(groups)),
-        queue_(nullptr) {}
+        queue_(queue) {
+    idle_.reserve(4);
+  }
   std::unique_ptr<Run> take(int window) {
     ++taken_;
     if (idle_.empty()) {

@@ -6,8 +6,8 @@
 #include <bit>
 #include <cassert>
 
+#include "../base/raise.hpp"
 #include "../memory/copy.hpp"
-#include "baton/error.hpp"
 
 namespace baton::execute {
 namespace {
@@ -220,13 +220,11 @@ std::pair<int, int> Run::blocker() const {
 
 void Run::fail_length(std::uint32_t step, std::size_t bytes) const {
   const Plan::Item& item = plan_->items()[step];
-  Error error(ErrorCode::truncated,
+  const int rank = transport_->rank();
+  base::raise(ErrorCode::truncated,
               fmt::format("rank {}, step {}: expected a message of {} bytes from rank {}, found {}",
-                          transport_->rank(), step, item.bytes, item.peer, bytes));
-  error.rank = transport_->rank();
-  error.peer = item.peer;
-  error.step = static_cast<int>(step);
-  throw error;
+                          rank, step, item.bytes, item.peer, bytes),
+              {.rank = rank, .peer = item.peer, .step = static_cast<int>(step)});
 }
 
 }  // namespace baton::execute

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "baton/error.hpp"
+#include "../base/raise.hpp"
 
 namespace baton::execute {
 namespace {
@@ -30,10 +30,10 @@ std::vector<FusedGroup> fused_groups_of(const Plan& plan) {
     const std::uint32_t first = i;
     while (i < items.size() && !items[i].local() && plan.round(i) == plan.round(first)) ++i;
     if (!groups.empty() && plan.round(groups.back().first) >= plan.round(first))
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("expected the messages of round {} in one fused group after those of "
-                              "round {}, found step {} apart from them",
-                              plan.round(first), plan.round(groups.back().first), first));
+      base::refuse(
+          "expected the messages of round {} in one fused group after those of round {}, found "
+          "step {} apart from them",
+          plan.round(first), plan.round(groups.back().first), first);
     groups.push_back({first, i});
   }
   return groups;

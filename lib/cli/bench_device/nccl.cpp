@@ -6,7 +6,6 @@
 
 #include "baton/nccl.hpp"
 #include "peer_library.hpp"
-#include "transport/nccl/check.hpp"
 #include "transport/nccl/connect.hpp"
 
 namespace baton::cli::bench_device {

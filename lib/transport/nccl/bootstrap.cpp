@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "../../base/raise.hpp"
 #include "../place.hpp"
-#include "baton/error.hpp"
 
 namespace baton::nccl {
 namespace {
@@ -179,11 +179,8 @@ Identifier agree(Transport& host, const Seat& own, const std::function<Identifie
   const Record record{Text<128>(own.host), Text<64>(own.gpu), Text<256>(own.wrong)};
   const Answer found =
       host.rank() == 0 ? preside(host, record, make, limit) : attend(host, record, limit);
-  if (const std::string wrong = found.wrong.string(); !wrong.empty()) {
-    Error error(found.code, wrong);
-    error.rank = host.rank();
-    throw error;
-  }
+  if (const std::string wrong = found.wrong.string(); !wrong.empty())
+    base::raise(found.code, wrong, {.rank = host.rank()});
   return found.identifier;
 }
 

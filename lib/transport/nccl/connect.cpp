@@ -6,11 +6,10 @@
 #include <cstring>
 
 #include "../../base/backoff.hpp"
+#include "../../base/raise.hpp"
 #include "baton/cuda.hpp"
 #include "baton/cuda_runtime.hpp"
-#include "baton/error.hpp"
 #include "bootstrap.hpp"
-#include "check.hpp"
 
 namespace baton::nccl {
 namespace {
@@ -31,6 +30,20 @@ Seat seat_of(const Device& device) {
 
 }  // namespace
 
+void check(ncclResult_t code, const char* call, ncclComm_t communicator, int rank, int peer) {
+  if (code == ncclSuccess) return;
+  std::string text = ncclGetErrorString(code);
+  // The text may belong to an earlier call, but it is often the only explanation.
+  if (const char* const last = ncclGetLastError(communicator); last && *last)
+    text += fmt::format(": {}", last);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  base::raise(
+      ErrorCode::transport,
+      fmt::format("{}{}: expected success, found NCCL's error {}, {}", call,
+                  peer < 0 ? "" : fmt::format(" with rank {}", peer), static_cast<int>(code), text),
+      {.rank = rank, .peer = peer, .backend_code = static_cast<int>(code), .backend_text = text});
+}
+
 void settle(ncclResult_t code, const char* call, ncclComm_t communicator, int rank,
             std::chrono::milliseconds limit, const std::function<std::string()>& expected) {
   const auto until = std::chrono::steady_clock::now() + limit;
@@ -38,14 +51,11 @@ void settle(ncclResult_t code, const char* call, ncclComm_t communicator, int ra
        code == ncclInProgress; backoff.wait()) {
     check(ncclCommGetAsyncError(communicator, &code), "ncclCommGetAsyncError", communicator, rank);
     if (code != ncclInProgress) break;
-    if (limit.count() > 0 && std::chrono::steady_clock::now() > until) {
-      Error error(ErrorCode::timeout,
+    if (limit.count() > 0 && std::chrono::steady_clock::now() > until)
+      base::raise(ErrorCode::timeout,
                   fmt::format("{} within {} s, found {} still in progress on rank {}", expected(),
-                              static_cast<double>(limit.count()) / 1000, call, rank));
-      error.rank = rank;
-      error.backend_code = code;
-      throw error;
-    }
+                              static_cast<double>(limit.count()) / 1000, call, rank),
+                  {.rank = rank, .backend_code = code});
   }
   check(code, call, communicator, rank);
 }

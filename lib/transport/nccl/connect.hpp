@@ -1,5 +1,5 @@
 #pragma once
-/// Makes a communicator of NCCL for connected ranks.
+/// Makes a communicator of NCCL for connected ranks, and waits for its calls.
 
 #include <nccl.h>
 
@@ -11,6 +11,10 @@
 #include "baton/transport.hpp"
 
 namespace baton::nccl {
+
+/// Throws Error(transport) that names `call`, unless `code` is success. `communicator`: null if
+/// there is none.
+void check(ncclResult_t code, const char* call, ncclComm_t communicator, int rank, int peer = -1);
 
 /// Makes NCCL's communicator for the ranks of `host`, each with a CUDA device. The caller destroys
 /// it. If `limit` is not 0, its calls do not block (NCCL's "blocking" is 0), and settle() waits for

@@ -8,7 +8,6 @@
 #include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
 #include "baton/nccl.hpp"
-#include "check.hpp"
 #include "connect.hpp"
 
 namespace baton {

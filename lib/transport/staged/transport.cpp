@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "../../base/raise.hpp"
 #include "../gathered.hpp"
-#include "baton/error.hpp"
 #include "message.hpp"
 
 namespace baton {
@@ -134,10 +134,8 @@ class StagedTransport final : public Transport {
 
 std::unique_ptr<Transport> staged_transport(std::unique_ptr<Transport> host,
                                             std::shared_ptr<Device> device, std::size_t segment) {
-  if (!host || !device)
-    throw Error(ErrorCode::invalid_argument, "expected a transport and a device, found null");
-  if (segment == 0)
-    throw Error(ErrorCode::invalid_argument, "expected segments of at least 1 byte, found 0");
+  if (!host || !device) base::refuse("expected a transport and a device, found null");
+  if (segment == 0) base::refuse("expected segments of at least 1 byte, found 0");
   return std::make_unique<StagedTransport>(std::move(host), std::move(device), segment);
 }
 
