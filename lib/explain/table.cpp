@@ -1,7 +1,5 @@
 #include "table.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 namespace baton::explaining {
@@ -14,6 +12,14 @@ std::size_t width(const std::string& text) {
 }
 
 bool divides(const std::string& word) { return word == "|" || word.starts_with('('); }
+
+std::string padded_left(const std::string& text, std::size_t to) {
+  return std::string(to - std::min(to, width(text)), ' ') + text;
+}
+
+std::string padded_right(const std::string& text, std::size_t to) {
+  return text + std::string(to - std::min(to, width(text)), ' ');
+}
 
 std::string line(std::string text) {
   text.erase(text.find_last_not_of(' ') + 1);
@@ -37,8 +43,7 @@ std::string table(const std::vector<std::string>& heads, const std::vector<Table
   const auto joined = [&](const TableCell& cell, std::size_t c) {
     std::string text;
     for (const std::string& word : cell) {
-      text += (text.empty() ? "" : " ") +
-              (divides(word) ? word : fmt::format("{:>{}}", word, word_width[c]));
+      text += (text.empty() ? "" : " ") + (divides(word) ? word : padded_left(word, word_width[c]));
     }
     return text;
   };
@@ -48,14 +53,14 @@ std::string table(const std::vector<std::string>& heads, const std::vector<Table
     }
   }
 
-  std::string text(label_width, ' ');
+  std::string text = padded_right("", label_width);
   for (std::size_t c = 0; c < heads.size(); ++c)
-    text += fmt::format("   {:<{}}", heads[c], cell_width[c]);
+    text += "   " + padded_right(heads[c], cell_width[c]);
   text = line(std::move(text));
   for (const TableRow& row : rows) {
-    std::string next = fmt::format("{:<{}}", row.label, label_width);
+    std::string next = padded_right(row.label, label_width);
     for (std::size_t c = 0; c < heads.size(); ++c) {
-      next += fmt::format("   {:<{}}", joined(row.cells[c], c), cell_width[c]);
+      next += "   " + padded_right(joined(row.cells[c], c), cell_width[c]);
     }
     text += line(std::move(next));
   }

@@ -19,19 +19,13 @@ struct Numbered {
   std::uint32_t event;
 };
 
-/// Calls visit(event of a, event of b) for each two that have equal numbers, in their order.
+/// Calls visit(event of a, event of b) for each two that have equal numbers, in the order of a.
 template <class Visit>
-void for_each_pair(std::vector<Numbered> a, std::vector<Numbered> b, const Visit& visit) {
-  std::ranges::sort(a, {}, &Numbered::numbers);
+void for_each_pair(const std::vector<Numbered>& a, std::vector<Numbered> b, const Visit& visit) {
   std::ranges::sort(b, {}, &Numbered::numbers);
-  for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end();) {
-    if (i->numbers < j->numbers) {
-      ++i;
-    } else if (j->numbers < i->numbers) {
-      ++j;
-    } else {
-      visit(i++->event, j++->event);
-    }
+  for (const Numbered& one : a) {
+    const auto other = std::ranges::lower_bound(b, one.numbers, {}, &Numbered::numbers);
+    if (other != b.end() && other->numbers == one.numbers) visit(one.event, other->event);
   }
 }
 
@@ -80,14 +74,15 @@ std::vector<TimedMessage> messages_of(const Timeline& timeline) {
     }
   }
   std::vector<TimedMessage> messages;
-  for_each_pair(std::move(sends), std::move(recvs), [&](std::uint32_t send, std::uint32_t recv) {
+  for_each_pair(sends, std::move(recvs), [&](std::uint32_t send, std::uint32_t recv) {
     messages.push_back({send, recv});
   });
-  std::sort(messages.begin(), messages.end(), [&](const TimedMessage& a, const TimedMessage& b) {
-    const Event& x = timeline.events[a.send];
-    const Event& y = timeline.events[b.send];
-    return std::tie(x.operation, x.rank, x.step) < std::tie(y.operation, y.rank, y.step);
-  });
+  const auto place_of = [&](const TimedMessage& message) {
+    const Event& event = timeline.events[message.send];
+    return std::tuple(event.operation, event.rank, event.step);
+  };
+  // Sorting costs as much as all else here, and events are often in this order.
+  if (!std::ranges::is_sorted(messages, {}, place_of)) std::ranges::sort(messages, {}, place_of);
   return messages;
 }
 
@@ -114,7 +109,8 @@ std::vector<JoinedStep> joined(const Timeline& first, std::uint32_t first_operat
     }
   }
   std::vector<JoinedStep> steps;
-  for_each_pair(std::move(events), std::move(other_events), [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::sort(events, {}, &Numbered::numbers);
+  for_each_pair(events, std::move(other_events), [&](std::uint32_t a, std::uint32_t b) {
     const std::int64_t one = first.events[a].end - first_begin;
     const std::int64_t other = second.events[b].end - second_begin;
     steps.push_back({a, b, one - other});
