@@ -68,9 +68,9 @@ Timeline rounds_of(std::shared_ptr<const std::vector<Schedule>> schedules,
         std::max({operation.bytes, schedule.header().input, schedule.header().output});
   }
   operation.bytes *= static_cast<std::int64_t>(element_bytes);
-  operation.schedules = schedules;
+  operation.schedules = std::move(schedules);
 
-  const timing::Steps steps(*schedules);
+  const timing::Steps steps(*operation.schedules);
   const std::vector<std::int64_t> round = rounds(steps);
   // Pieces of one message leave one after the other.
   std::map<std::pair<std::int64_t, int>, std::int64_t> count, next;  // by round and channel
