@@ -1,0 +1,93 @@
+#pragma once
+/// A calculator: the bytes that a rank holds and sends in training, from sizes alone. Nothing is
+/// allocated or sent.
+
+#include <cstdint>
+#include <vector>
+
+#include "baton/collective.hpp"
+#include "baton/data.hpp"
+#include "baton/export.hpp"
+
+namespace BATON_API baton {
+namespace transformer {
+
+/// What is cut among the ranks of data parallelism, so that each holds a shard. These are the
+/// stages of Rajbhandari, Rasley, Ruwase, He, ZeRO: memory optimizations toward training trillion
+/// parameter models (2020).
+enum class Sharding : std::uint8_t {
+  none,        ///< every rank holds everything
+  optimizer,   ///< stage 1: masters and the optimizer's state are cut
+  gradients,   ///< stage 2: gradients, too
+  parameters,  ///< stage 3: parameters, too
+};
+
+/// Bytes that training keeps for each parameter.
+struct ParameterBytes {
+  std::int64_t value = 4, gradient = 4;
+  std::int64_t optimizer = 0;  ///< the master, where there is one, and the optimizer's state
+};
+/// `states` is the number of elements that the optimizer keeps for a parameter: SGD 0, SGD with
+/// momentum 1, AdamW 2. They are as wide as the parameter, and at least f32; parameters of 16 bits
+/// have a master in f32 beside them. Throws Error(invalid_argument) unless both types are f16,
+/// bf16, f32 or f64.
+ParameterBytes parameter_bytes(Datatype parameters, Datatype gradients, int states);
+
+/// A model that is trained by data parallelism.
+struct AnalyzedModel {
+  /// Elements of the flat pieces that are cut, each by itself, among the ranks: one for each layer,
+  /// or one for the whole model.
+  std::vector<std::int64_t> pieces;
+  ParameterBytes bytes;
+  int ranks = 1;
+  /// Whether a piece that is cut is extended to a multiple of the ranks, so that all shards have
+  /// ceil(n / P) elements. Otherwise they are near-equal, as chunk_count() says.
+  bool padded = false;
+};
+
+/// The bytes that a rank holds. Activations, gathered pieces and buffers of messages come on top.
+struct HeldBytes {
+  std::int64_t parameters = 0, gradients = 0, optimizer = 0;
+
+  /// All of it.
+  std::int64_t total() const { return parameters + gradients + optimizer; }
+  bool operator==(const HeldBytes&) const = default;
+};
+/// Of one rank. Rank 0 holds the most: ceil(n / P) elements of each piece that is cut. Throws
+/// Error(invalid_argument) unless there are 1 rank or more, `rank` is one of them, and the pieces
+/// have at most 10^15 elements in all.
+HeldBytes held_bytes(const AnalyzedModel& model, Sharding sharding, int rank = 0);
+
+/// The bytes that a rank sends in a step, by ring collectives.
+struct SentBytes {
+  std::int64_t gradients = 0;   ///< all_reduce of what is not cut, else reduce_scatter
+  std::int64_t parameters = 0;  ///< all_gather: after the step, or in forward and in backward
+
+  /// All of it.
+  std::int64_t total() const { return gradients + parameters; }
+  bool operator==(const SentBytes&) const = default;
+};
+/// Of one rank. Throws like held_bytes().
+SentBytes sent_bytes(const AnalyzedModel& model, Sharding sharding, int rank);
+/// Of the rank that sends the most.
+SentBytes most_sent_bytes(const AnalyzedModel& model, Sharding sharding);
+
+/// Elements that a rank sends in a ring all_reduce, reduce_scatter or all_gather (algorithm "ring")
+/// of a vector of `elements` in all, whose chunks are near-equal, as chunk_count() says: 2(P-1)/P n
+/// for all_reduce, (P-1)/P n for the others, exactly where P divides n. Throws
+/// Error(invalid_argument) for other collectives.
+std::int64_t ring_sent(Collective collective, std::int64_t elements, int ranks, int rank);
+
+/// Bytes of activations [batch, seq, d_model], which cross each boundary between two stages of a
+/// pipeline once in forward, their gradients once in backward. Throws Error(invalid_argument) if
+/// there are more than 10^15 elements.
+std::int64_t boundary_bytes(const Shape& activations, Datatype type);
+/// The bytes that stage `rank` of `ranks` sends over its boundaries in a step: forward to the next
+/// one, backward to the one before.
+std::int64_t pipeline_sent_bytes(std::int64_t boundary, int ranks, int rank);
+
+/// The time of `bytes` at this many gigabits (10^9) per second. Latency comes on top.
+double transfer_seconds(std::int64_t bytes, double gigabits_per_second);
+
+}  // namespace transformer
+}  // namespace baton
