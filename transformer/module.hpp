@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -29,6 +30,9 @@ class Context {
   std::function<void()> meanwhile;
   /// Called by backward when a parameter's gradient is complete on this rank.
   std::function<void(const ParamInfo&)> completed;
+  /// Called before a model uses the parameters of a unit, its number in Model::units(), and when it
+  /// has used them, by forward and by backward. A model of one unit need not call them.
+  std::function<void(std::size_t unit, bool backward)> before, after;
 
   /// Keeps a value for the matching pop(), if `keeps`.
   template <class S>
@@ -38,6 +42,14 @@ class Context {
   /// Reports that the gradient of `param` is complete on this rank.
   void complete(const ParamInfo& param) const {
     if (completed) completed(param);
+  }
+  /// Reports the use of a unit's parameters, which begins.
+  void enter(std::size_t unit, bool backward) const {
+    if (before) before(unit, backward);
+  }
+  /// The same use ends.
+  void leave(std::size_t unit, bool backward) const {
+    if (after) after(unit, backward);
   }
   /// The value that the matching push() kept. Throws Error(invalid_argument) if there is none, or
   /// it has another type.
@@ -61,22 +73,37 @@ class Context {
   std::vector<Slot> saved_;
 };
 
+/// Parameters that a model uses at the same time, those of a block for example.
+template <class T>
+struct Unit {
+  std::string name;
+  Params<T> params;
+};
+
+/// Parameters with gradients, as training sees them.
+template <class T>
+class Model {
+ public:
+  virtual ~Model() = default;
+  /// All parameters, in the order in which backward completes their gradients.
+  virtual Params<T> params() = 0;
+  /// The same by units, in the order in which forward first uses them.
+  virtual std::vector<Unit<T>> units() { return {{"model", params()}}; }
+  /// Sets the gradients of all parameters to zero.
+  void zero_grads() {
+    for (Param<T>* param : params()) param->zero_grad();
+  }
+};
+
 /// A differentiable function of activations, with parameters.
 template <class T>
-class Module {
+class Module : public Model<T> {
  public:
-  virtual ~Module() = default;
   /// The function of x. Keeps the values that backward() needs in `context`.
   virtual Array<T> forward(const Array<T>& x, Context& context) = 0;
   /// The gradient by x of the last forward() with this context that has had no backward(). Adds to
   /// the gradients of the parameters.
   virtual Array<T> backward(const Array<T>& dy, Context& context) = 0;
-  /// All parameters, in the order in which backward completes their gradients.
-  virtual Params<T> params() = 0;
-  /// Sets the gradients of all parameters to zero.
-  void zero_grads() {
-    for (Param<T>* param : params()) param->zero_grad();
-  }
 };
 
 }  // namespace transformer

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "accelerator.hpp"
 #include "baton/error.hpp"
@@ -27,10 +29,11 @@ void move_to(Accelerator& accelerator, const Params<T>& params) {
 
 template <class T>
 GradientBuckets<T>::GradientBuckets(const Params<T>& params, const Mesh& mesh,
-                                    std::int64_t bucket_bytes) {
+                                    std::int64_t bucket_bytes, Op op, Axes along)
+    : op_(op) {
   std::vector<std::size_t> open;  // a bucket per communicator
   for (Param<T>* param : params) {
-    const Group group = mesh.group(param->partial);
+    const Group group = mesh.group(param->partial & along);
     if (!group.host || param->grad.size() == 0) continue;
     const auto bytes = static_cast<std::int64_t>(param->grad.bytes());
     const auto fits = [&](std::size_t b) {
@@ -53,23 +56,15 @@ GradientBuckets<T>::GradientBuckets(const Params<T>& params, const Mesh& mesh,
   }
 }
 
-namespace {
-
-/// The sum of these, in place.
-Call sum_of(std::span<const Data> data) {
-  Call call;
-  call.collective = Collective::all_reduce;
-  call.op = sum;
-  call.outputs = data;
-  return call;
+template <class T>
+Call GradientBuckets<T>::reduction(const Bucket& bucket) const {
+  return calls::all_reduce(std::span<const Data>(bucket.data), op_);
 }
-
-}  // namespace
 
 template <class T>
 void GradientBuckets<T>::start(Bucket& bucket) {
   const ExchangeTimer timer;
-  bucket.request = bucket.group.start(sum_of(bucket.data), true);
+  bucket.request = bucket.group.start(reduction(bucket), true);
   bucket.started = true;
 }
 
@@ -103,7 +98,7 @@ void GradientBuckets<T>::progress() {
 template <class T>
 Traffic GradientBuckets<T>::traffic() const {
   Traffic traffic;
-  for (const Bucket& bucket : buckets_) traffic += bucket.group.host->traffic(sum_of(bucket.data));
+  for (const Bucket& bucket : buckets_) traffic += bucket.group.host->traffic(reduction(bucket));
   return traffic;
 }
 
@@ -124,6 +119,70 @@ void GradientBuckets<T>::finish() {
 template <class T>
 void sync_grads(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes) {
   GradientBuckets<T>(params, mesh, bucket_bytes).finish();
+}
+
+template <class T>
+void average_gradients(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes) {
+  GradientBuckets<T>(params, mesh, bucket_bytes, sum, Axis::tp | Axis::sp).finish();
+  GradientBuckets<T>(params, mesh, bucket_bytes, avg, Axis::dp).finish();
+}
+
+template <class T>
+void broadcast_params(const Params<T>& params, const Mesh& mesh) {
+  for (Param<T>* param : params) {
+    const Group group = mesh.group(param->partial);
+    if (group.size() == 1 || param->value.size() == 0) continue;
+    const ExchangeTimer timer;
+    group.start(calls::broadcast(Data(param->value.span()), 0)).wait();
+  }
+}
+
+namespace {
+
+/// grad *= factor.
+template <class T>
+void scale(Array<T>& grad, double factor) {
+  Accelerator* const device = accelerator();
+  Array<T> host = device ? to_host<T>(grad) : grad;
+  for (T& g : host.span()) g = narrow<T>(static_cast<Wide<T>>(widen(g) * factor));
+  if (device) device->upload(host.data(), grad.data(), grad.bytes());
+}
+
+}  // namespace
+
+template <class T>
+double clip_gradients(const Params<T>& params, const Mesh& mesh, double most) {
+  if (!(most > 0)) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("clip_gradients: expected a norm above 0, found {}", most));
+  }
+  // Squares by the axes along which ranks have other elements; every rank adds the same sets.
+  std::array<double, 1u << axis_count> squares{};
+  for (const Param<T>* param : params) {
+    Axes parts = param->sharded;
+    if (param->placement.dim >= 0) parts = parts | param->placement.axis;
+    const Array<T> grad = accelerator() ? to_host<T>(param->grad) : param->grad;
+    double& square = squares[parts.bits()];
+    for (const T g : grad.span()) {
+      const double wide = widen(g);
+      square += wide * wide;
+    }
+  }
+  double all = 0;
+  for (unsigned bits = 0; bits < squares.size(); ++bits) {
+    Axes parts;
+    for (int a = 0; a < axis_count; ++a)
+      if ((bits >> a & 1u) != 0) parts = parts | static_cast<Axis>(a);
+    if (Communicator* const others = mesh.along(parts)) {
+      const ExchangeTimer timer;
+      others->all_reduce(std::span(&squares[bits], 1), sum);
+    }
+    all += squares[bits];
+  }
+  const double norm = std::sqrt(all);
+  if (!(norm > most)) return norm;
+  for (Param<T>* param : params) scale(param->grad, most / norm);
+  return norm;
 }
 
 namespace {
@@ -159,6 +218,10 @@ Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& pla
   template BATON_INSTANTIATION void move_to(Accelerator&, const Params<T>&);                 \
   template class GradientBuckets<T>;                                                         \
   template BATON_INSTANTIATION void sync_grads(const Params<T>&, const Mesh&, std::int64_t); \
+  template BATON_INSTANTIATION void average_gradients(const Params<T>&, const Mesh&,         \
+                                                      std::int64_t);                         \
+  template BATON_INSTANTIATION void broadcast_params(const Params<T>&, const Mesh&);         \
+  template BATON_INSTANTIATION double clip_gradients(const Params<T>&, const Mesh&, double); \
   template BATON_INSTANTIATION Array<T> whole_value(const Param<T>&, const Mesh&);           \
   template BATON_INSTANTIATION Array<T> whole_grad(const Param<T>&, const Mesh&);            \
   template BATON_INSTANTIATION Array<T> part_of<T>(View<const T>, const Placement&, const Mesh&);

@@ -29,6 +29,9 @@ struct ParamInfo {
   /// sums over exactly these.
   Axes partial;
   bool decays = true;  ///< whether weight decay applies: to matrices, not to norms and biases
+  /// Axes along which the elements themselves are divided, as sharding does it. Then the parameter
+  /// is this rank's elements, in one row.
+  Axes sharded = {};
 };
 
 /// A parameter of a model, or this rank's part of it, with its gradient.
@@ -45,7 +48,7 @@ struct Param : ParamInfo {
         value(std::move(value)),
         grad(this->value.shape()) {}
   /// Whether there is none, a bias that a layer does not have for example.
-  bool empty() const { return value.empty(); }
+  bool empty() const { return value.shape().rank() == 0; }
   /// Sets the gradient to zero.
   void zero_grad();
 };
@@ -65,13 +68,34 @@ void move_to(Accelerator& accelerator, const Params<T>& params);
 template <class T>
 void sync_grads(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes = 4 << 20);
 
+/// sync_grads() for losses that are means over each rank's own samples: gradients are averaged
+/// along axis dp, and summed over the other axes along which they are partial. Collective likewise.
+template <class T>
+void average_gradients(const Params<T>& params, const Mesh& mesh,
+                       std::int64_t bucket_bytes = 4 << 20);
+
+/// Gives every parameter the values of the first rank along the axes over which its gradient is
+/// partial: ranks along these have the same values. Collective likewise.
+template <class T>
+void broadcast_params(const Params<T>& params, const Mesh& mesh);
+
+/// The largest norm that gradients may have together. Returns the norm of all gradients, those of
+/// the whole parameters of all ranks, as one vector; if it is larger than `most`, every gradient is
+/// scaled by most / norm. Gradients are complete (sync_grads()). Collective likewise; the same norm
+/// on all ranks. Pascanu, Mikolov, Bengio: On the difficulty of training recurrent neural networks
+/// (2013).
+template <class T>
+double clip_gradients(const Params<T>& params, const Mesh& mesh, double most);
+
 /// sync_grads() while backward goes on: a bucket's sum starts as soon as its last gradient is
 /// complete. Every rank reports the same parameters in the same order, each once a step.
 template <class T>
 class GradientBuckets {
  public:
-  /// Parameters and mesh must outlive it.
-  GradientBuckets(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes = 4 << 20);
+  /// Parameters and mesh must outlive it. Gradients are reduced by `op`, over those axes of `along`
+  /// along which they are partial.
+  GradientBuckets(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes = 4 << 20,
+                  Op op = sum, Axes along = Axis::dp | Axis::tp | Axis::sp);
   /// The gradient of `param` is complete on this rank.
   void ready(const ParamInfo& param);
   /// Advances the sums that are under way.
@@ -92,6 +116,8 @@ class GradientBuckets {
     bool started = false;
   };
   void start(Bucket& bucket);
+  Call reduction(const Bucket& bucket) const;
+  Op op_;
   std::vector<Bucket> buckets_;
 };
 

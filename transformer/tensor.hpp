@@ -213,6 +213,18 @@ class Array {
     other.shape_ = shape;
     return other;
   }
+  /// Those elements that are, in memory, from number `first` on, in this shape.
+  Array part(std::int64_t first, const Shape& shape) const {
+    const std::int64_t count = shape.elements();
+    if (first < 0 || first + count > size())
+      detail::refuse_slice({size()}, 0, first, first + count);
+    Array other = *this;
+    other.shape_ = shape;
+    if (data_) other.data_ = std::shared_ptr<T>(data_, data_.get() + first);
+    return other;
+  }
+  /// Gives the elements up, and keeps the shape.
+  void release() { data_.reset(); }
 
  private:
   std::shared_ptr<T> data_;

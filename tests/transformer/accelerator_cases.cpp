@@ -137,11 +137,11 @@ void training(int ranks, const TestDevice& test_device) {
         const auto share = share_of(there, mesh, layout.sequence_parallel);
         for (int step = 0; step < steps; ++step) {
           CAPTURE(step);
-          const auto& [loss, output] = expected[static_cast<std::size_t>(step)];
+          const StepResult<T>& result = expected[static_cast<std::size_t>(step)];
           const auto found = train_step(model, share, *own, mesh, options(step, step % 2 + 1));
-          CHECK(std::abs(found.loss - loss) <= tolerance<T> * loss);
+          CHECK(std::abs(found.loss - result.loss) <= tolerance<T> * result.loss);
           const auto whole = whole_of_shares(found.output, shape, share.others, mesh);
-          CHECK(difference(whole, output) <= tolerance<T>);
+          CHECK(difference(whole, result.output) <= tolerance<T>);
         }
         const Params<T> trained = reference.params(), params = model.params();
         for (std::size_t p = 0; p < params.size(); ++p) {

@@ -107,8 +107,12 @@ Params<T> Gpt2<T>::params() {
 }
 
 template <class T>
-void Gpt2<T>::zero_grads() {
-  for (Param<T>* param : params()) param->zero_grad();
+std::vector<Unit<T>> Gpt2<T>::units() {
+  std::vector<Unit<T>> units;
+  units.push_back({"embedding", {&norm_weight_, &norm_bias_, &positions_, &embedding_.table}});
+  for (const auto& block : blocks_)
+    units.push_back({block->config().name, layer(*block, mesh_).params()});
+  return units;
 }
 
 template <class T>
@@ -138,12 +142,19 @@ Array<T> Gpt2<T>::body(View<const std::int32_t> ids, Saved& saved, Context& cont
         ErrorCode::invalid_argument,
         fmt::format("GPT-2: expected at most {} positions, found {}", config_.context, whole));
   }
+  context.enter(0, false);
   Array<T> x = embedding_.forward(ids);
   const Range own = positions(x.shape());
   for (std::int64_t sample = 0; sample < x.extent(0); ++sample)
     add<T>(positions_.value.view().slice(0, own.begin, own.end), x.view().select(0, sample));
   dropout(x.shape(), context).apply(x.view());
-  for (const auto& block : blocks_) x = layer(*block, mesh_).forward(x, context);
+  context.leave(0, false);
+  for (std::size_t l = 0; l < blocks_.size(); ++l) {
+    context.enter(l + 1, false);
+    x = layer(*blocks_[l], mesh_).forward(x, context);
+    context.leave(l + 1, false);
+  }
+  context.enter(0, false);  // the callers, who have the head, leave it
   saved.x = x;
   saved.stats = Array<Wide<T>>::uninitialized({x.extent(0) * x.extent(1), 2});
   auto normed = Array<T>::uninitialized(x.shape());
@@ -162,6 +173,7 @@ double Gpt2<T>::forward(const TokenBatch& batch, double elements, Context& conte
   if (context.keeps) saved.dlogits = Array<T>::uninitialized(logits.shape());
   const double loss = vocab_parallel_cross_entropy<T>(logits, batch.targets_view(), elements,
                                                       mesh_.group(Axis::tp), saved.dlogits.view());
+  context.leave(0, false);
   saved.batch = batch;
   context.push(std::move(saved));
   return loss;
@@ -170,6 +182,7 @@ double Gpt2<T>::forward(const TokenBatch& batch, double elements, Context& conte
 template <class T>
 void Gpt2<T>::backward(Context& context) {
   Saved saved = context.pop<Saved>();
+  context.enter(0, true);
   Param<T>& table = embedding_.table;
   auto dnormed = Array<T>::uninitialized(saved.normed.shape());
   linear_backward_input<T>(saved.dlogits, table.value, dnormed.view().rows());
@@ -183,8 +196,12 @@ void Gpt2<T>::backward(Context& context) {
   context.complete(norm_weight_);
   context.complete(norm_bias_);
   saved.dlogits = {}, saved.normed = {}, saved.x = {};
-  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block)
-    dx = layer(**block, mesh_).backward(dx, context);
+  context.leave(0, true);
+  for (std::size_t l = blocks_.size(); l-- > 0;) {
+    context.enter(l + 1, true);
+    dx = layer(*blocks_[l], mesh_).backward(dx, context);
+    context.leave(l + 1, true);
+  }
   if (!dx.alone()) dx = dx.copy();
   dropout(dx.shape(), context).apply(dx.view());
   const Range own = positions(dx.shape());
@@ -196,18 +213,18 @@ void Gpt2<T>::backward(Context& context) {
 }
 
 template <class T>
-Array<T> Gpt2<T>::logits(View<const std::int32_t> ids) {
+Array<T> Gpt2<T>::logits(View<const std::int32_t> ids, Context context) {
   if (mesh_.size(Axis::sp) > 1) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("GPT-2: logits: expected 1 rank of axis sp, found {}", mesh_.size(Axis::sp)));
   }
-  Context context;
   context.keeps = context.training = false;
   Saved saved;
   const Array<T> normed = body(ids, saved, context);
   auto part = Array<T>::uninitialized(normed.shape().with(2, embedding_.table.value.extent(0)));
   linear<T>(normed, embedding_.table.value, View<T>(), part.view());
+  context.leave(0, false);
   return Exchange::gather_parallel(mesh_.group(Axis::tp), 2).forward(std::move(part));
 }
 

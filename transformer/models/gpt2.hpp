@@ -42,7 +42,7 @@ Gpt2Config gpt2_preset(std::string_view name);
 /// Weights are drawn normally with deviation 0.02, those of o_proj and fc2 with 0.02 /
 /// sqrt(2 layers); biases are 0, norms 1 and 0. They depend on the seed only, not on the mesh.
 template <class T>
-class Gpt2 {
+class Gpt2 : public Model<T> {
  public:
   /// The mesh must outlive it. Throws Error(invalid_argument) on all ranks if a dimension cannot be
   /// cut equally; nothing is sent.
@@ -56,14 +56,15 @@ class Gpt2 {
   double forward(const TokenBatch& batch, double elements, Context& context);
   /// Adds the gradients of the last forward() with this context that has had no backward().
   void backward(Context& context);
-  /// The logits of ids [b, s], [b, s, vocabulary], whole on every rank. Without dropout.
-  /// Collective. Throws Error(invalid_argument) if axis sp has several ranks.
-  Array<T> logits(View<const std::int32_t> ids);
+  /// The logits of ids [b, s], [b, s, vocabulary], whole on every rank. Without dropout; keeps
+  /// nothing in the context. Collective. Throws Error(invalid_argument) if axis sp has several
+  /// ranks.
+  Array<T> logits(View<const std::int32_t> ids, Context context = {});
 
-  /// All parameters, in the order in which backward completes their gradients.
-  Params<T> params();
-  /// Sets all gradients to zero.
-  void zero_grads();
+  Params<T> params() override;
+  /// The first unit has the embeddings and the final norm, which the head needs as well; each block
+  /// is another.
+  std::vector<Unit<T>> units() override;
   /// Sizes and settings.
   const Gpt2Config& config() const { return config_; }
 

@@ -58,15 +58,22 @@ Share<T> share_of(const Batch<T>& batch, const Mesh& mesh, bool sequence_paralle
   return share;
 }
 
-TokenBatch share_of(const TokenBatch& batch, const Mesh& mesh) {
-  expect_shape("share_of: tokens", batch.shape, {any, any});
+TokenBatch samples_of(const TokenBatch& batch, const Range& range) {
+  const std::int64_t length = batch.shape[1];
+  const auto part = [&](const std::vector<std::int32_t>& from) {
+    return std::vector<std::int32_t>(from.begin() + range.begin * length,
+                                     from.begin() + range.end * length);
+  };
+  return {{range.size(), length}, part(batch.ids), part(batch.targets)};
+}
+
+TokenBatch positions_of(const TokenBatch& batch, const Mesh& mesh) {
   const std::int64_t length = batch.shape[1], parts = mesh.size(Axis::sp);
   expect_multiple("share_of: positions", length, parts, "ranks of axis sp");
-  const Range samples = slice_of(batch.shape[0], mesh.size(Axis::dp), mesh.rank(Axis::dp));
   const std::int64_t each = length / parts;
   TokenBatch share;
-  share.shape = {samples.size(), each};
-  for (std::int64_t sample = samples.begin; sample < samples.end; ++sample) {
+  share.shape = {batch.shape[0], each};
+  for (std::int64_t sample = 0; sample < batch.shape[0]; ++sample) {
     const std::int64_t first = sample * length + mesh.rank(Axis::sp) * each;
     const auto append = [&](const std::vector<std::int32_t>& from, std::vector<std::int32_t>& to) {
       to.insert(to.end(), from.begin() + first, from.begin() + first + each);
@@ -75,6 +82,12 @@ TokenBatch share_of(const TokenBatch& batch, const Mesh& mesh) {
     append(batch.targets, share.targets);
   }
   return share;
+}
+
+TokenBatch share_of(const TokenBatch& batch, const Mesh& mesh) {
+  expect_shape("share_of: tokens", batch.shape, {any, any});
+  const int ranks = mesh.size(Axis::dp), rank = mesh.rank(Axis::dp);
+  return positions_of(samples_of(batch, slice_of(batch.shape[0], ranks, rank)), mesh);
 }
 
 template <class T>

@@ -62,6 +62,10 @@ Share<T> share_of(const Batch<T>& batch, const Mesh& mesh, bool sequence_paralle
 /// This rank's tokens: the samples and positions that share_of() of a Batch [n, s] has. Positions
 /// are not cut along axis tp: models that are sequence-parallel cut them themselves.
 TokenBatch share_of(const TokenBatch& batch, const Mesh& mesh);
+/// The samples of a range.
+TokenBatch samples_of(const TokenBatch& batch, const Range& range);
+/// This rank's positions of all samples. Throws like share_of().
+TokenBatch positions_of(const TokenBatch& batch, const Mesh& mesh);
 
 /// The whole tensor of shape `whole`, of which every rank has its share along `others`. Collective.
 template <class T>

@@ -4,6 +4,13 @@
 
 namespace baton::transformer {
 
+namespace {
+template <class T>
+bool has_params(Module<T>& module) {
+  return !module.params().empty();
+}
+}  // namespace
+
 template <class T>
 Array<T> Activate<T>::forward(const Array<T>& x, Context& context) {
   auto y = Array<T>::uninitialized(x.shape());
@@ -23,16 +30,35 @@ Array<T> Activate<T>::backward(const Array<T>& dy, Context& context) {
 template <class T>
 Array<T> Sequential<T>::forward(const Array<T>& x, Context& context) {
   Array<T> y = x;
-  for (const Layer& layer : layers_) y = layer.module->forward(y, context);
+  std::size_t unit = 0;
+  for (const Layer& layer : layers_) {
+    const bool uses = has_params(*layer.module);
+    if (uses) context.enter(unit, false);
+    y = layer.module->forward(y, context);
+    if (uses) context.leave(unit++, false);
+  }
   return y;
 }
 
 template <class T>
 Array<T> Sequential<T>::backward(const Array<T>& dy, Context& context) {
   Array<T> dx = dy;
-  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer)
+  std::size_t unit = units().size();
+  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+    const bool uses = has_params(*layer->module);
+    if (uses) context.enter(--unit, true);
     dx = layer->module->backward(dx, context);
+    if (uses) context.leave(unit, true);
+  }
   return dx;
+}
+
+template <class T>
+std::vector<Unit<T>> Sequential<T>::units() {
+  std::vector<Unit<T>> units;
+  for (const Layer& layer : layers_)
+    if (has_params(*layer.module)) units.push_back({layer.name, layer.module->params()});
+  return units;
 }
 
 template <class T>

@@ -49,6 +49,8 @@ class Sequential : public Module<T> {
   Array<T> forward(const Array<T>& x, Context& context) override;
   Array<T> backward(const Array<T>& dy, Context& context) override;
   Params<T> params() override;
+  /// A unit for each layer that has parameters.
+  std::vector<Unit<T>> units() override;
 
  private:
   std::vector<Layer> layers_;

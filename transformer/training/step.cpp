@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -42,40 +41,62 @@ Array<T> joined(const std::vector<Array<T>>& outputs, const Shape& whole) {
 }  // namespace
 
 template <class T>
-StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& optimizer,
-                         const Mesh& mesh, const StepOptions& options) {
+StepLoss train_step(DataParallel<T>& replicas, Optimizer<T>& optimizer, const Mesh& mesh,
+                    Axes others, const MicroBatch& compute, const StepOptions& options) {
   if (options.micro_batches < 1) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("micro_batches: expected at least 1, found {}", options.micro_batches));
   }
-  const Params<T> params = model.params();
-  model.zero_grads();
-  GradientBuckets<T> buckets(params, mesh, options.bucket_bytes);
-  const std::int64_t samples = share.batch.samples();
-  const int micro_batches =
-      static_cast<int>(std::min<std::int64_t>(options.micro_batches, samples));
-  double loss = 0;
-  std::vector<Array<T>> outputs;
-  for (int m = 0; m < micro_batches; ++m) {
-    const Range range = slice_of(samples, micro_batches, m);
+  StepLoss result;
+  replicas.start_step();
+  for (int m = 0; m < options.micro_batches; ++m) {
     Context context;
     context.random = options.random;
-    context.first_sample = share.first_sample + range.begin;
-    context.meanwhile = [&] { buckets.progress(); };
-    if (m == micro_batches - 1)
-      context.completed = [&](const ParamInfo& param) { buckets.ready(param); };
-    const Batch<T> micro = micro_batches == 1 ? share.batch : samples_of(share.batch, range);
-    loss += add_gradients(model, micro, share.elements, context, outputs.emplace_back());
+    replicas.attach(context, m == options.micro_batches - 1);
+    result.loss += compute(m, context);
   }
-  buckets.finish();
-  if (Communicator* const others = mesh.along(share.others))
-    others->all_reduce(std::span(&loss, 1), sum);
-  if (std::isfinite(loss)) optimizer.step();
-  return {loss, joined(outputs, share.batch.target.shape())};
+  replicas.finish_gradients();
+  if (Communicator* const ranks = mesh.along(others))
+    ranks->all_reduce(std::span(&result.loss, 1), sum);
+  if (options.largest_norm > 0)
+    result.gradient_norm = clip_gradients(replicas.params(), mesh, options.largest_norm);
+  if (std::isfinite(result.loss)) optimizer.step();
+  replicas.finish_step();
+  return result;
 }
 
-#define BATON_INSTANTIATE(T)                             \
-  template BATON_INSTANTIATION StepResult<T> train_step( \
+template <class T>
+StepResult<T> train_step(Module<T>& model, DataParallel<T>& replicas, const Share<T>& share,
+                         Optimizer<T>& optimizer, const Mesh& mesh, const StepOptions& options) {
+  const std::int64_t samples = share.batch.samples();
+  std::vector<Array<T>> outputs;
+  const auto compute = [&](int m, Context& context) {
+    const Range range = slice_of(samples, options.micro_batches, m);
+    context.first_sample = share.first_sample + range.begin;
+    const bool whole = options.micro_batches == 1;
+    return add_gradients(model, whole ? share.batch : samples_of(share.batch, range),
+                         share.elements, context, outputs.emplace_back());
+  };
+  StepResult<T> result{
+      train_step(replicas, optimizer, mesh, share.others, MicroBatch(compute), options), {}};
+  result.output = joined(outputs, share.batch.target.shape());
+  return result;
+}
+
+template <class T>
+StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& optimizer,
+                         const Mesh& mesh, const StepOptions& options) {
+  DistributedDataParallel<T> replicas(model, mesh, {.bucket_bytes = options.bucket_bytes});
+  return train_step(model, replicas, share, optimizer, mesh, options);
+}
+
+#define BATON_INSTANTIATE(T)                                                                     \
+  template BATON_INSTANTIATION StepLoss train_step(DataParallel<T>&, Optimizer<T>&, const Mesh&, \
+                                                   Axes, const MicroBatch&, const StepOptions&); \
+  template BATON_INSTANTIATION StepResult<T> train_step(Module<T>&, DataParallel<T>&,            \
+                                                        const Share<T>&, Optimizer<T>&,          \
+                                                        const Mesh&, const StepOptions&);        \
+  template BATON_INSTANTIATION StepResult<T> train_step(                                         \
       Module<T>&, const Share<T>&, Optimizer<T>&, const Mesh&, const StepOptions&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)

@@ -1,37 +1,65 @@
 #pragma once
-/// One step of training: forward, mean squared error, backward, optimizer.
+/// One step of training: forward, loss, backward, optimizer.
 
 #include <cstdint>
+#include <functional>
 
 #include "../module.hpp"
 #include "../optimizer.hpp"
 #include "batch.hpp"
 #include "baton/export.hpp"
+#include "data_parallel.hpp"
 
 namespace BATON_API baton {
 namespace transformer {
-
-/// Loss and output of one step.
-template <class T>
-struct StepResult {
-  double loss = 0;  ///< of the whole batch, before the step; the same on every rank
-  Array<T> output;  ///< of this rank's share, before the step
-};
 
 /// Settings of a step.
 struct StepOptions {
   /// The share is cut into this many near-equal slices. They are computed one after the other, and
   /// their gradients are added.
   int micro_batches = 1;
+  /// The largest norm of all gradients together (clip_gradients()); 0: any.
+  double largest_norm = 0;
   /// Gradients are reduced in buckets of at most this many bytes, each as soon as it is complete.
   std::int64_t bucket_bytes = 4 << 20;
   Random random = {};  ///< for dropout; another one for each step
 };
 
-/// Makes one step of a model, as the whole batch on one rank would make it. The parameters say over
+/// The result of one step, the same on every rank.
+struct StepLoss {
+  double loss = 0;           ///< of the whole batch, before the step
+  double gradient_norm = 0;  ///< of all gradients, before they are clipped; 0 unless they may be
+};
+
+/// Computes this rank's part of the loss of micro-batch `number` of a step, and adds its gradients.
+using MicroBatch = std::function<double(int number, Context& context)>;
+
+/// Makes one step of any model, as the whole batch on one rank would make it: `compute` is called
+/// for each of options.micro_batches. Losses and gradients of all ranks and micro-batches add up;
+/// those of ranks that differ along `others` are losses of other samples or positions. If the loss
+/// is not finite, weights stay as they are. Collective over the mesh. Throws
+/// Error(invalid_argument) if there is no micro-batch.
+template <class T>
+StepLoss train_step(DataParallel<T>& replicas, Optimizer<T>& optimizer, const Mesh& mesh,
+                    Axes others, const MicroBatch& compute, const StepOptions& options = {});
+
+/// Loss and output of one step.
+template <class T>
+struct StepResult : StepLoss {
+  Array<T> output;  ///< of this rank's share, before the step
+};
+
+/// Makes one step of a model with the mean squared error of its output as the loss, in the form in
+/// which `replicas` has the model. Throws Error(invalid_argument) if the shapes of output and
+/// target differ.
+template <class T>
+StepResult<T> train_step(Module<T>& model, DataParallel<T>& replicas, const Share<T>& share,
+                         Optimizer<T>& optimizer, const Mesh& mesh,
+                         const StepOptions& options = {});
+
+/// The same with all parameters on every rank (DistributedDataParallel). The parameters say over
 /// which axes of the mesh their gradients are partial (ParamInfo::partial). Afterwards gradients
-/// are those of the whole batch. If the loss is not finite, weights stay as they are. Collective
-/// over the mesh. Throws Error(invalid_argument) if the shapes of output and target differ.
+/// are those of the whole batch.
 template <class T>
 StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& optimizer,
                          const Mesh& mesh, const StepOptions& options = {});
