@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -11,6 +12,7 @@
 #include <optional>
 
 #include "../ops/ops.hpp"
+#include "analyze.hpp"
 #include "baton/launch.hpp"
 #include "baton/version.hpp"
 #include "budget.hpp"
@@ -30,6 +32,7 @@ constexpr const char* footer =
     "  baton-train --parallel tp --check --dtype f64          weights cut over 2 threads\n"
     "  mpirun -n 4 baton-train --model block --parallel sp    positions cut over 4 processes\n"
     "  baton-train --model block --parallel tp --budget       what each rank would send\n"
+    "  baton-train --analyze --model gpt2 --ranks 8           what each rank would hold and send\n"
     "  baton-train --parallel tp --check --json > tp.json     then: scripts/plot tp.json -o plots\n"
     "\n"
     "Environment variables are those of `baton run --help`.\n"
@@ -38,6 +41,8 @@ constexpr const char* footer =
 
 /// Sets `options` and returns -1, or the exit code of what was answered at once.
 int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
+  if (std::find(argv, argv + argc, std::string_view("--analyze")) != argv + argc)
+    return analyze(argc, argv, speaks);
   CLI::App app(description, "baton-train");
   app.footer(std::string(footer));
   app.set_version_flag("--version", fmt::format("baton-train {}", version()));

@@ -3,17 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "../shape_guard.hpp"
-#include "baton/error.hpp"
+#include "values.hpp"
 
 namespace baton::transformer::program {
 namespace {
-
-template <class E>
-using Names = std::vector<std::pair<std::string_view, E>>;
 
 const Names<Model> models = {{"mlp", Model::mlp}, {"block", Model::block}};
 const Names<Parallel> parallels = {{"none", Parallel::none},
@@ -26,58 +22,6 @@ const Names<OptimizerKind> optimizers = {{"sgd", OptimizerKind::sgd},
 const Names<bool> dtypes = {{"f32", false}, {"f64", true}};
 const Names<Activation> activation_names = {
     {"relu", Activation::relu}, {"gelu", Activation::gelu}, {"gelu_tanh", Activation::gelu_tanh}};
-
-template <class E>
-std::string_view name_in(const Names<E>& names, E wanted) {
-  for (const auto& [name, value] : names)
-    if (value == wanted) return name;
-  return "";
-}
-
-/// One of a few names.
-template <class E>
-void add_choice(CLI::App& app, const std::string& option, E& value, const Names<E>& names,
-                const std::string& meaning) {
-  std::string form;
-  for (const auto& [name, choice] : names) form += (form.empty() ? "" : "|") + std::string(name);
-  const auto set = [&value, &names, option, form](const std::string& text) {
-    for (const auto& [name, choice] : names) {
-      if (name != text) continue;
-      value = choice;
-      return;
-    }
-    throw CLI::ValidationError(option, fmt::format("expected {}, found \"{}\"", form, text));
-  };
-  app.add_option_function<std::string>(option, set, meaning)->type_name(form);
-}
-
-CLI::Validator whole_number(std::int64_t least, std::int64_t most = INT32_MAX) {
-  const auto check = [=](const std::string& text) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    if (whole && value >= least && value <= most) return std::string();
-    return fmt::format("expected a whole number from {} to {}, found \"{}\"", least, most, text);
-  };
-  return CLI::Validator(check, "");
-}
-
-CLI::Validator number(double least, double below) {
-  const auto check = [=](const std::string& text) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool is = error == std::errc() && end == text.data() + text.size();
-    if (is && value >= least && value < below) return std::string();
-    return below == HUGE_VAL
-               ? fmt::format("expected a number of at least {}, found \"{}\"", least, text)
-               : fmt::format("expected a number within [{}, {}), found \"{}\"", least, below, text);
-  };
-  return CLI::Validator(check, "");
-}
-
-[[noreturn]] void refuse(const std::string& sentence) {
-  throw Error(ErrorCode::invalid_argument, sentence);
-}
 
 void expect_divisible(const TrainOptions& options) {
   int tp = 1, sp = 1;
@@ -182,6 +126,9 @@ void add_options(CLI::App& app, TrainOptions& options) {
       ->check(number(0, HUGE_VAL));
   app.add_flag("--budget", options.budget,
                "block: only say what each rank sends in a step, and by which algorithms");
+  // Answered by analyze(), which has options of its own.
+  app.add_flag("--analyze")
+      ->description("only calculate what ranks hold and send: baton-train --analyze --help");
   app.add_flag("--json", options.json, "one JSON object at the end, for scripts/plot");
 }
 

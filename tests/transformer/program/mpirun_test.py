@@ -23,6 +23,9 @@ class UnderMpirun(CommandTest):
         text = self.output("--parallel", "dp", "--epochs", "2")
         self.assertEqual([line.split()[0] for line in text.splitlines()], ["#", "#", "epoch", "1", "2"])
 
+    def test_the_calculator_speaks_once(self):
+        self.assertEqual(self.json("--analyze", "--model", "gpt2", "--ranks", "8")["ranks"], 8)
+
     def test_a_loss_that_is_not_finite_ends_all_ranks(self):
         done = self.start("--parallel", "dp", "--lr", "1e30")
         self.assertEqual(done.returncode, 1)
