@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "../models/gpt2.hpp"
 #include "../training/analysis.hpp"
@@ -46,7 +48,7 @@ struct AnalyzeOptions {
   std::int64_t parameters = 0;
   int states = 2;
   Datatype dtype = Datatype::f32, gradient_dtype = Datatype::f32;
-  int ranks = 0;
+  int ranks = 0, micro_batches = 1;
   std::optional<double> bandwidth;  ///< Gbit/s
   std::int64_t batch = 0, seq = 0, d_model = 0;
   bool json = false;
@@ -58,9 +60,9 @@ CLI::Validator parameter_count() {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const bool is = error == std::errc() && end == text.data() + text.size();
-    if (!is || value < 1 || value > 1e15 || value != std::floor(value)) {
+    if (!is || value < 1 || value > 1e13 || value != std::floor(value)) {
       return fmt::format(
-          "expected a whole number from 1 to 1e15, 7500000000 or 7.5e9 for example, found \"{}\"",
+          "expected a whole number from 1 to 1e13, 7500000000 or 7.5e9 for example, found \"{}\"",
           text);
     }
     text = fmt::format("{}", static_cast<std::int64_t>(value));
@@ -77,7 +79,8 @@ void add_options(CLI::App& app, AnalyzeOptions& options) {
       ->type_name("NUMBER");
   add_choice(app, "--model", options.gpt2, models, "instead of --parameters");
   app.add_option("--preset", options.preset, "gpt2: tiny, mini or small [small]");
-  app.add_option("--ranks", options.ranks, "that share the work")->check(whole_number(1));
+  app.add_option("--ranks", options.ranks, "that share the work")
+      ->check(whole_number(1, 1'000'000));
   add_choice(app, "--optimizer", options.states, states, "[adamw]");
   add_choice(app, "--dtype", options.dtype, dtypes, "of parameters and activations [f32]");
   add_choice(app, "--gradient-dtype", options.gradient_dtype, dtypes, "[as --dtype]");
@@ -85,6 +88,9 @@ void add_options(CLI::App& app, AnalyzeOptions& options) {
       ->check(number(1e-6, HUGE_VAL));
   app.add_option("--batch-size", options.batch, "samples of a step, for boundaries")
       ->check(whole_number(1));
+  app.add_option("--micro-batches", options.micro_batches,
+                 "of a step; stages 2 and 3 communicate in each [1]")
+      ->check(whole_number(1, 10'000));
   app.add_option("--seq", options.seq, "positions of a sample [gpt2: all]")->check(whole_number(1));
   app.add_option("--d-model", options.d_model, "elements of a position")->check(whole_number(1));
   app.add_flag("--json", options.json, "one JSON object");
@@ -127,7 +133,7 @@ void settle(const CLI::App& app, AnalyzeOptions& options) {
 /// One line of a table: bytes by purpose, and their sum.
 struct Row {
   std::string form;
-  int stage = -1;  ///< of Sharding; -1: of a pipeline
+  int stage = -1;  ///< of sharding; 0: none; -1: of a pipeline
   std::vector<std::pair<const char*, std::int64_t>> parts;
   std::int64_t total = 0;
   std::string formula;
@@ -137,53 +143,75 @@ struct Tables {
   std::vector<Row> held, sent;
 };
 
-Row held_row(const AnalyzedModel& model, Sharding sharding, const char* form) {
-  const HeldBytes held = held_bytes(model, sharding);
-  const auto [value, gradient, optimizer] = model.bytes;
-  const auto of = [&](std::int64_t bytes, Sharding from) {
-    return fmt::format("{} {}", bytes, sharding < from ? "n" : "ceil(n/P)");
+using Stage = std::optional<ShardingStage>;
+constexpr std::pair<Stage, const char*> forms[] = {
+    {std::nullopt, "all replicated"},
+    {ShardingStage::optimizer, "optimizer sharded (stage 1)"},
+    {ShardingStage::gradients, "and gradients (stage 2)"},
+    {ShardingStage::parameters, "everything sharded (stage 3)"},
+};
+
+Row held_row(const AnalyzedModel& model, Stage stage) {
+  const HeldBytes held = most_held_bytes(model, stage);
+  const auto of = [&](std::int64_t bytes, ShardingStage divides) {
+    return fmt::format("{} {}", bytes, stage >= divides ? "ceil(n/P)" : "n");
   };
-  return {form,
-          static_cast<int>(sharding),
-          {{"parameters", held.parameters},
-           {"gradients", held.gradients},
-           {"optimizer", held.optimizer}},
-          held.total(),
-          of(value, Sharding::parameters) + " + " + of(gradient, Sharding::gradients) + " + " +
-              of(optimizer, Sharding::optimizer)};
+  Row row;
+  row.parts = {{"parameters", held.parameters},
+               {"gradients", held.gradients},
+               {"optimizer", held.optimizer}};
+  row.total = held.total();
+  row.formula = of(model.bytes.value, ShardingStage::parameters) + " + " +
+                of(model.bytes.gradient, ShardingStage::gradients) + " + " +
+                of(model.bytes.optimizer, ShardingStage::optimizer);
+  return row;
 }
 
-Row sent_row(const AnalyzedModel& model, Sharding sharding, const char* form) {
-  const SentBytes sent = most_sent_bytes(model, sharding);
-  const auto [value, gradient, optimizer] = model.bytes;
-  std::string formula = fmt::format("2 (P-1)/P {} n: all_reduce", gradient);
-  if (sharding == Sharding::parameters) {
-    formula = fmt::format(
-        "(P-1)/P ({} + 2 * {}) n: reduce_scatter, all_gather in forward and in "
-        "backward",
-        gradient, value);
-  } else if (sharding != Sharding::none) {
-    formula = fmt::format("(P-1)/P ({} + {}) n: reduce_scatter, all_gather", gradient, value);
+Row sent_row(const AnalyzedModel& model, Stage stage) {
+  const SentBytes sent = most_sent_bytes(model, stage);
+  Row row;
+  row.parts = {{"parameters", sent.parameters}, {"gradients", sent.gradients}};
+  row.total = sent.total();
+  if (!stage) {
+    row.formula = fmt::format("2 (P-1)/P {} n: all_reduce", model.bytes.gradient);
+    return row;
   }
-  return {form,
-          static_cast<int>(sharding),
-          {{"parameters", sent.parameters}, {"gradients", sent.gradients}},
-          sent.total(),
-          formula};
+  const auto times = [](int passes, std::int64_t bytes) {
+    return passes == 1 ? fmt::format("{}", bytes) : fmt::format("{} * {}", passes, bytes);
+  };
+  const bool gathers_twice = stage >= ShardingStage::parameters;
+  row.formula = fmt::format(
+      "(P-1)/P ({} + {}) n: reduce_scatter, all_gather{}",
+      times(stage >= ShardingStage::gradients ? model.micro_batches : 1, model.bytes.gradient),
+      times(gathers_twice ? 2 * model.micro_batches : 1, model.bytes.value),
+      gathers_twice ? " in forward and in backward" : "");
+  return row;
+}
+
+/// What is divided by itself: the units of GPT-2, or the whole.
+std::vector<std::int64_t> units_of(const AnalyzeOptions& options) {
+  if (!options.gpt2) return {options.parameters};
+  Gpt2Config config = gpt2_preset(options.preset);
+  const std::int64_t layers = std::exchange(config.layers, 0), embedding = config.parameters();
+  std::vector<std::int64_t> units(static_cast<std::size_t>(layers),
+                                  (options.parameters - embedding) / layers);
+  units.push_back(embedding);
+  return units;
 }
 
 Tables calculate(const AnalyzeOptions& options) {
-  const AnalyzedModel model{{options.parameters},
+  const AnalyzedModel model{units_of(options),
                             parameter_bytes(options.dtype, options.gradient_dtype, options.states),
-                            options.ranks};
+                            options.ranks, options.micro_batches};
   Tables tables;
-  for (const auto& [sharding, form] :
-       {std::pair(Sharding::none, "all replicated"),
-        std::pair(Sharding::optimizer, "optimizer sharded (stage 1)"),
-        std::pair(Sharding::gradients, "and gradients (stage 2)"),
-        std::pair(Sharding::parameters, "everything sharded (stage 3)")}) {
-    tables.held.push_back(held_row(model, sharding, form));
-    tables.sent.push_back(sent_row(model, sharding, form));
+  for (std::size_t number = 0; number < std::size(forms); ++number) {
+    const auto& [stage, form] = forms[number];
+    for (auto [table, row] : {std::pair(&tables.held, held_row(model, stage)),
+                              std::pair(&tables.sent, sent_row(model, stage))}) {
+      row.form = form;
+      row.stage = static_cast<int>(number);
+      table->push_back(row);
+    }
   }
   if (options.batch == 0) return tables;
   const std::int64_t boundary =
@@ -209,9 +237,10 @@ void print(const AnalyzeOptions& options, const Tables& tables) {
   fmt::print("# n = {} parameters of {}{}, gradients of {}, {}\n", options.parameters,
              name(options.dtype), options.gpt2 ? " (GPT-2 " + options.preset + ")" : "",
              name(options.gradient_dtype), name_in(states, options.states));
-  fmt::print("# P = {} ranks{}; GB = 10^9 B; numbers are of the rank that has the most\n",
+  fmt::print("# P = {} ranks{}; GB = 10^9 B; numbers are of the rank that has the most{}\n",
              options.ranks,
-             options.bandwidth ? fmt::format(" of {} Gbit/s each way", *options.bandwidth) : "");
+             options.bandwidth ? fmt::format(" of {} Gbit/s each way", *options.bandwidth) : "",
+             options.gpt2 ? "; blocks and embedding are divided each by itself" : "");
   if (options.batch > 0)
     fmt::print("# [b, s, d] = [{}, {}, {}] activations of {}\n", options.batch, options.seq,
                options.d_model, name(options.dtype));
@@ -254,6 +283,7 @@ void print_json(const AnalyzeOptions& options, const Tables& tables) {
   if (options.gpt2) json["model"] = "gpt2", json["preset"] = options.preset;
   json["parameters"] = options.parameters;
   json["ranks"] = options.ranks;
+  json["micro_batches"] = options.micro_batches;
   json["optimizer"] = name_in(states, options.states);
   json["dtype"] = name(options.dtype);
   json["gradient_dtype"] = name(options.gradient_dtype);

@@ -10,9 +10,9 @@
 namespace baton::transformer {
 namespace {
 
-/// So that no product of sizes overflows: all that is kept and sent for a parameter has less than
-/// 2^13 bytes.
-constexpr std::int64_t most_elements = 1'000'000'000'000'000;
+// So that no product of sizes overflows.
+constexpr std::int64_t most_elements = 10'000'000'000'000;
+constexpr int most_ranks = 1'000'000, most_micro_batches = 10'000;
 
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(ErrorCode::invalid_argument, "analysis: " + sentence);
@@ -25,25 +25,30 @@ std::int64_t width(std::string_view what, Datatype type) {
 }
 
 void expect_rank(int ranks, int rank) {
-  if (ranks < 1) refuse(fmt::format("expected 1 rank or more, found {}", ranks));
+  if (ranks < 1 || ranks > most_ranks)
+    refuse(fmt::format("expected 1 to {} ranks, found {}", most_ranks, ranks));
   if (rank < 0 || rank >= ranks)
     refuse(fmt::format("expected a rank from 0 to {}, found {}", ranks - 1, rank));
 }
 
 void check(const AnalyzedModel& model, int rank) {
   expect_rank(model.ranks, rank);
+  if (model.micro_batches < 1 || model.micro_batches > most_micro_batches)
+    refuse(fmt::format("expected 1 to {} micro-batches, found {}", most_micro_batches,
+                       model.micro_batches));
   std::int64_t left = most_elements;
-  for (const std::int64_t piece : model.pieces) {
-    if (piece < 0 || piece > left)
-      refuse(fmt::format("expected pieces of 0 to {} parameters in all, found one of {}",
-                         most_elements, piece));
-    left -= piece;
+  for (const std::int64_t unit : model.units) {
+    if (unit < 0 || unit > left)
+      refuse(fmt::format("expected units of 0 to {} parameters in all, found one of {}",
+                         most_elements, unit));
+    left -= unit;
   }
 }
 
-/// Elements of a piece where it is cut.
-std::int64_t extended(std::int64_t piece, const AnalyzedModel& model) {
-  return model.padded ? chunk_count(piece, model.ranks, 0) * model.ranks : piece;
+/// Elements of a unit, where any of its state is divided.
+std::int64_t extended(std::int64_t unit, const AnalyzedModel& model) {
+  if (!model.padded) return unit;
+  return (unit + model.ranks - 1) / model.ranks * model.ranks;
 }
 
 }  // namespace
@@ -59,47 +64,49 @@ ParameterBytes parameter_bytes(Datatype parameters, Datatype gradients, int stat
   return bytes;
 }
 
-HeldBytes held_bytes(const AnalyzedModel& model, Sharding sharding, int rank) {
+HeldBytes held_bytes(const AnalyzedModel& model, std::optional<ShardingStage> stage, int rank) {
   check(model, rank);
   HeldBytes held;
-  for (const std::int64_t piece : model.pieces) {
-    const bool cut = sharding != Sharding::none;
-    const std::int64_t whole = cut ? extended(piece, model) : piece;
-    const auto elements = [&](Sharding from) {
-      return sharding < from ? whole : chunk_count(whole, model.ranks, rank);
+  for (const std::int64_t unit : model.units) {
+    const std::int64_t whole = stage ? extended(unit, model) : unit;
+    const auto elements = [&](ShardingStage divides) {
+      return stage >= divides ? shard_of(whole, model.ranks, rank).size() : whole;
     };
-    held.parameters += elements(Sharding::parameters) * model.bytes.value;
-    held.gradients += elements(Sharding::gradients) * model.bytes.gradient;
-    held.optimizer += elements(Sharding::optimizer) * model.bytes.optimizer;
+    held.parameters += elements(ShardingStage::parameters) * model.bytes.value;
+    held.gradients += elements(ShardingStage::gradients) * model.bytes.gradient;
+    held.optimizer += elements(ShardingStage::optimizer) * model.bytes.optimizer;
   }
   return held;
 }
 
-SentBytes sent_bytes(const AnalyzedModel& model, Sharding sharding, int rank) {
+HeldBytes most_held_bytes(const AnalyzedModel& model, std::optional<ShardingStage> stage) {
+  return held_bytes(model, stage, model.ranks - 1);
+}
+
+SentBytes sent_bytes(const AnalyzedModel& model, std::optional<ShardingStage> stage, int rank) {
   check(model, rank);
+  const std::int64_t reductions = stage >= ShardingStage::gradients ? model.micro_batches : 1;
+  const std::int64_t gathers = stage >= ShardingStage::parameters ? 2 * model.micro_batches : 1;
   SentBytes sent;
-  const int gathers = sharding == Sharding::parameters ? 2 : 1;
-  for (const std::int64_t piece : model.pieces) {
-    const auto elements = [&](Collective collective, std::int64_t of) {
-      return ring_sent(collective, of, model.ranks, rank);
+  for (const std::int64_t unit : model.units) {
+    const auto bytes = [&](Collective collective, std::int64_t elements, std::int64_t width) {
+      return ring_sent(collective, elements, model.ranks, rank) * width;
     };
-    if (sharding == Sharding::none) {
-      sent.gradients += elements(Collective::all_reduce, piece) * model.bytes.gradient;
+    if (!stage) {
+      sent.gradients += bytes(Collective::all_reduce, unit, model.bytes.gradient);
       continue;
     }
-    const std::int64_t whole = extended(piece, model);
-    sent.gradients += elements(Collective::reduce_scatter, whole) * model.bytes.gradient;
-    sent.parameters += gathers * elements(Collective::all_gather, whole) * model.bytes.value;
+    const std::int64_t whole = extended(unit, model);
+    sent.gradients += reductions * bytes(Collective::reduce_scatter, whole, model.bytes.gradient);
+    sent.parameters += gathers * bytes(Collective::all_gather, whole, model.bytes.value);
   }
   return sent;
 }
 
-SentBytes most_sent_bytes(const AnalyzedModel& model, Sharding sharding) {
-  // A rank leaves out one chunk of its own place or of the two after it. Larger chunks come first,
-  // so one of the last three ranks leaves out the least.
-  SentBytes most = sent_bytes(model, sharding, model.ranks - 1);
-  for (int rank = std::max(0, model.ranks - 3); rank < model.ranks - 1; ++rank) {
-    const SentBytes sent = sent_bytes(model, sharding, rank);
+SentBytes most_sent_bytes(const AnalyzedModel& model, std::optional<ShardingStage> stage) {
+  SentBytes most = sent_bytes(model, stage, 0);
+  for (int rank = 1; rank < model.ranks; ++rank) {
+    const SentBytes sent = sent_bytes(model, stage, rank);
     if (sent.total() > most.total()) most = sent;
   }
   return most;
@@ -112,9 +119,9 @@ std::int64_t ring_sent(Collective collective, std::int64_t elements, int ranks, 
     case Collective::all_reduce:
       return 2 * elements - chunk(rank + 1) - chunk(rank + 2);
     case Collective::reduce_scatter:
-      return elements - chunk(rank);
+      return elements - shard_of(elements, ranks, rank).size();
     case Collective::all_gather:
-      return elements - chunk(rank + 1);
+      return elements - shard_of(elements, ranks, (rank + 1) % ranks).size();
     default:
       refuse(fmt::format("expected all_reduce, reduce_scatter or all_gather, found {}",
                          name(collective)));

@@ -3,24 +3,16 @@
 /// allocated or sent.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "baton/collective.hpp"
 #include "baton/data.hpp"
 #include "baton/export.hpp"
+#include "data_parallel.hpp"
 
 namespace BATON_API baton {
 namespace transformer {
-
-/// What is cut among the ranks of data parallelism, so that each holds a shard. These are the
-/// stages of Rajbhandari, Rasley, Ruwase, He, ZeRO: memory optimizations toward training trillion
-/// parameter models (2020).
-enum class Sharding : std::uint8_t {
-  none,        ///< every rank holds everything
-  optimizer,   ///< stage 1: masters and the optimizer's state are cut
-  gradients,   ///< stage 2: gradients, too
-  parameters,  ///< stage 3: parameters, too
-};
 
 /// Bytes that training keeps for each parameter.
 struct ParameterBytes {
@@ -33,19 +25,19 @@ struct ParameterBytes {
 /// bf16, f32 or f64.
 ParameterBytes parameter_bytes(Datatype parameters, Datatype gradients, int states);
 
-/// A model that is trained by data parallelism.
+/// A model that is trained by data parallelism (data_parallel.hpp).
 struct AnalyzedModel {
-  /// Elements of the flat pieces that are cut, each by itself, among the ranks: one for each layer,
-  /// or one for the whole model.
-  std::vector<std::int64_t> pieces;
+  /// Elements of what is divided, or summed, by itself: Model::units(), buckets, or one for all.
+  std::vector<std::int64_t> units;
   ParameterBytes bytes;
   int ranks = 1;
-  /// Whether a piece that is cut is extended to a multiple of the ranks, so that all shards have
-  /// ceil(n / P) elements. Otherwise they are near-equal, as chunk_count() says.
+  int micro_batches = 1;  ///< of a step
+  /// Whether a unit that is divided is extended to a multiple of the ranks, so that all shards have
+  /// ceil(n / P) elements. Otherwise they are those of shard_of().
   bool padded = false;
 };
 
-/// The bytes that a rank holds. Activations, gathered pieces and buffers of messages come on top.
+/// The bytes that a rank holds. Activations, gathered units and buffers of messages come on top.
 struct HeldBytes {
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;
 
@@ -53,34 +45,38 @@ struct HeldBytes {
   std::int64_t total() const { return parameters + gradients + optimizer; }
   bool operator==(const HeldBytes&) const = default;
 };
-/// Of one rank. Rank 0 holds the most: ceil(n / P) elements of each piece that is cut. Throws
-/// Error(invalid_argument) unless there are 1 rank or more, `rank` is one of them, and the pieces
-/// have at most 10^15 elements in all.
-HeldBytes held_bytes(const AnalyzedModel& model, Sharding sharding, int rank = 0);
+/// Of one rank, with the model divided as `stage` says, or replicated. Throws
+/// Error(invalid_argument) unless there are 1 to 10^6 ranks and 1 to 10^4 micro-batches, `rank` is
+/// one of the ranks, and the units have at most 10^13 elements in all.
+HeldBytes held_bytes(const AnalyzedModel& model, std::optional<ShardingStage> stage, int rank);
+/// Of the rank that holds the most: ceil(n / P) elements of each unit that is divided.
+HeldBytes most_held_bytes(const AnalyzedModel& model, std::optional<ShardingStage> stage);
 
 /// The bytes that a rank sends in a step, by ring collectives.
 struct SentBytes {
-  std::int64_t gradients = 0;   ///< all_reduce of what is not cut, else reduce_scatter
-  std::int64_t parameters = 0;  ///< all_gather: after the step, or in forward and in backward
+  std::int64_t gradients = 0;   ///< all_reduce of what is replicated, else reduce_scatter
+  std::int64_t parameters = 0;  ///< all_gather
 
   /// All of it.
   std::int64_t total() const { return gradients + parameters; }
   bool operator==(const SentBytes&) const = default;
 };
-/// Of one rank. Throws like held_bytes().
-SentBytes sent_bytes(const AnalyzedModel& model, Sharding sharding, int rank);
+/// Of one rank: gradients are sent once in a step, at stages 2 and 3 in each micro-batch;
+/// parameters once at stages 1 and 2, twice in each micro-batch at stage 3. Throws like
+/// held_bytes().
+SentBytes sent_bytes(const AnalyzedModel& model, std::optional<ShardingStage> stage, int rank);
 /// Of the rank that sends the most.
-SentBytes most_sent_bytes(const AnalyzedModel& model, Sharding sharding);
+SentBytes most_sent_bytes(const AnalyzedModel& model, std::optional<ShardingStage> stage);
 
 /// Elements that a rank sends in a ring all_reduce, reduce_scatter or all_gather (algorithm "ring")
-/// of a vector of `elements` in all, whose chunks are near-equal, as chunk_count() says: 2(P-1)/P n
-/// for all_reduce, (P-1)/P n for the others, exactly where P divides n. Throws
-/// Error(invalid_argument) for other collectives.
+/// of a vector of `elements` in all: 2(P-1)/P n for all_reduce, (P-1)/P n for the others, exactly
+/// where P divides n. Chunks of all_reduce are those of chunk_count(), blocks of the others those
+/// of shard_of(). Throws Error(invalid_argument) for other collectives.
 std::int64_t ring_sent(Collective collective, std::int64_t elements, int ranks, int rank);
 
 /// Bytes of activations [batch, seq, d_model], which cross each boundary between two stages of a
 /// pipeline once in forward, their gradients once in backward. Throws Error(invalid_argument) if
-/// there are more than 10^15 elements.
+/// there are more than 10^13 elements.
 std::int64_t boundary_bytes(const Shape& activations, Datatype type);
 /// The bytes that stage `rank` of `ranks` sends over its boundaries in a step: forward to the next
 /// one, backward to the one before.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../module.hpp"
+#include "batch.hpp"
 #include "baton/export.hpp"
 
 namespace BATON_API baton {
@@ -82,10 +83,13 @@ class DistributedDataParallel final : public DataParallel<T> {
 /// the gradients as well (2), the parameters as well (3).
 enum class ShardingStage : std::uint8_t { optimizer = 1, gradients = 2, parameters = 3 };
 
+/// The elements of n that rank `rank` of P has: [r n / P, (r + 1) n / P), rounded down. The last
+/// rank has the most, ceil(n / P).
+Range shard_of(std::int64_t n, int ranks, int rank);
+
 /// Parameters of each unit, end to end, are divided among the ranks along the axes over which their
-/// gradients are partial: rank r of P has the elements [r n / P, (r + 1) n / P) of n, rounded down.
-/// The optimizer steps these only. Rajbhandari et al., ZeRO (2020); Zhao et al., PyTorch FSDP
-/// (2023).
+/// gradients are partial (shard_of()). The optimizer steps these only. Rajbhandari et al., ZeRO
+/// (2020); Zhao et al., PyTorch FSDP (2023).
 ///
 /// Stage 1: gradients are reduced to their rank as soon as the last micro-batch's backward
 /// completes a unit's; stepped parameters are gathered afterwards. Stage 2: gradients exist while a

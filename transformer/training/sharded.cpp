@@ -50,6 +50,13 @@ struct Flat {
 
 }  // namespace
 
+Range shard_of(std::int64_t n, int ranks, int rank) {
+  const auto begin = [&](std::int64_t r) {  // r n / P, without a product that overflows
+    return n / ranks * r + n % ranks * r / ranks;
+  };
+  return {begin(rank), begin(rank + std::int64_t{1})};
+}
+
 template <class T>
 struct FullyShardedDataParallel<T>::State {
   State(Model<T>& model, const Mesh& mesh, ShardingStage stage) : stage(stage) {
@@ -85,11 +92,10 @@ struct FullyShardedDataParallel<T>::State {
       flat.first.push_back(flat.size);
       flat.size += param->value.size();
     }
-    const std::int64_t ranks = flat.group.size(), rank = flat.group.rank();
-    for (std::int64_t r = 0; r < ranks; ++r)
-      flat.counts.push_back((r + 1) * flat.size / ranks - r * flat.size / ranks);
-    flat.begin = rank * flat.size / ranks;
-    flat.own = flat.counts[static_cast<std::size_t>(rank)];
+    const int ranks = flat.group.size();
+    for (int r = 0; r < ranks; ++r) flat.counts.push_back(shard_of(flat.size, ranks, r).size());
+    const Range own = shard_of(flat.size, ranks, flat.group.rank());
+    flat.begin = own.begin, flat.own = own.size();
 
     flat.values = Array<T>::uninitialized({flat.size});
     for (std::size_t p = 0; p < flat.params.size(); ++p) {

@@ -69,22 +69,35 @@ class Analyze(CommandTest):
         self.assertEqual(other["sent"][4]["bytes"], 2 * 3 * 7 * 4)
         self.assertNotIn("seconds", other["sent"][4])
 
+    def test_units_of_gpt2_are_divided_each_by_itself(self):
+        held = self.analyzed("--model", "gpt2", "--preset", "tiny", "--ranks", "7")["held"]
+        block, embedding = 12 * 64**2 + 13 * 64, (50257 + 1024 + 2) * 64
+        self.assertEqual(held[0]["bytes"], 16 * (2 * block + embedding))
+        self.assertEqual(held[3]["bytes"], 16 * (2 * -(-block // 7) + -(-embedding // 7)))
+
     def test_one_rank_holds_everything_and_sends_nothing(self):
         result = self.analyzed("--parameters", "7", "--ranks", "1")
         self.assertEqual({row["bytes"] for row in result["held"]}, {7 * 16})
         self.assertEqual({row["bytes"] for row in result["sent"]}, {0})
 
     def test_bytes_are_exact_where_ranks_do_not_divide(self):
-        result = self.analyzed("--parameters", "10", "--ranks", "4")  # shards of 3, 3, 2, 2
+        result = self.analyzed("--parameters", "10", "--ranks", "4")  # shards of 2, 3, 2, 3
         self.assertEqual([row["bytes"] for row in result["held"]],
                          [160, 10 * 8 + 3 * 8, 10 * 4 + 3 * 12, 3 * 16])
-        # Each pass leaves out a chunk of 2 elements on the busiest rank: 8 elements of 4 B.
-        self.assertEqual([row["bytes"] for row in result["sent"]], [64, 64, 64, 96])
+        # All-reduce: all but chunks of 2 in both passes. Shards are 2, 3, 2, 3: whoever leaves out its
+        # own of 2 in a reduce-scatter leaves out the next, of 3, in a gather; at stage 3, two gathers
+        # leave out a shard of 2, the reduce-scatter one of 3.
+        self.assertEqual([row["bytes"] for row in result["sent"]],
+                         [4 * 16, 4 * (8 + 7), 4 * (8 + 7), 4 * (7 + 8 + 8)])
 
     def test_large_sizes(self):
-        result = self.analyzed("--parameters", "1e15", "--ranks", "2147483647", "--dtype", "f64")
-        self.assertEqual(result["held"][0]["bytes"], 32 * 10**15)
-        self.assertEqual(result["held"][3]["bytes"], 32 * -(-10**15 // 2147483647))
+        result = self.analyzed("--parameters", "1e13", "--ranks", "999999", "--dtype", "f64",
+                               "--micro-batches", "10000")
+        self.assertEqual(result["held"][0]["bytes"], 32 * 10**13)
+        self.assertEqual(result["held"][3]["bytes"], 32 * -(-10**13 // 999999))
+        # Nobody sends more than all but the two smallest shards of its neighbours.
+        pass_ = 8 * (10**13 - 10**13 // 999999)
+        self.assertEqual(result["sent"][3]["bytes"], 3 * 10000 * pass_)
 
     def test_a_table_has_the_numbers_of_json_and_their_formulas(self):
         how = ["--model", "gpt2", "--preset", "tiny", "--ranks", "3", "--batch-size", "2"]
@@ -102,7 +115,8 @@ class Analyze(CommandTest):
     def test_formulas_give_the_numbers(self):
         result = self.analyzed("--parameters", "640", "--ranks", "8", "--dtype", "bf16", "--optimizer",
                                "momentum", "--gradient-dtype", "f32", "--batch-size", "3", "--seq", "5",
-                               "--d-model", "2")
+                               "--d-model", "2", "--micro-batches", "4")
+        self.assertEqual(result["micro_batches"], 4)
         values = {"n": 640, "P": 8, "b": 3, "s": 5, "d": 2}
         for row in result["held"] + result["sent"]:
             formula = row["formula"].split(":")[0].replace("ceil(n/P)", "(-(-n//P))")
@@ -111,17 +125,17 @@ class Analyze(CommandTest):
 
     def test_refusals_are_one_sentence(self):
         some = ["--parameters", "8", "--ranks", "2"]
-        whole = "--parameters: expected a whole number from 1 to 1e15, 7500000000 or 7.5e9 for example, found "
+        whole = "--parameters: expected a whole number from 1 to 1e13, 7500000000 or 7.5e9 for example, found "
         for sentence, *arguments in [
                 ("--parameters: expected a number of parameters, or --model gpt2, found neither",
                  "--ranks", "2"),
                 ("--ranks: expected a number of ranks, found none", "--parameters", "8"),
-                ("--ranks: expected a whole number from 1 to 2147483647, found \"0\"", *some, "--ranks", "0"),
+                ("--ranks: expected a whole number from 1 to 1000000, found \"0\"", *some, "--ranks", "0"),
                 (whole + "\"7.5\"", *some, "--parameters", "7.5"),
                 (whole + "\"7.5B\"", *some, "--parameters", "7.5B"),
                 (whole + "\"0\"", *some, "--parameters", "0"),
                 (whole + "\"-4\"", *some, "--parameters=-4"),
-                (whole + "\"2e15\"", *some, "--parameters", "2e15"),
+                (whole + "\"2e13\"", *some, "--parameters", "2e13"),
                 (whole + "\"nan\"", *some, "--parameters", "nan"),
                 ("--model: expected gpt2, found \"mlp\"", *some, "--model", "mlp"),
                 ("--parameters: expected no --model, found gpt2", *some, "--model", "gpt2"),
@@ -140,7 +154,7 @@ class Analyze(CommandTest):
                  "--batch-size", "4", "--seq", "2"),
                 ("--seq: expected at most 1024 positions, found 1025", "--model", "gpt2", "--ranks", "2",
                  "--batch-size", "2", "--seq", "1025"),
-                ("analysis: expected activations of 0 to 1000000000000000 elements, found "
+                ("analysis: expected activations of 0 to 10000000000000 elements, found "
                  "[2147483647, 2147483647, 2147483647]", *some, "--batch-size", "2147483647", "--seq",
                  "2147483647", "--d-model", "2147483647"),
                 ("--check", *some, "--check")]:
