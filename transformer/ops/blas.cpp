@@ -64,18 +64,13 @@ struct Operand {
 };
 
 #ifdef BATON_HAS_ONEDNN
-std::atomic<int> onednn_threads = 1;
-
-// oneDNN takes as many threads as OpenMP's parallel regions in the calling thread would have.
 void gemm(const Operand<float>& a, const Operand<float>& b, const Operand<float>& c, int m, int n,
           int k, float alpha, float beta, float* into) {
   const auto letter = [](CBLAS_TRANSPOSE t) { return t == CblasNoTrans ? 'N' : 'T'; };
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(onednn_threads);
+  const OneDnnThreads threads;
   const dnnl_status_t status =
       dnnl_sgemm(letter(a.transpose), letter(b.transpose), m, n, k, alpha, a.data, a.leading,
                  b.data, b.leading, beta, into, c.leading);
-  omp_set_num_threads(before);
   if (status == dnnl_success) return;
   throw Error(ErrorCode::unsupported,
               fmt::format("matrix product [{}, {}] · [{}, {}]: oneDNN's dnnl_sgemm gave status {}",
@@ -94,7 +89,19 @@ void gemm(const Operand<double>& a, const Operand<double>& b, const Operand<doub
               b.leading, beta, into, c.leading);
 }
 
+#ifdef BATON_HAS_ONEDNN
+std::atomic<int> onednn_threads = 1;
+#endif
+
 }  // namespace
+
+#ifdef BATON_HAS_ONEDNN
+OneDnnThreads::OneDnnThreads() : before_(omp_get_max_threads()) {
+  omp_set_num_threads(onednn_threads);
+}
+OneDnnThreads::~OneDnnThreads() { omp_set_num_threads(before_); }
+int OneDnnThreads::count() const { return omp_get_max_threads(); }
+#endif
 
 template <class T>
 void multiply(std::type_identity_t<T> alpha, View<const std::type_identity_t<T>> a,

@@ -2,16 +2,17 @@
 
 #include "ops.hpp"
 
-#include <fmt/core.h>
-
 #include "../accelerator.hpp"
 #include "../instantiation.hpp"
 #include "../shape_guard.hpp"
-#include "baton/error.hpp"
+#include "expect.hpp"
 #include "on_host.hpp"
 #include "widened.hpp"
 
 namespace baton::transformer {
+
+using ops::expect_contiguous;
+
 namespace {
 
 /// `x` with another last extent.
@@ -21,17 +22,6 @@ Shape with_last(const Shape& x, std::int64_t extent) {
 
 void expect_matrix(std::string_view what, const Shape& shape) {
   expect_shape(what, shape, {any, any});
-}
-
-template <class... T>
-void expect_contiguous(std::string_view what, const View<T>&... views) {
-  const auto expect = [&](const auto& view) {
-    if (view.contiguous()) return;
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: expected contiguous elements, found {} with strides", what,
-                            view.shape().text()));
-  };
-  (expect(views), ...);
 }
 
 template <Real T>

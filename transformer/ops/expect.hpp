@@ -1,0 +1,25 @@
+#pragma once
+/// Conditions that several operations have for their views.
+
+#include <fmt/core.h>
+
+#include <string_view>
+
+#include "../tensor.hpp"
+#include "baton/error.hpp"
+
+namespace baton::transformer::ops {
+
+/// Throws Error(invalid_argument) that names `what` unless all views are contiguous.
+template <class... T>
+void expect_contiguous(std::string_view what, const View<T>&... views) {
+  const auto expect = [&](const auto& view) {
+    if (view.contiguous()) return;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: expected contiguous elements, found {} with strides", what,
+                            view.shape().text()));
+  };
+  (expect(views), ...);
+}
+
+}  // namespace baton::transformer::ops
