@@ -86,7 +86,9 @@ void StandInAccelerator::finish() {
 std::shared_ptr<void> StandInAccelerator::allocate(std::size_t bytes) {
   std::byte* const data = device_->allocate(bytes);
   give([at = device_->host_view(data), bytes] { std::memset(at, 0xff, bytes); });
-  return {data, [device = device_, stream = stream_](void* memory) {
+  *held_ += static_cast<std::int64_t>(bytes);
+  return {data, [device = device_, stream = stream_, held = held_, bytes](void* memory) {
+            *held -= static_cast<std::int64_t>(bytes);
             device->run(stream, [device = device.get(), memory] {
               device->free(static_cast<std::byte*>(memory));
             });

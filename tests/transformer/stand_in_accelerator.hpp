@@ -1,6 +1,8 @@
 #pragma once
 /// An accelerator for tests, on a device of threads.
 
+#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -36,6 +38,8 @@ class StandInAccelerator final : public baton::transformer::Accelerator {
   baton::transformer::Markers& markers() override { return markers_; }
   void synchronize() override;
   std::shared_ptr<void> allocate(std::size_t bytes) override;
+  /// Bytes of the arrays that there are.
+  std::int64_t held() const { return *held_; }
   void upload(const void* from, void* to, std::size_t bytes) override;
   void download(const void* from, void* to, std::size_t bytes) override;
   void zero(void* data, std::size_t bytes) override;
@@ -103,6 +107,7 @@ class StandInAccelerator final : public baton::transformer::Accelerator {
   void finish();
 
   std::shared_ptr<StandInDevice> device_;
+  std::shared_ptr<std::atomic<std::int64_t>> held_ = std::make_shared<std::atomic<std::int64_t>>(0);
   baton::Stream stream_, exchange_stream_;
   baton::transformer::Markers markers_;
   std::mutex mutex_;

@@ -25,7 +25,7 @@ constexpr const char* description =
 constexpr const char* footer =
     "Held: parameters, gradients, and the optimizer's state with f32 masters of 16-bit "
     "parameters.\n"
-    "Activations, gathered layers and buffers of messages come on top.\n"
+    "Activations, which --batch-size shows, gathered layers and buffers of messages come on top.\n"
     "Sent: by ring collectives, or over the boundaries of a pipeline of as many stages as ranks.\n"
     "Times are bytes / bandwidth: no latency, nothing hidden behind computation.\n"
     "\n"
@@ -50,7 +50,7 @@ struct AnalyzeOptions {
   Datatype dtype = Datatype::f32, gradient_dtype = Datatype::f32;
   int ranks = 0, micro_batches = 1;
   std::optional<double> bandwidth;  ///< Gbit/s
-  std::int64_t batch = 0, seq = 0, d_model = 0;
+  std::int64_t batch = 0, seq = 0, d_model = 0, layers = 0, heads = 0;
   bool json = false;
 };
 
@@ -86,13 +86,16 @@ void add_options(CLI::App& app, AnalyzeOptions& options) {
   add_choice(app, "--gradient-dtype", options.gradient_dtype, dtypes, "[as --dtype]");
   app.add_option("--bandwidth", options.bandwidth, "of each rank, in each direction, in Gbit/s")
       ->check(number(1e-6, HUGE_VAL));
-  app.add_option("--batch-size", options.batch, "samples of a step, for boundaries")
+  app.add_option("--batch-size", options.batch, "samples of a step, for activations and boundaries")
       ->check(whole_number(1));
   app.add_option("--micro-batches", options.micro_batches,
                  "of a step; stages 2 and 3 communicate in each [1]")
       ->check(whole_number(1, 10'000));
   app.add_option("--seq", options.seq, "positions of a sample [gpt2: all]")->check(whole_number(1));
   app.add_option("--d-model", options.d_model, "elements of a position")->check(whole_number(1));
+  app.add_option("--layers", options.layers, "blocks like GPT-2's, for their activations")
+      ->check(whole_number(1, 1000));
+  app.add_option("--heads", options.heads, "of each block")->check(whole_number(1));
   app.add_flag("--json", options.json, "one JSON object");
 }
 
@@ -105,17 +108,20 @@ void settle(const CLI::App& app, AnalyzeOptions& options) {
       if (!holds && given(name))
         refuse(fmt::format("{}: expected {}, found {}", name, expected, found));
   };
-  expect(!options.gpt2, {"--parameters", "--d-model"}, "no --model", "gpt2");
+  expect(!options.gpt2, {"--parameters", "--d-model", "--layers", "--heads"}, "no --model", "gpt2");
   expect(options.gpt2, {"--preset"}, "--model gpt2", "none");
   if (!options.gpt2 && !given("--parameters"))
     refuse("--parameters: expected a number of parameters, or --model gpt2, found neither");
   if (!given("--ranks")) refuse("--ranks: expected a number of ranks, found none");
-  expect(given("--batch-size"), {"--seq", "--d-model"}, "--batch-size", "none");
+  expect(given("--batch-size"), {"--seq", "--d-model", "--layers"}, "--batch-size", "none");
+  expect(given("--heads"), {"--layers"}, "--heads with it", "none");
+  expect(given("--layers"), {"--heads"}, "--layers with it", "none");
   if (!given("--gradient-dtype")) options.gradient_dtype = options.dtype;
   if (options.gpt2) {
     const Gpt2Config config = gpt2_preset(options.preset);
     options.parameters = config.parameters();
-    options.d_model = config.d_model;
+    options.d_model = config.d_model, options.layers = config.layers;
+    options.heads = config.heads;
     if (options.seq > config.context) {
       refuse(fmt::format("--seq: expected at most {} positions, found {}", config.context,
                          options.seq));
@@ -133,7 +139,7 @@ void settle(const CLI::App& app, AnalyzeOptions& options) {
 /// One line of a table: bytes by purpose, and their sum.
 struct Row {
   std::string form;
-  int stage = -1;  ///< of sharding; 0: none; -1: of a pipeline
+  int stage = -1;  ///< of sharding; 0: none; -1: whatever is sharded
   std::vector<std::pair<const char*, std::int64_t>> parts;
   std::int64_t total = 0;
   std::string formula;
@@ -199,6 +205,31 @@ std::vector<std::int64_t> units_of(const AnalyzeOptions& options) {
   return units;
 }
 
+/// Activations of the largest micro-batch of a rank: of its blocks, and of GPT-2's head.
+std::vector<Row> kept_rows(const AnalyzeOptions& options, const ParameterBytes& bytes) {
+  Gpt2Config config;
+  if (options.gpt2) config = gpt2_preset(options.preset);
+  config.d_model = options.d_model, config.heads = options.heads;
+  const std::int64_t parts = std::int64_t{options.ranks} * options.micro_batches;
+  const Shape x{(options.batch + parts - 1) / parts, options.seq, options.d_model};
+  const std::string samples = options.micro_batches == 1
+                                  ? "ceil(b/P)"
+                                  : fmt::format("ceil(b/(P * {}))", options.micro_batches);
+  const std::int64_t wide = std::max<std::int64_t>(bytes.value, sizeof(float));
+  std::vector<Row> rows(1);
+  rows[0].form = "activations of blocks";
+  rows[0].total = options.layers * block_kept_bytes(config.block(0), x, options.dtype);
+  rows[0].formula = fmt::format("{} {} s ({} * 16 d + {} * {})", options.layers, samples,
+                                bytes.value, wide, 4 + options.heads);
+  if (!options.gpt2) return rows;
+  Row& head = rows.emplace_back();
+  head.form = "activations of the head";
+  head.total = head_kept_bytes(config.vocabulary, x, options.dtype);
+  head.formula =
+      fmt::format("{} s ({} * (2 d + {}) + {} * 2)", samples, bytes.value, config.vocabulary, wide);
+  return rows;
+}
+
 Tables calculate(const AnalyzeOptions& options) {
   const AnalyzedModel model{units_of(options),
                             parameter_bytes(options.dtype, options.gradient_dtype, options.states),
@@ -214,6 +245,8 @@ Tables calculate(const AnalyzeOptions& options) {
     }
   }
   if (options.batch == 0) return tables;
+  if (options.layers > 0)
+    for (const Row& row : kept_rows(options, model.bytes)) tables.held.push_back(row);
   const std::int64_t boundary =
       boundary_bytes({options.batch, options.seq, options.d_model}, options.dtype);
   const std::string formula = fmt::format("{} b s d", model.bytes.value);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "../shape_guard.hpp"
 #include "baton/error.hpp"
 #include "baton/schedule.hpp"
 
@@ -12,6 +13,7 @@ namespace {
 
 // So that no product of sizes overflows.
 constexpr std::int64_t most_elements = 10'000'000'000'000;
+constexpr std::int64_t single = sizeof(float);  // statistics, masters and optimizers have no less
 constexpr int most_ranks = 1'000'000, most_micro_batches = 10'000;
 
 [[noreturn]] void refuse(const std::string& sentence) {
@@ -51,6 +53,26 @@ std::int64_t extended(std::int64_t unit, const AnalyzedModel& model) {
   return (unit + model.ranks - 1) / model.ranks * model.ranks;
 }
 
+std::int64_t elements_of(const Shape& activations) {
+  std::int64_t elements = 1;
+  for (int d = 0; d < activations.rank(); ++d) {
+    const std::int64_t extent = activations[d];
+    if (extent > 0 && elements > most_elements / extent)
+      refuse(fmt::format("expected activations of 0 to {} elements, found {}", most_elements,
+                         activations.text()));
+    elements *= extent;
+  }
+  return elements;
+}
+
+/// Bytes of so many elements and statistics for each position of x.
+std::int64_t kept(const Shape& x, std::int64_t elements, std::int64_t statistics, Datatype type) {
+  const std::int64_t bytes = width("activations", type);
+  const std::int64_t all = elements_of({x[0], x[1], elements + statistics});
+  const std::int64_t wide = elements_of({x[0], x[1], statistics});
+  return (all - wide) * bytes + wide * std::max(bytes, single);
+}
+
 }  // namespace
 
 ParameterBytes parameter_bytes(Datatype parameters, Datatype gradients, int states) {
@@ -58,7 +80,6 @@ ParameterBytes parameter_bytes(Datatype parameters, Datatype gradients, int stat
   bytes.value = width("parameters", parameters);
   bytes.gradient = width("gradients", gradients);
   if (states < 0) refuse(fmt::format("expected 0 states or more, found {}", states));
-  constexpr std::int64_t single = sizeof(float);
   const std::int64_t master = bytes.value < single ? single : 0;
   bytes.optimizer = master + states * std::max(bytes.value, single);
   return bytes;
@@ -128,16 +149,23 @@ std::int64_t ring_sent(Collective collective, std::int64_t elements, int ranks, 
   }
 }
 
+std::int64_t block_kept_bytes(const BlockConfig& block, const Shape& x, Datatype type) {
+  block.check();
+  expect_shape("analysis: x", x, {any, any, block.d_model});
+  const std::int64_t d = block.d_model, keys = block.key_heads() * block.head_size();
+  const int of_feed_forward = derivable_from_result(block.activation) ? 1 : 2;
+  // x, norm1, q, attention's result, h, norm2; k, v; before and after the activation function.
+  const std::int64_t each = 6 * d + 2 * keys + of_feed_forward * block.d_ff;
+  return kept(x, each, 4 + block.heads, type);
+}
+
+std::int64_t head_kept_bytes(std::int64_t vocabulary, const Shape& x, Datatype type) {
+  expect_shape("analysis: x", x, {any, any, any});
+  return kept(x, 2 * x[2] + vocabulary, 2, type);
+}
+
 std::int64_t boundary_bytes(const Shape& activations, Datatype type) {
-  std::int64_t elements = 1;
-  for (int d = 0; d < activations.rank(); ++d) {
-    const std::int64_t extent = activations[d];
-    if (extent > 0 && elements > most_elements / extent)
-      refuse(fmt::format("expected activations of 0 to {} elements, found {}", most_elements,
-                         activations.text()));
-    elements *= extent;
-  }
-  return elements * width("activations", type);
+  return elements_of(activations) * width("activations", type);
 }
 
 std::int64_t pipeline_sent_bytes(std::int64_t boundary, int ranks, int rank) {

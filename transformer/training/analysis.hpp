@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "../block.hpp"
 #include "baton/collective.hpp"
 #include "baton/data.hpp"
 #include "baton/export.hpp"
@@ -73,6 +74,15 @@ SentBytes most_sent_bytes(const AnalyzedModel& model, std::optional<ShardingStag
 /// where P divides n. Chunks of all_reduce are those of chunk_count(), blocks of the others those
 /// of shard_of(). Throws Error(invalid_argument) for other collectives.
 std::int64_t ring_sent(Collective collective, std::int64_t elements, int ranks, int rank);
+
+/// The bytes that a block, whole on one rank, keeps from forward to backward for an x of this
+/// shape, [batch, seq, d_model], x among them. With d_ff = 4 d_model, as many heads of k and v as
+/// of q and GELU: 16 of the size of x, and statistics, 4 + heads for each position. Throws
+/// Error(invalid_argument) if dimensions do not fit, or x has more than 10^13 elements.
+std::int64_t block_kept_bytes(const BlockConfig& block, const Shape& x, Datatype type);
+/// The same of a language model's last norm, head and loss, for the x of the norm: x, its norm,
+/// statistics, and gradients of the logits [batch, seq, vocabulary].
+std::int64_t head_kept_bytes(std::int64_t vocabulary, const Shape& x, Datatype type);
 
 /// Bytes of activations [batch, seq, d_model], which cross each boundary between two stages of a
 /// pipeline once in forward, their gradients once in backward. Throws Error(invalid_argument) if

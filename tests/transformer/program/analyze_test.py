@@ -69,6 +69,20 @@ class Analyze(CommandTest):
         self.assertEqual(other["sent"][4]["bytes"], 2 * 3 * 7 * 4)
         self.assertNotIn("seconds", other["sent"][4])
 
+    def test_activations(self):
+        how = ["--model", "gpt2", "--preset", "mini", "--ranks", "2", "--seq", "100", "--bandwidth", "1"]
+        for batch, micro, samples in [("8", "1", 4), ("7", "1", 4), ("8", "2", 2), ("9", "2", 3)]:
+            for dtype, bytes, wide in [("f32", 4, 4), ("bf16", 2, 4), ("f64", 8, 8)]:
+                blocks, head = self.analyzed(*how, "--batch-size", batch, "--micro-batches", micro,
+                                             "--dtype", dtype)["held"][4:]
+                rows = samples * 100
+                self.assertEqual(blocks["bytes"], 4 * rows * (16 * 256 * bytes + 12 * wide))
+                self.assertEqual(head["bytes"], rows * ((2 * 256 + 50257) * bytes + 2 * wide))
+        self.assertEqual(len(self.analyzed("--model", "gpt2", "--ranks", "2")["held"]), 4)
+        same = self.analyzed("--parameters", "8", "--ranks", "2", "--seq", "100", "--d-model", "256",
+                             "--batch-size", "8", "--layers", "4", "--heads", "8")["held"][4:]
+        self.assertEqual([row["bytes"] for row in same], [4 * 400 * (16 * 256 + 12) * 4])
+
     def test_units_of_gpt2_are_divided_each_by_itself(self):
         held = self.analyzed("--model", "gpt2", "--preset", "tiny", "--ranks", "7")["held"]
         block, embedding = 12 * 64**2 + 13 * 64, (50257 + 1024 + 2) * 64
@@ -105,6 +119,7 @@ class Analyze(CommandTest):
             text = self.output("--analyze", *how, *more)
             result = self.analyzed(*how, *more)
             lines = [line for line in text.splitlines() if not line.startswith("#")]
+            self.assertEqual(len(result["held"]), 6)
             self.assertEqual(len(lines), 2 + len(result["held"]) + len(result["sent"]))
             self.assertEqual("seconds" in text, bool(more))
             for row in result["held"] + result["sent"]:
@@ -115,11 +130,12 @@ class Analyze(CommandTest):
     def test_formulas_give_the_numbers(self):
         result = self.analyzed("--parameters", "640", "--ranks", "8", "--dtype", "bf16", "--optimizer",
                                "momentum", "--gradient-dtype", "f32", "--batch-size", "3", "--seq", "5",
-                               "--d-model", "2", "--micro-batches", "4")
+                               "--d-model", "2", "--micro-batches", "4", "--layers", "3", "--heads", "2")
         self.assertEqual(result["micro_batches"], 4)
+        self.assertEqual(len(result["held"]), 5)
         values = {"n": 640, "P": 8, "b": 3, "s": 5, "d": 2}
         for row in result["held"] + result["sent"]:
-            formula = row["formula"].split(":")[0].replace("ceil(n/P)", "(-(-n//P))")
+            formula = re.sub(r"ceil\((\w)/(\w|\(.*?\))\)", r"(-(-\1//\2))", row["formula"].split(":")[0])
             product = re.sub(r"(?<=[\w)]) (?=[\w(])", " * ", formula)
             self.assertEqual(eval(product, values), row["bytes"], row["formula"])
 
@@ -154,6 +170,12 @@ class Analyze(CommandTest):
                  "--batch-size", "4", "--seq", "2"),
                 ("--seq: expected at most 1024 positions, found 1025", "--model", "gpt2", "--ranks", "2",
                  "--batch-size", "2", "--seq", "1025"),
+                ("--layers: expected --heads with it, found none", *some, "--batch-size", "2", "--seq", "4",
+                 "--d-model", "8", "--layers", "3"),
+                ("--heads: expected --layers with it, found none", *some, "--heads", "3"),
+                ("--layers: expected no --model, found gpt2", "--model", "gpt2", "--ranks", "2", "--layers", "3"),
+                ("d_model: expected a multiple of 3 (heads), found 8", *some, "--batch-size", "2", "--seq",
+                 "4", "--d-model", "8", "--layers", "3", "--heads", "3"),
                 ("analysis: expected activations of 0 to 10000000000000 elements, found "
                  "[2147483647, 2147483647, 2147483647]", *some, "--batch-size", "2147483647", "--seq",
                  "2147483647", "--d-model", "2147483647"),

@@ -6,12 +6,15 @@
 #include "baton/schedule.hpp"
 #include "support/counting.hpp"
 #include "support/ranks.hpp"
+#include "transformer/accelerator_cases.hpp"
 #include "transformer/models/language.hpp"
+#include "transformer/stand_in_accelerator.hpp"
 #include "transformer/training/analysis.hpp"
 
 using namespace baton;
 using namespace baton::transformer;
 using namespace support;
+using namespace accelerator_cases;
 
 namespace {
 
@@ -291,6 +294,82 @@ TEST_CASE_TEMPLATE("GPT-2 in training holds and sends what the calculator says",
       }
     }
   }
+}
+
+TEST_CASE_TEMPLATE("the allocator counts what the calculator says", T, float, bf16) {
+  const Gpt2Config config{.vocabulary = 26, .context = 8, .layers = 2, .heads = 3, .d_model = 21};
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const Stage stage : stages) {
+      for (const bool adam : {false, true}) {
+        CAPTURE(ranks);
+        CAPTURE(number(stage));
+        CAPTURE(adam);
+        const auto device = std::make_shared<StandInDevice>();
+        const TestDevice stand_in{device,
+                                  [&] { return std::make_unique<StandInAccelerator>(device); }};
+        on_one_device(ranks, stand_in, [&](Communicator& world, const Place& place) {
+          const Mesh mesh(world, *place.communicator, {{Axis::dp, ranks}});
+          Gpt2<T> model(config, {3}, mesh);
+          move_to(*place.accelerator, model.params());
+          const AcceleratorScope scope(place.accelerator);
+          AnalyzedModel analyzed{
+              {}, parameter_bytes(datatype_of<T>, datatype_of<T>, adam ? 2 : 0), ranks};
+          for (const Unit<T>& unit : model.units())
+            analyzed.units.push_back(elements_of(unit.params));
+          const auto replicas = replicas_of(model, mesh, stage);
+          std::unique_ptr<Optimizer<T>> optimizer;
+          if (adam) optimizer = std::make_unique<AdamW<T>>(replicas->params());
+          if (!adam) optimizer = std::make_unique<Sgd<T>>(replicas->params(), 0.1);
+          CHECK(dynamic_cast<StandInAccelerator&>(*place.accelerator).held() ==
+                held_bytes(analyzed, stage, world.rank()).total());
+          world.barrier();
+        });
+      }
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("a forward pass keeps what the calculator says", T, float, bf16) {
+  const auto device = std::make_shared<StandInDevice>();
+  StandInAccelerator accelerator(device);
+  for (const Activation activation : {Activation::relu, Activation::gelu}) {
+    for (const std::int64_t kv_heads : {0, 2}) {
+      BlockConfig config{.d_model = 24, .heads = 4, .d_ff = 40, .kv_heads = kv_heads};
+      config.activation = activation;
+      config.hidden_dropout = config.attention_dropout = 0.1;
+      TransformerBlock<T> block(config, {1});
+      const Mesh alone;
+      block.parallelize(alone);
+      move_to(accelerator, block.parallel().params());
+      const AcceleratorScope scope(&accelerator);
+      const Array<T> x({3, 7, 24});
+      const std::int64_t without = accelerator.held() - static_cast<std::int64_t>(x.bytes());
+      Context context;
+      const Array<T> y = block.parallel().forward(x, context);
+      const auto y_bytes = static_cast<std::int64_t>(y.bytes());
+      CHECK(accelerator.held() - without - y_bytes ==
+            block_kept_bytes(config, x.shape(), datatype_of<T>));
+      block.parallel().backward(y, context);
+      CHECK(accelerator.held() - without == y_bytes + static_cast<std::int64_t>(x.bytes()));
+    }
+  }
+  const Gpt2Config config{.vocabulary = 26, .context = 8, .layers = 3, .heads = 3, .d_model = 21};
+  const Mesh alone;
+  Gpt2<T> model(config, {3}, alone);
+  move_to(accelerator, model.params());
+  const AcceleratorScope scope(&accelerator);
+  TokenBatch batch;
+  batch.shape = {2, 5};
+  batch.ids.assign(10, 7), batch.targets.assign(10, 9);
+  const std::int64_t before = accelerator.held();
+  Context context;
+  model.forward(batch, 10, context);
+  const Shape x{2, 5, 21};
+  CHECK(accelerator.held() - before == 3 * block_kept_bytes(config.block(0), x, datatype_of<T>) +
+                                           head_kept_bytes(config.vocabulary, x, datatype_of<T>));
+  // 4 + 3 statistics of 4 B, and 16 times 21 elements, of each of 10 positions.
+  CHECK(block_kept_bytes(config.block(0), x, datatype_of<T>) ==
+        10 * (7 * 4 + 16 * 21 * std::int64_t{sizeof(T)}));
 }
 
 TEST_CASE("the busiest rank is one of all ranks, whatever the remainders") {
