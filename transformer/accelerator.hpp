@@ -53,6 +53,12 @@ struct ConstOperand : OperandLayout {
       : OperandLayout(static_cast<const OperandLayout&>(writable)), data(writable.data) {}
 };
 
+/// One step of SGD: velocity = momentum · velocity + grad + decay · value, value -= rate ·
+/// velocity. Without momentum there is no velocity to keep.
+struct SgdStep {
+  double rate = 0, momentum = 0, decay = 0;
+};
+
 /// One step of AdamW: mean = beta1 · mean + (1 - beta1) · grad, square = beta2 · square + (1 -
 /// beta2) · grad², value = kept · value - rate · mean / (sqrt(square) · scale + epsilon).
 struct AdamWStep {
@@ -196,10 +202,11 @@ class Accelerator {
 
   /// Dropout::apply(), with any strides.
   virtual void drop(const Dropout& dropout, const Operand& x) = 0;
-  /// value -= rate · grad. If value is bf16, the step changes `master`, which is f32, and value is
-  /// rounded from it; else there is no master. All operands are contiguous.
-  virtual void sgd_step(double rate, const ConstOperand& grad, const Operand& value,
-                        const Operand& master) = 0;
+  /// SgdStep. velocity is f32, or left out if step.momentum is 0. If value is bf16, the step
+  /// changes `master`, which is f32, and value is rounded from it; else there is no master. All
+  /// operands are contiguous.
+  virtual void sgd_step(const SgdStep& step, const ConstOperand& grad, const Operand& velocity,
+                        const Operand& value, const Operand& master) = 0;
   /// AdamWStep. mean and square are f32; master as in sgd_step().
   virtual void adamw_step(const AdamWStep& step, const ConstOperand& grad, const Operand& mean,
                           const Operand& square, const Operand& value, const Operand& master) = 0;

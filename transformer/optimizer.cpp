@@ -39,30 +39,47 @@ void change(Param<T>& param, Array<Wide<T>>& master, const Step& step) {
 }  // namespace
 
 template <class T>
-Sgd<T>::Sgd(Params<T> params, double learning_rate)
-    : Optimizer<T>(learning_rate), params_(std::move(params)) {
-  for (const Param<T>* param : params_) {
-    shapes_.push_back(param->value.shape());
-    masters_.push_back(master_of(*param));
+Sgd<T>::Sgd(Params<T> params, const SgdOptions& options)
+    : Optimizer<T>(options.learning_rate), options_(options) {
+  for (Param<T>* param : params) {
+    const Shape& shape = param->value.shape();
+    const bool moves = options.momentum != 0;
+    states_.push_back(
+        {param, shape, moves ? Array<Wide<T>>(shape) : Array<Wide<T>>(), master_of(*param)});
   }
 }
 
 template <class T>
 void Sgd<T>::step() {
-  for (std::size_t p = 0; p < params_.size(); ++p)
-    expect_shape("optimizer: " + params_[p]->name, params_[p]->value.shape(), shapes_[p]);
+  using W = Wide<T>;
+  for (const State& state : states_)
+    expect_shape("optimizer: " + state.param->name, state.param->value.shape(), state.shape);
   Accelerator* const device = accelerator();
-  const auto rate = static_cast<Wide<T>>(this->learning_rate());
-  for (std::size_t p = 0; p < params_.size(); ++p) {
-    Param<T>& param = *params_[p];
+  for (State& state : states_) {
+    Param<T>& param = *state.param;
+    const SgdStep step{this->learning_rate(), options_.momentum,
+                       param.decays ? options_.weight_decay : 0};
     if (device) {
-      device->sgd_step(this->learning_rate(), param.grad.view(), param.value.view(),
-                       masters_[p].view());
+      device->sgd_step(step, param.grad.view(), state.velocity.view(), param.value.view(),
+                       state.master.view());
       continue;
     }
+    const W rate = static_cast<W>(step.rate), momentum = static_cast<W>(step.momentum),
+            decay = static_cast<W>(step.decay);
     const T* const grad = param.grad.data();
-    change(param, masters_[p], [&](Wide<T>* value, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i) value[i] -= rate * widen(grad[i]);
+    change(param, state.master, [&](W* value, std::int64_t count) {
+      if (state.velocity.empty() && decay == 0) {
+        for (std::int64_t i = 0; i < count; ++i) value[i] -= rate * widen(grad[i]);
+      } else if (state.velocity.empty()) {
+        for (std::int64_t i = 0; i < count; ++i)
+          value[i] -= rate * (widen(grad[i]) + decay * value[i]);
+      } else {
+        W* const velocity = state.velocity.data();
+        for (std::int64_t i = 0; i < count; ++i) {
+          velocity[i] = momentum * velocity[i] + (widen(grad[i]) + decay * value[i]);
+          value[i] -= rate * velocity[i];
+        }
+      }
     });
   }
 }

@@ -2,6 +2,7 @@
 /// Optimizers.
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "baton/export.hpp"
@@ -48,18 +49,35 @@ struct CosineSchedule {
   double at(std::int64_t step) const;
 };
 
-/// value -= learning_rate · gradient.
+/// Settings of Sgd.
+struct SgdOptions {
+  double learning_rate = 0.1;
+  double momentum = 0;      ///< decay of the velocity; 0: there is none
+  double weight_decay = 0;  ///< for parameters that decay (ParamInfo::decays)
+};
+
+/// velocity = momentum · velocity + gradient + weight_decay · value, from 0 on; value -=
+/// learning_rate · velocity: as torch.optim.SGD. Polyak: Some methods of speeding up the
+/// convergence of iteration methods (1964).
 template <class T>
 class Sgd final : public Optimizer<T> {
  public:
   /// The parameters must outlive it.
-  Sgd(Params<T> params, double learning_rate);
+  Sgd(Params<T> params, const SgdOptions& options);
+  /// Without momentum and decay.
+  Sgd(Params<T> params, double learning_rate)
+      : Sgd(std::move(params), SgdOptions{.learning_rate = learning_rate}) {}
   void step() override;
 
  private:
-  Params<T> params_;
-  std::vector<Shape> shapes_;
-  std::vector<Array<Wide<T>>> masters_;  ///< of bf16
+  struct BATON_HIDDEN State {
+    Param<T>* param;
+    Shape shape;
+    Array<Wide<T>> velocity;  ///< empty without momentum
+    Array<Wide<T>> master;    ///< of bf16
+  };
+  std::vector<State> states_;
+  SgdOptions options_;
 };
 
 /// Settings of AdamW.

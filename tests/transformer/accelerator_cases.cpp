@@ -111,7 +111,10 @@ void training(int ranks, const TestDevice& test_device) {
     return options;
   };
   const auto optimizer = [](bool adam, const Params<T>& params) -> std::unique_ptr<Optimizer<T>> {
-    if (!adam) return std::make_unique<Sgd<T>>(params, 0.5);
+    if (!adam) {
+      return std::make_unique<Sgd<T>>(
+          params, SgdOptions{.learning_rate = 0.4, .momentum = 0.5, .weight_decay = 1e-2});
+    }
     // Steps of gradients near zero, which rounding may turn around, stay small.
     return std::make_unique<AdamW<T>>(params, AdamWOptions{.learning_rate = 1e-2, .epsilon = 1e-2});
   };

@@ -31,6 +31,37 @@ TEST_CASE("Sgd: a step against the gradient") {
   CHECK(equal(w.grad, gradient, 0));
 }
 
+TEST_CASE("Sgd with momentum and decay: ten steps by the formula; only matrices decay") {
+  for (const double momentum : {0.0, 0.9}) {
+    for (const double decay : {0.0, 0.3}) {
+      CAPTURE(momentum);
+      CAPTURE(decay);
+      Param<double> w = param("w", {3, 4}, 1), b = param("b", {5}, 2);
+      Sgd<double> sgd({&w, &b},
+                      {.learning_rate = 0.05, .momentum = momentum, .weight_decay = decay});
+      std::vector<long double> value, velocity(17);
+      for (const Param<double>* p : {&w, &b})
+        for (const double x : p->value.span()) value.push_back(x);
+      for (int t = 1; t <= 10; ++t) {
+        const Batch<double> gradients = create_batch<double>(100 + t, {3, 4}, {5});
+        assign<double>(gradients.x, w.grad.view());
+        assign<double>(gradients.target, b.grad.view());
+        if (t == 6) sgd.set_learning_rate(0.02);
+        sgd.step();
+        for (std::size_t i = 0; i < 17; ++i) {
+          const long double g = i < 12 ? gradients.x.data()[i] : gradients.target.data()[i - 12];
+          velocity[i] = momentum * velocity[i] + g + (i < 12 ? decay * value[i] : 0);
+          value[i] -= (t < 6 ? 0.05L : 0.02L) * velocity[i];
+        }
+      }
+      for (std::size_t i = 0; i < 17; ++i) {
+        const double found = i < 12 ? w.value.data()[i] : b.value.data()[i - 12];
+        CHECK(found == doctest::Approx(static_cast<double>(value[i])).epsilon(1e-13));
+      }
+    }
+  }
+}
+
 // Algorithm 2 of Loshchilov and Hutter as it is printed: corrected means, then one subtraction.
 TEST_CASE("AdamW: ten steps by the paper's formula; only matrices decay") {
   Param<double> w = param("w", {3, 4}, 1), b = param("b", {5}, 2);

@@ -349,21 +349,27 @@ void StandInAccelerator::drop(const Dropout& dropout, const Operand& x) {
       x, [dropout](auto zero, Seen x) { dropout.apply(at<decltype(zero)>(x)); }, x);
 }
 
-void StandInAccelerator::sgd_step(double rate, const ConstOperand& grad, const Operand& value,
+void StandInAccelerator::sgd_step(const SgdStep& step, const ConstOperand& grad,
+                                  const Operand& velocity, const Operand& value,
                                   const Operand& master) {
   give(
       value,
-      [rate](auto zero, Seen grad, Seen value, Seen master) {
+      [step](auto zero, Seen grad, Seen velocity, Seen value, Seen master) {
         using T = decltype(zero);
         const auto all = at<T>(value), grads = at<T>(grad);
         for (std::int64_t i = 0; i < all.size(); ++i) {
           const float before = master.data ? at<float>(master).data()[i] : widen(all.data()[i]);
-          const float after = before - static_cast<float>(rate) * widen(grads.data()[i]);
+          float by = widen(grads.data()[i]) + static_cast<float>(step.decay) * before;
+          if (velocity.data) {
+            float& kept = at<float>(velocity).data()[i];
+            by = kept = static_cast<float>(step.momentum) * kept + by;
+          }
+          const float after = before - static_cast<float>(step.rate) * by;
           if (master.data) at<float>(master).data()[i] = after;
           all.data()[i] = narrow<T>(after);
         }
       },
-      grad, value, master);
+      grad, velocity, value, master);
 }
 void StandInAccelerator::adamw_step(const AdamWStep& step, const ConstOperand& grad,
                                     const Operand& mean, const Operand& square,

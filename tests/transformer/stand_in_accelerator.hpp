@@ -87,8 +87,8 @@ class StandInAccelerator final : public baton::transformer::Accelerator {
                                const ConstOperand& sums, double elements,
                                const Operand& dlogits) override;
   void drop(const baton::transformer::Dropout& dropout, const Operand& x) override;
-  void sgd_step(double rate, const ConstOperand& grad, const Operand& value,
-                const Operand& master) override;
+  void sgd_step(const baton::transformer::SgdStep& step, const ConstOperand& grad,
+                const Operand& velocity, const Operand& value, const Operand& master) override;
   void adamw_step(const baton::transformer::AdamWStep& step, const ConstOperand& grad,
                   const Operand& mean, const Operand& square, const Operand& value,
                   const Operand& master) override;

@@ -282,11 +282,11 @@ class CudaAccelerator final : public Accelerator {
       cuda::dropout(of.strides, of.mask, of.first, out<T>(x), native());
     });
   }
-  void sgd_step(double rate, const ConstOperand& grad, const Operand& value,
-                const Operand& master) override {
+  void sgd_step(const SgdStep& step, const ConstOperand& grad, const Operand& velocity,
+                const Operand& value, const Operand& master) override {
     on_device(value.type, [&]<class T>() {
-      cuda::sgd(rate, value.shape.elements(), in<T>(grad), out<T>(value), out<float>(master),
-                native());
+      cuda::sgd(cuda::sgd_factors(step), value.shape.elements(), in<T>(grad), out<T>(value),
+                out<float>(master), out<float>(velocity), native());
     });
   }
   void adamw_step(const AdamWStep& step, const ConstOperand& grad, const Operand& mean,

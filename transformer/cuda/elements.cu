@@ -54,8 +54,9 @@ __global__ void __launch_bounds__(threads)
 
 template <class T>
 __global__ void __launch_bounds__(threads)
-    sgd_kernel(float rate, std::int64_t n, const T* grad, T* value, float* master) {
-  each(n, [&](std::int64_t i) { sgd_unit(rate, i, grad, value, master); });
+    sgd_kernel(SgdFactors step, std::int64_t n, const T* grad, T* value, float* master,
+               float* velocity) {
+  each(n, [&](std::int64_t i) { sgd_unit(step, i, grad, value, master, velocity); });
 }
 
 template <class T>
@@ -122,10 +123,11 @@ void dropout(const Strides<2>& strides, const Mask& mask, std::uint64_t first, T
   launched("dropout");
 }
 template <class T>
-void sgd(double rate, std::int64_t n, const T* grad, T* value, float* master, cudaStream_t stream) {
+void sgd(const SgdFactors& step, std::int64_t n, const T* grad, T* value, float* master,
+         float* velocity, cudaStream_t stream) {
   if (n == 0) return;
-  sgd_kernel<<<blocks_for(n, threads), threads, 0, stream>>>(static_cast<float>(rate), n, grad,
-                                                             value, master);
+  sgd_kernel<<<blocks_for(n, threads), threads, 0, stream>>>(step, n, grad, value, master,
+                                                             velocity);
   launched("a step of SGD");
 }
 template <class T>
@@ -154,7 +156,7 @@ void load_element_kernels() {
   template void assign(const Strides<2>&, const T*, bf16*, cudaStream_t);                          \
   template void add(const Strides<2>&, const T*, T*, cudaStream_t);                                \
   template void dropout(const Strides<2>&, const Mask&, std::uint64_t, T*, cudaStream_t);          \
-  template void sgd(double, std::int64_t, const T*, T*, float*, cudaStream_t);                     \
+  template void sgd(const SgdFactors&, std::int64_t, const T*, T*, float*, float*, cudaStream_t);  \
   template void adamw(const AdamStep&, std::int64_t, const T*, T*, float*, float*, float*,         \
                       cudaStream_t);
 BATON_INSTANTIATE(float)

@@ -44,9 +44,10 @@ template <class T>
 void dropout(const Strides<2>& strides, const Mask& mask, std::uint64_t first, T* x,
              cudaStream_t stream);
 
-/// `master` [n], the values in f32, may be null.
+/// `master` [n], the values in f32, may be null, and so may `velocity` [n].
 template <class T>
-void sgd(double rate, std::int64_t n, const T* grad, T* value, float* master, cudaStream_t stream);
+void sgd(const SgdFactors& step, std::int64_t n, const T* grad, T* value, float* master,
+         float* velocity, cudaStream_t stream);
 template <class T>
 void adamw(const AdamStep& step, std::int64_t n, const T* grad, T* value, float* master,
            float* mean, float* square, cudaStream_t stream);

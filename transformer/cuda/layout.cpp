@@ -91,6 +91,11 @@ Dropped dropped(const Dropout& dropout, const Operand& x) {
   return result;
 }
 
+SgdFactors sgd_factors(const SgdStep& step) {
+  return {static_cast<float>(step.rate), static_cast<float>(step.momentum),
+          static_cast<float>(step.decay)};
+}
+
 AdamStep adam_step(const AdamWStep& step) {
   const auto narrow = [](double value) { return static_cast<float>(value); };
   return {narrow(step.rate),  narrow(step.scale),     narrow(step.beta1),   narrow(1 - step.beta1),

@@ -23,6 +23,7 @@ struct Dropped {
 };
 Dropped dropped(const Dropout& dropout, const Operand& x);
 
+SgdFactors sgd_factors(const SgdStep& step);
 AdamStep adam_step(const AdamWStep& step);
 
 /// The arguments of forward; elements are T.

@@ -150,9 +150,18 @@ BATON_DEVICE void set_value(T* value, float* master, std::int64_t i, float to) {
   store(value + i, to);
 }
 
+/// The factors of SGD's step.
+struct SgdFactors {
+  float rate, momentum, decay;
+};
+/// `velocity` may be null.
 template <class T>
-BATON_DEVICE void sgd_unit(float rate, std::int64_t i, const T* grad, T* value, float* master) {
-  set_value(value, master, i, value_of(value, master, i) - rate * load(grad + i));
+BATON_DEVICE void sgd_unit(const SgdFactors& by, std::int64_t i, const T* grad, T* value,
+                           float* master, float* velocity) {
+  const float before = value_of(value, master, i);
+  float step = load(grad + i) + by.decay * before;
+  if (velocity) step = velocity[i] = by.momentum * velocity[i] + step;
+  set_value(value, master, i, before - by.rate * step);
 }
 
 /// The factors of AdamW's step; rate and scale include the corrections of bias.

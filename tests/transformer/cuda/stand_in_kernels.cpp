@@ -153,10 +153,11 @@ void dropout(const Strides<2>& strides, const Mask& mask, std::uint64_t first, T
   });
 }
 template <class T>
-void sgd(double rate, std::int64_t n, const T* grad, T* value, float* master, cudaStream_t stream) {
+void sgd(const SgdFactors& step, std::int64_t n, const T* grad, T* value, float* master,
+         float* velocity, cudaStream_t stream) {
   give(stream, [=] {
     for (std::int64_t i = 0; i < n; ++i)
-      sgd_unit(static_cast<float>(rate), i, seen(grad), seen(value), seen(master));
+      sgd_unit(step, i, seen(grad), seen(value), seen(master), seen(velocity));
   });
 }
 template <class T>
@@ -286,7 +287,7 @@ void attention_backward(const Attention<T>& of, cudaStream_t stream) {
   template void assign(const Strides<2>&, const T*, float*, cudaStream_t);                         \
   template void assign(const Strides<2>&, const T*, bf16*, cudaStream_t);                          \
   template void dropout(const Strides<2>&, const Mask&, std::uint64_t, T*, cudaStream_t);          \
-  template void sgd(double, std::int64_t, const T*, T*, float*, cudaStream_t);                     \
+  template void sgd(const SgdFactors&, std::int64_t, const T*, T*, float*, float*, cudaStream_t);  \
   template void adamw(const AdamStep&, std::int64_t, const T*, T*, float*, float*, float*,         \
                       cudaStream_t);                                                               \
   template void layer_norm(const LayerNorm<T>&, cudaStream_t);                                     \

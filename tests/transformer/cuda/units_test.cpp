@@ -366,7 +366,10 @@ TEST_CASE("steps of optimizers, with masters and without") {
   const auto start = numbers({n}, 1);
   Param<float> param("p", start.copy());
   param.decays = true;
-  Sgd<float> sgd({&param}, 0.1);
+  const SgdOptions sgd_options{0.1, 0.9, 0.2};
+  Sgd<float> sgd({&param}, sgd_options);
+  const gpu::SgdFactors factors = gpu::sgd_factors({0.1, 0.9, 0.2});
+  Array<float> velocities[] = {Array<float>({n}), Array<float>({n})};
   const AdamWOptions options{0.05, 0.8, 0.9, 1e-6, 0.3};
   AdamW<float> adamw({&param}, options);
   auto alone = start.copy(), master = start.copy();
@@ -380,8 +383,8 @@ TEST_CASE("steps of optimizers, with masters and without") {
     std::copy_n(grad.data(), n, param.grad.data());
     sgd.step();
     for (std::int64_t i = 0; i < n; ++i) {
-      gpu::sgd_unit(0.1f, i, grad.data(), alone.data(), nullptr);
-      gpu::sgd_unit(0.1f, i, narrow.data(), value.data(), master.data());
+      gpu::sgd_unit(factors, i, grad.data(), alone.data(), nullptr, velocities[0].data());
+      gpu::sgd_unit(factors, i, narrow.data(), value.data(), master.data(), velocities[1].data());
     }
     CHECK(difference(alone, param.value) < 1e-6);
     CHECK(difference(master, param.value) < 1e-6);
