@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "accelerator.hpp"
@@ -104,6 +105,35 @@ void TransformerBlock<T>::parallelize(const Mesh& mesh, bool sequence_parallel) 
   for (Param<T>* param :
        {&norm1_weight, &norm1_bias, &norm2_weight, &norm2_bias, &o_proj_bias, &fc2_bias})
     param->partial = Axis::dp | positions;
+}
+
+template <class T>
+void TransformerBlock<T>::forget_other_forms() {
+  const Params<T> kept = params(parallel_form());
+  for (Param<T>* param : {&q_proj,
+                          &k_proj,
+                          &v_proj,
+                          &o_proj,
+                          &q_proj_bias,
+                          &k_proj_bias,
+                          &v_proj_bias,
+                          &fc1,
+                          &fc1_bias,
+                          &fc2,
+                          &q_proj_shard,
+                          &k_proj_shard,
+                          &v_proj_shard,
+                          &o_proj_shard,
+                          &q_proj_bias_shard,
+                          &k_proj_bias_shard,
+                          &v_proj_bias_shard,
+                          &fc1_shard,
+                          &fc1_bias_shard,
+                          &fc2_shard}) {
+    if (std::find(kept.begin(), kept.end(), param) != kept.end()) continue;
+    param->value.release();
+    param->grad.release();
+  }
 }
 
 template <class T>

@@ -79,7 +79,10 @@ class TransformerBlock : public Module<T> {
   /// k and v heads, these heads are repeated. Throws if heads, kv_heads or d_ff cannot be cut
   /// equally. Nothing is sent.
   void parallelize(const Mesh& mesh, bool sequence_parallel = false);
-  /// The same for tensor parallelism alone.
+  /// Gives up the weights that forward_parallel() does not need: the whole ones of which there are
+  /// parts, or the parts. forward() and the other forms cannot be used any more.
+  void forget_other_forms();
+  /// parallelize() for tensor parallelism alone.
   void init_tensor_parallel_shards(const Mesh& mesh) { parallelize(mesh); }
 
   /// Forward with x and y whole on every rank of axis tp. Two all-reduces. Shoeybi et al.,

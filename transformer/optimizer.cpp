@@ -20,6 +20,7 @@ Array<Wide<T>> master_of(const Param<T>& param) {
   Array<Wide<T>> master;
   if constexpr (!std::is_same_v<T, Wide<T>>) {
     master = Array<Wide<T>>::uninitialized(param.value.shape());
+    count_as(Purpose::optimizer, master);
     convert<T>(param.value, master.view());
   }
   return master;
@@ -90,6 +91,8 @@ AdamW<T>::AdamW(Params<T> params, const AdamWOptions& options)
   for (Param<T>* param : params) {
     const Shape& shape = param->value.shape();
     states_.push_back({param, Array<Wide<T>>(shape), Array<Wide<T>>(shape), master_of(*param)});
+    count_as(Purpose::optimizer, states_.back().mean);
+    count_as(Purpose::optimizer, states_.back().square);
   }
 }
 

@@ -24,6 +24,8 @@ void move_to(Accelerator& accelerator, const Params<T>& params) {
   for (Param<T>* param : params) {
     param->value = from_host<T>(param->value);
     param->grad = from_host<T>(param->grad);
+    count_as(Purpose::parameters, param->value);
+    count_as(Purpose::gradients, param->grad);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "baton/export.hpp"
+#include "held.hpp"
 #include "mesh.hpp"
 #include "tensor.hpp"
 
@@ -46,7 +47,10 @@ struct Param : ParamInfo {
   Param(std::string name, Array<T> value, Placement placement = {})
       : ParamInfo{std::move(name), placement, {}, value.shape().rank() > 1},
         value(std::move(value)),
-        grad(this->value.shape()) {}
+        grad(this->value.shape()) {
+    count_as(Purpose::parameters, this->value);
+    count_as(Purpose::gradients, grad);
+  }
   /// Whether there is none, a bias that a layer does not have for example.
   bool empty() const { return value.shape().rank() == 0; }
   /// Sets the gradient to zero.

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <sys/mman.h>
 
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -11,6 +13,7 @@
 
 #include "accelerator.hpp"
 #include "baton/error.hpp"
+#include "held.hpp"
 #include "instantiation.hpp"
 #include "shape_guard.hpp"
 
@@ -98,6 +101,57 @@ void* in_huge_pages(std::size_t bytes) {
 
 }  // namespace
 
+struct Counters {
+  /// The last is of all purposes together.
+  std::array<std::atomic<std::int64_t>, purpose_count + 1> now{}, most{};
+
+  void change(int purpose, std::int64_t bytes) {
+    const auto at = static_cast<std::size_t>(purpose);
+    const std::int64_t held = now[at] += bytes;
+    std::int64_t before = most[at];
+    while (held > before && !most[at].compare_exchange_weak(before, held)) {
+    }
+  }
+};
+
+namespace {
+
+thread_local std::shared_ptr<Counters> counters;
+
+Blocks& blocks() {
+  static Blocks& blocks = *new Blocks;  // arrays may live for as long as the process
+  return blocks;
+}
+
+/// Gives memory back to its place.
+struct Release {
+  std::size_t kept = 0;               ///< bytes of a block for reuse; 0: of the heap
+  std::shared_ptr<void> device;       ///< an accelerator's memory; null: the host's
+  std::shared_ptr<Counters> counted;  ///< null: by nobody
+  std::int64_t bytes = 0;
+  int purpose = 0;
+
+  void operator()(void* data) {
+    if (counted) {
+      counted->change(purpose, -bytes);
+      counted->change(purpose_count, -bytes);
+    }
+    if (device) return device.reset();
+    if (kept > 0) return blocks().give(data, kept);
+    std::free(data);
+  }
+};
+
+}  // namespace
+
+void count_as(int purpose, const std::shared_ptr<void>& memory) {
+  Release* const release = std::get_deleter<Release>(memory);
+  if (!release || !release->counted || release->purpose == purpose) return;
+  release->counted->change(release->purpose, -release->bytes);
+  release->counted->change(purpose, release->bytes);
+  release->purpose = purpose;
+}
+
 std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_bytes) {
   constexpr std::size_t line = 64;
   std::size_t bytes = element_bytes;
@@ -110,8 +164,21 @@ std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_byte
                             shape.text(), element_bytes));
   };
   if (!fits || bytes > std::numeric_limits<std::ptrdiff_t>::max()) refuse_memory();
-  if (Accelerator* const device = accelerator())
-    return device->allocate(std::max<std::size_t>(bytes, 1));
+  Release release;
+  release.counted = counters;
+  release.bytes = static_cast<std::int64_t>(bytes);
+  const auto owned = [&](void* data) {
+    if (release.counted) {
+      release.counted->change(release.purpose, release.bytes);
+      release.counted->change(purpose_count, release.bytes);
+    }
+    return std::shared_ptr<void>(data, std::move(release));
+  };
+  if (Accelerator* const device = accelerator()) {
+    release.device = device->allocate(std::max<std::size_t>(bytes, 1));
+    if (!counters) return release.device;
+    return owned(release.device.get());
+  }
   bytes = (std::max<std::size_t>(bytes, 1) + line - 1) / line * line;
   const auto fresh = [&] {
     void* const data = bytes < huge_page ? std::aligned_alloc(line, bytes) : in_huge_pages(bytes);
@@ -120,12 +187,12 @@ std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_byte
   };
 #ifndef __SANITIZE_ADDRESS__  // which would miss the use of what was freed
   if (bytes >= Blocks::smallest) {
-    static Blocks& blocks = *new Blocks;  // arrays may live for as long as the process
-    void* const kept = blocks.take(bytes);
-    return {kept ? kept : fresh(), [bytes](void* block) { blocks.give(block, bytes); }};
+    release.kept = bytes;
+    void* const kept = blocks().take(bytes);
+    return owned(kept ? kept : fresh());
   }
 #endif
-  return {fresh(), std::free};
+  return owned(fresh());
 }
 
 void zero(void* data, std::size_t bytes) {
@@ -165,6 +232,30 @@ void copy_converted(View<const From> from, View<To> to) {
 
 }  // namespace
 }  // namespace detail
+
+std::string_view name(Purpose purpose) {
+  constexpr std::string_view names[purpose_count] = {"activations", "parameters", "gradients",
+                                                     "optimizer", "gathered"};
+  return names[static_cast<int>(purpose)];
+}
+
+MemoryCount::MemoryCount() : counters_(std::make_shared<detail::Counters>()) {}
+
+Held MemoryCount::held(Purpose purpose) const {
+  const auto at = static_cast<std::size_t>(purpose);
+  return {counters_->now[at], counters_->most[at]};
+}
+Held MemoryCount::held() const {
+  return {counters_->now[purpose_count], counters_->most[purpose_count]};
+}
+void MemoryCount::forget_most() {
+  for (std::size_t at = 0; at < counters_->now.size(); ++at)
+    counters_->most[at] = counters_->now[at].load();
+}
+
+CountingScope::CountingScope(const MemoryCount& count)
+    : before_(std::exchange(detail::counters, count.counters_)) {}
+CountingScope::~CountingScope() { detail::counters = std::move(before_); }
 
 template <class T>
 requires(!std::is_const_v<T>) void assign(View<const std::type_identity_t<T>> from, View<T> to) {

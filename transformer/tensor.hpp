@@ -26,6 +26,10 @@ namespace detail {
 std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_bytes);
 /// Sets memory of aligned_bytes() to zero.
 void zero(void* data, std::size_t bytes);
+/// Bytes by purpose (held.hpp).
+struct Counters;
+/// Counts memory of aligned_bytes() for another purpose.
+void count_as(int purpose, const std::shared_ptr<void>& memory);
 }  // namespace detail
 
 /// Elements of a tensor, without ownership. Dimensions may have any strides. Wrong dimensions,
@@ -225,6 +229,8 @@ class Array {
   }
   /// Gives the elements up, and keeps the shape.
   void release() { data_.reset(); }
+  /// The memory, shared.
+  std::shared_ptr<void> owner() const { return data_; }
 
  private:
   std::shared_ptr<T> data_;

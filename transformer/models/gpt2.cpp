@@ -18,7 +18,7 @@ constexpr double deviation = 0.02;
 /// The module that a block is on this mesh. A block that nobody cuts has no parts beside its whole
 /// weights.
 template <class T>
-Module<T>& layer(TransformerBlock<T>& block, const Mesh& mesh) {
+Module<T>& module_of(TransformerBlock<T>& block, const Mesh& mesh) {
   if (mesh.size(Axis::tp | Axis::sp) == 1) return block;
   return block.parallel();
 }
@@ -82,8 +82,12 @@ Gpt2<T>::Gpt2(const Gpt2Config& config, const Random& random, const Mesh& mesh,
     for (Param<T>* param : {&block->o_proj, &block->fc2}) normal(*param, residual);
     for (Param<T>* param : {&block->q_proj_bias, &block->k_proj_bias, &block->v_proj_bias,
                             &block->o_proj_bias, &block->fc1_bias, &block->fc2_bias})
-      param->value = Array<T>(param->value.shape());
-    if (mesh.size(Axis::tp | Axis::sp) > 1) block->parallelize(mesh, sequence_parallel_);
+      detail::zero(param->value.data(), param->value.bytes());
+    if (mesh.size(Axis::tp | Axis::sp) > 1) {
+      block->parallelize(mesh, sequence_parallel_);
+      block->forget_other_forms();
+    }
+    recomputed_.emplace_back(module_of(*block, mesh));
     blocks_.push_back(std::move(block));
   }
   norm_weight_ = Param<T>("norm_weight", Array<T>({d}));
@@ -98,7 +102,7 @@ template <class T>
 Params<T> Gpt2<T>::params() {
   Params<T> all{&norm_weight_, &norm_bias_};
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
-    const Params<T> more = layer(**block, mesh_).params();
+    const Params<T> more = module_of(**block, mesh_).params();
     all.insert(all.end(), more.begin(), more.end());
   }
   all.push_back(&positions_);
@@ -111,7 +115,7 @@ std::vector<Unit<T>> Gpt2<T>::units() {
   std::vector<Unit<T>> units;
   units.push_back({"embedding", {&norm_weight_, &norm_bias_, &positions_, &embedding_.table}});
   for (const auto& block : blocks_)
-    units.push_back({block->config().name, layer(*block, mesh_).params()});
+    units.push_back({block->config().name, module_of(*block, mesh_).params()});
   return units;
 }
 
@@ -134,6 +138,11 @@ Dropout Gpt2<T>::dropout(const Shape& x, const Context& context) const {
 }
 
 template <class T>
+Module<T>& Gpt2<T>::layer(std::size_t l) {
+  return config_.recompute ? recomputed_[l] : module_of(*blocks_[l], mesh_);
+}
+
+template <class T>
 Array<T> Gpt2<T>::body(View<const std::int32_t> ids, Saved& saved, Context& context) {
   expect_shape("GPT-2: ids", ids.shape(), {any, any});
   const std::int64_t whole = ids.extent(1) * mesh_.size(Axis::sp);
@@ -151,7 +160,7 @@ Array<T> Gpt2<T>::body(View<const std::int32_t> ids, Saved& saved, Context& cont
   context.leave(0, false);
   for (std::size_t l = 0; l < blocks_.size(); ++l) {
     context.enter(l + 1, false);
-    x = layer(*blocks_[l], mesh_).forward(x, context);
+    x = layer(l).forward(x, context);
     context.leave(l + 1, false);
   }
   context.enter(0, false);  // the callers, who have the head, leave it
@@ -199,7 +208,7 @@ void Gpt2<T>::backward(Context& context) {
   context.leave(0, true);
   for (std::size_t l = blocks_.size(); l-- > 0;) {
     context.enter(l + 1, true);
-    dx = layer(*blocks_[l], mesh_).backward(dx, context);
+    dx = layer(l).backward(dx, context);
     context.leave(l + 1, true);
   }
   if (!dx.alone()) dx = dx.copy();

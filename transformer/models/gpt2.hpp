@@ -2,12 +2,14 @@
 /// GPT-2, a language model: Radford, Wu, Child, Luan, Amodei, Sutskever, Language models are
 /// unsupervised multitask learners (2019).
 
+#include <deque>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "../block.hpp"
 #include "../data/text.hpp"
+#include "../recompute.hpp"
 #include "../training/batch.hpp"
 #include "../vocab.hpp"
 #include "baton/export.hpp"
@@ -23,6 +25,9 @@ struct Gpt2Config {
   double dropout = 0.1;  ///< of embeddings, probabilities of attention, and results of layers
   Activation activation = Activation::gelu_tanh;
   double epsilon = 1e-5;  ///< of the layer norms
+  /// Whether backward computes what a block's forward keeps once more, so that only the blocks'
+  /// inputs are kept.
+  bool recompute = false;
 
   /// Elements of all parameters; the head's are the embedding's.
   std::int64_t parameters() const;
@@ -73,6 +78,7 @@ class Gpt2 : public Model<T> {
   /// The normed result of the last block, of this rank's positions along sp.
   Array<T> body(View<const std::int32_t> ids, Saved& saved, Context& context);
   Dropout dropout(const Shape& x, const Context& context) const;
+  Module<T>& layer(std::size_t l);
   /// The rows of the position embedding that this rank adds to `x`.
   Range positions(const Shape& x) const;
 
@@ -82,6 +88,7 @@ class Gpt2 : public Model<T> {
   VocabParallelEmbedding<T> embedding_;
   Param<T> positions_;  ///< [context, d_model]
   std::vector<std::unique_ptr<TransformerBlock<T>>> blocks_;
+  std::deque<Recomputed<T>> recomputed_;  ///< each is a block
   Param<T> norm_weight_, norm_bias_;
   Exchange enter_head_;
 };

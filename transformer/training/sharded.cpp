@@ -98,6 +98,7 @@ struct FullyShardedDataParallel<T>::State {
     flat.begin = own.begin, flat.own = own.size();
 
     flat.values = Array<T>::uninitialized({flat.size});
+    count_as(Purpose::parameters, flat.values);
     for (std::size_t p = 0; p < flat.params.size(); ++p) {
       Param<T>& param = *flat.params[p];
       Array<T> place = flat.values.part(flat.first[p], param.value.shape());
@@ -115,12 +116,14 @@ struct FullyShardedDataParallel<T>::State {
     }
     if (flat.divided() && divides_gradients()) {
       flat.shard_grad = Array<T>({flat.own});
+      count_as(Purpose::gradients, flat.shard_grad);
     } else {
       make_gradients(flat);
       flat.shard_grad = flat.grads.part(flat.begin, {flat.own});
     }
     if (flat.divided() && divides_parameters()) {
       flat.shard = flat.shard.copy();
+      count_as(Purpose::parameters, flat.shard);
       release_values(flat);
     }
     for (std::size_t p = 0; p < flat.params.size(); ++p) {
@@ -149,6 +152,7 @@ struct FullyShardedDataParallel<T>::State {
     if (!flat.values.empty()) return;
     const ExchangeTimer timer;
     flat.values = Array<T>::uninitialized({flat.size});
+    count_as(Purpose::gathered, flat.values);
     flat.gathering = flat.group.start(flat.gather_call(), true);
     flat.gathers = true;
     sent += flat.gather_traffic;
@@ -171,6 +175,7 @@ struct FullyShardedDataParallel<T>::State {
   void make_gradients(Flat<T>& flat) {
     if (!flat.grads.empty()) return;
     flat.grads = Array<T>({flat.size});
+    count_as(Purpose::gradients, flat.grads);
     for (std::size_t p = 0; p < flat.params.size(); ++p)
       flat.params[p]->grad = flat.grads.part(flat.first[p], flat.params[p]->value.shape());
   }
@@ -183,6 +188,7 @@ struct FullyShardedDataParallel<T>::State {
     make_gradients(flat);
     const bool adds = divides_gradients() && flat.reduced;
     if (adds) flat.received = Array<T>::uninitialized({flat.own});
+    if (adds) count_as(Purpose::gradients, flat.received);
     flat.reducing =
         flat.group.start(flat.reduce_call(adds ? flat.received : flat.shard_grad), true);
     flat.reduces = true;

@@ -128,9 +128,13 @@ TEST_CASE("GPT-2 replicated or divided at any stage trains as on one rank, on ev
       }
       for (const ShardingStage stage : stages) {
         CAPTURE(static_cast<int>(stage));
-        Gpt2<double> model(config(), {3}, mesh, layout.sequence_parallel);
-        FullyShardedDataParallel<double> replicas(model, mesh, stage);
-        CHECK(equals(run(model, replicas, mesh), model.params()));
+        for (const bool recompute : {false, true}) {
+          Gpt2Config its = config();
+          its.recompute = recompute;
+          Gpt2<double> model(its, {3}, mesh, layout.sequence_parallel);
+          FullyShardedDataParallel<double> replicas(model, mesh, stage);
+          CHECK(equals(run(model, replicas, mesh), model.params()));
+        }
       }
     }
   });
@@ -181,6 +185,71 @@ TEST_CASE("what a rank holds and sends at each stage") {
       world.all_reduce(std::span(&bytes, 1), sum);
       const int passes = stage >= ShardingStage::parameters ? 3 : 2;
       CHECK(bytes == passes * (ranks - 1) * elements * std::int64_t(sizeof(double)));
+    }
+  });
+}
+
+namespace {
+
+/// Bytes of a rank's parameters, gradients and optimizer state for this many elements of its own.
+std::int64_t bytes_of(std::int64_t elements, int times = 1) {
+  return times * elements * std::int64_t(sizeof(double));
+}
+
+}  // namespace
+
+TEST_CASE("memory is counted to the byte at each stage, and recomputation keeps less") {
+  on_worlds([](Communicator& world) {
+    const int ranks = world.size();
+    const Mesh mesh(world, {{Axis::dp, ranks}});
+    const std::int64_t elements = config().parameters();
+    std::int64_t kept = 0;  // at most, of activations, without recomputation
+    for (const bool recompute : {false, true}) {
+      for (const ShardingStage stage : stages) {
+        CAPTURE(static_cast<int>(stage));
+        const MemoryCount count;
+        const CountingScope scope(count);
+        Gpt2Config its = config();
+        its.recompute = recompute;
+        Gpt2<double> model(its, {3}, mesh);
+        CHECK(count.held(Purpose::parameters).now == bytes_of(elements));
+        CHECK(count.held(Purpose::gradients).now == bytes_of(elements));
+        FullyShardedDataParallel<double> replicas(model, mesh, stage);
+        AdamW<double> adamw(replicas.params());
+        std::int64_t own = 0;
+        for (const Param<double>* param : replicas.params()) own += param->value.size();
+        const auto step = [&] {
+          train_step(model, replicas, share(tokens(2 * ranks, 8, 1), mesh), adamw, mesh);
+        };
+        step();
+        MemoryCount peaks = count;
+        peaks.forget_most();
+        step();
+        const bool divides_gradients = stage >= ShardingStage::gradients,
+                   divides_parameters = stage >= ShardingStage::parameters;
+        CHECK(count.held(Purpose::optimizer).now == bytes_of(own, 2));
+        CHECK(count.held(Purpose::gradients).now == bytes_of(divides_gradients ? own : elements));
+        CHECK(count.held(Purpose::parameters).now == bytes_of(divides_parameters ? own : elements));
+        CHECK(count.held(Purpose::activations).now == 0);
+        CHECK(count.held(Purpose::gathered).now == 0);
+        // Two neighbours at once: the embedding's and a block's, or two blocks'.
+        std::int64_t block = 0, embedding = 0;
+        for (const Unit<double>& unit : model.units()) {
+          std::int64_t& size = unit.name == "embedding" ? embedding : block;
+          size = 0;
+          for (const Param<double>* param : unit.params) size += param->value.size();
+        }
+        const std::int64_t two = bytes_of(block + std::max(block, embedding));
+        CHECK(count.held(Purpose::gathered).most == (divides_parameters && ranks > 1 ? two : 0));
+        const std::int64_t activations = count.held(Purpose::activations).most;
+        if (recompute) CHECK(activations < kept);
+        if (!recompute) kept = activations;
+        std::int64_t sum = 0;
+        for (int purpose = 0; purpose < purpose_count; ++purpose)
+          sum += count.held(static_cast<Purpose>(purpose)).now;
+        CHECK(count.held().now == sum);
+        CHECK(count.held().most >= sum);
+      }
     }
   });
 }
