@@ -15,8 +15,7 @@ using namespace support;
 
 namespace {
 
-constexpr ShardingStage stages[] = {ShardingStage::optimizer, ShardingStage::gradients,
-                                    ShardingStage::parameters};
+constexpr Sharding stages[] = {Sharding::optimizer, Sharding::gradients, Sharding::parameters};
 
 struct Layout {
   std::vector<std::pair<Axis, int>> axes;
@@ -126,7 +125,7 @@ TEST_CASE("GPT-2 replicated or divided at any stage trains as on one rank, on ev
                                                  {.bucket_bytes = 4096, .overlap = overlap});
         CHECK(equals(run(model, replicas, mesh), model.params()));
       }
-      for (const ShardingStage stage : stages) {
+      for (const Sharding stage : stages) {
         CAPTURE(static_cast<int>(stage));
         for (const bool recompute : {false, true}) {
           Gpt2Config its = config();
@@ -144,7 +143,7 @@ TEST_CASE("a gradient that is not summed, or a value that is not gathered, is no
   on_worlds([](Communicator& world) {
     if (world.size() == 1) return;
     const Mesh mesh(world, {{Axis::dp, world.size()}});
-    for (const ShardingStage stage : stages) {
+    for (const Sharding stage : stages) {
       Gpt2<double> model(config(), {3}, mesh);
       for (Param<double>* param : model.params()) {
         if (param->name == "block1.fc1") param->partial = {};
@@ -160,7 +159,7 @@ TEST_CASE("what a rank holds and sends at each stage") {
     const int ranks = world.size();
     const Mesh mesh(world, {{Axis::dp, ranks}});
     const std::int64_t elements = config().parameters();
-    for (const ShardingStage stage : stages) {
+    for (const Sharding stage : stages) {
       CAPTURE(static_cast<int>(stage));
       Gpt2<double> model(config(), {3}, mesh);
       FullyShardedDataParallel<double> replicas(model, mesh, stage);
@@ -176,27 +175,17 @@ TEST_CASE("what a rank holds and sends at each stage") {
         train_step(model, replicas, share(tokens(ranks, 8, 1), mesh), adamw, mesh);
         for (const Param<double>* param : model.params()) {
           const bool divides = ranks > 1;
-          CHECK((param->value.data() == nullptr) ==
-                (divides && stage >= ShardingStage::parameters));
-          CHECK((param->grad.data() == nullptr) == (divides && stage >= ShardingStage::gradients));
+          CHECK((param->value.data() == nullptr) == (divides && stage >= Sharding::parameters));
+          CHECK((param->grad.data() == nullptr) == (divides && stage >= Sharding::gradients));
         }
       }
       std::int64_t bytes = replicas.traffic().bytes;
       world.all_reduce(std::span(&bytes, 1), sum);
-      const int passes = stage >= ShardingStage::parameters ? 3 : 2;
+      const int passes = stage >= Sharding::parameters ? 3 : 2;
       CHECK(bytes == passes * (ranks - 1) * elements * std::int64_t(sizeof(double)));
     }
   });
 }
-
-namespace {
-
-/// Bytes of a rank's parameters, gradients and optimizer state for this many elements of its own.
-std::int64_t bytes_of(std::int64_t elements, int times = 1) {
-  return times * elements * std::int64_t(sizeof(double));
-}
-
-}  // namespace
 
 TEST_CASE("memory is counted to the byte at each stage, and recomputation keeps less") {
   on_worlds([](Communicator& world) {
@@ -205,19 +194,17 @@ TEST_CASE("memory is counted to the byte at each stage, and recomputation keeps 
     const std::int64_t elements = config().parameters();
     std::int64_t kept = 0;  // at most, of activations, without recomputation
     for (const bool recompute : {false, true}) {
-      for (const ShardingStage stage : stages) {
+      for (const Sharding stage : stages) {
         CAPTURE(static_cast<int>(stage));
         const MemoryCount count;
         const CountingScope scope(count);
         Gpt2Config its = config();
         its.recompute = recompute;
         Gpt2<double> model(its, {3}, mesh);
-        CHECK(count.held(Purpose::parameters).now == bytes_of(elements));
-        CHECK(count.held(Purpose::gradients).now == bytes_of(elements));
+        CHECK(count.held(Purpose::parameters).now == elements * 8);
+        CHECK(count.held(Purpose::gradients).now == elements * 8);
         FullyShardedDataParallel<double> replicas(model, mesh, stage);
         AdamW<double> adamw(replicas.params());
-        std::int64_t own = 0;
-        for (const Param<double>* param : replicas.params()) own += param->value.size();
         const auto step = [&] {
           train_step(model, replicas, share(tokens(2 * ranks, 8, 1), mesh), adamw, mesh);
         };
@@ -225,11 +212,21 @@ TEST_CASE("memory is counted to the byte at each stage, and recomputation keeps 
         MemoryCount peaks = count;
         peaks.forget_most();
         step();
-        const bool divides_gradients = stage >= ShardingStage::gradients,
-                   divides_parameters = stage >= ShardingStage::parameters;
-        CHECK(count.held(Purpose::optimizer).now == bytes_of(own, 2));
-        CHECK(count.held(Purpose::gradients).now == bytes_of(divides_gradients ? own : elements));
-        CHECK(count.held(Purpose::parameters).now == bytes_of(divides_parameters ? own : elements));
+        // The calculator's bytes.
+        AnalyzedModel analyzed{{}, parameter_bytes(Datatype::f64, Datatype::f64, 2), ranks};
+        for (const Unit<double>& unit : model.units()) {
+          std::int64_t& piece = analyzed.pieces.emplace_back(0);
+          for (const Param<double>* param : unit.params) piece += param->value.size();
+        }
+        const HeldBytes held = held_bytes(analyzed, stage, world.rank());
+        CHECK(count.held(Purpose::optimizer).now == held.optimizer);
+        CHECK(count.held(Purpose::gradients).now == held.gradients);
+        CHECK(count.held(Purpose::parameters).now == held.parameters);
+        std::int64_t bytes[] = {replicas.traffic().bytes,
+                                sent_bytes(analyzed, stage, world.rank()).total()};
+        world.all_reduce(std::span(bytes), sum);
+        CHECK(bytes[0] == bytes[1]);
+        const bool divides_parameters = stage >= Sharding::parameters;
         CHECK(count.held(Purpose::activations).now == 0);
         CHECK(count.held(Purpose::gathered).now == 0);
         // Two neighbours at once: the embedding's and a block's, or two blocks'.
@@ -239,16 +236,16 @@ TEST_CASE("memory is counted to the byte at each stage, and recomputation keeps 
           size = 0;
           for (const Param<double>* param : unit.params) size += param->value.size();
         }
-        const std::int64_t two = bytes_of(block + std::max(block, embedding));
+        const std::int64_t two = 8 * (block + std::max(block, embedding));
         CHECK(count.held(Purpose::gathered).most == (divides_parameters && ranks > 1 ? two : 0));
         const std::int64_t activations = count.held(Purpose::activations).most;
         if (recompute) CHECK(activations < kept);
         if (!recompute) kept = activations;
-        std::int64_t sum = 0;
+        std::int64_t all = 0;
         for (int purpose = 0; purpose < purpose_count; ++purpose)
-          sum += count.held(static_cast<Purpose>(purpose)).now;
-        CHECK(count.held().now == sum);
-        CHECK(count.held().most >= sum);
+          all += count.held(static_cast<Purpose>(purpose)).now;
+        CHECK(count.held().now == all);
+        CHECK(count.held().most >= all);
       }
     }
   });
@@ -277,7 +274,7 @@ TEST_CASE_TEMPLATE("layers in a row, and a module of one unit, at any stage", T,
       std::vector<StepResult<T>> expected;
       for (int step = 0; step < 4; ++step)
         expected.push_back(reference_step(*whole, batch, reference, {.micro_batches = 2}));
-      for (const ShardingStage stage : stages) {
+      for (const Sharding stage : stages) {
         const auto model = make();
         FullyShardedDataParallel<T> replicas(*model, mesh, stage);
         AdamW<T> adamw(replicas.params());
