@@ -94,4 +94,27 @@ RankData partition_dataset(std::int64_t size, std::int64_t batch, const Mesh& me
   return {Partition(std::move(samples)), batch / ranks, size / batch};
 }
 
+void on_all_ranks(Communicator& world, const std::function<void()>& read) {
+  std::string sentence;
+  const auto attempt = [&] {
+    try {
+      read();
+    } catch (const std::exception& error) {
+      sentence = error.what();
+    }
+  };
+  if (world.rank() == 0) attempt();
+  world.barrier();
+  if (world.rank() != 0) attempt();
+  std::int32_t failed = sentence.empty() ? world.size() : world.rank();
+  world.all_reduce(std::span(&failed, 1), min);
+  if (failed == world.size()) return;
+  auto length = static_cast<std::int64_t>(sentence.size());
+  world.broadcast(std::span(&length, 1), failed);
+  std::vector<std::uint8_t> text(sentence.begin(), sentence.end());
+  text.resize(static_cast<std::size_t>(length));
+  world.broadcast(std::span(text), failed);
+  throw Error(ErrorCode::invalid_argument, std::string(text.begin(), text.end()));
+}
+
 }  // namespace baton::transformer

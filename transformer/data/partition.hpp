@@ -2,6 +2,7 @@
 /// The samples of a data set, shuffled and divided among ranks.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,11 @@ struct RankData {
 /// positive multiple of the ranks of dp and the samples fill at least one batch.
 RankData partition_dataset(std::int64_t size, std::int64_t batch, const Mesh& mesh,
                            std::uint64_t seed, std::int64_t epoch = 0);
+
+/// Calls `read` on every rank, on the first before all others, which then find the files that it
+/// writes. If it throws on any rank, all ranks throw Error(invalid_argument) with the sentence of
+/// the first of these. Collective.
+void on_all_ranks(Communicator& world, const std::function<void()>& read);
 
 }  // namespace transformer
 }  // namespace baton

@@ -223,18 +223,29 @@ void Gpt2<T>::backward(Context& context) {
 
 template <class T>
 Array<T> Gpt2<T>::logits(View<const std::int32_t> ids, Context context) {
-  if (mesh_.size(Axis::sp) > 1) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("GPT-2: logits: expected 1 rank of axis sp, found {}", mesh_.size(Axis::sp)));
-  }
+  expect_shape("GPT-2: ids", ids.shape(), {any, any});
   context.keeps = context.training = false;
+  // Positions at the end make equal parts; those before do not see them.
+  const std::int64_t samples = ids.extent(0), positions = ids.extent(1);
+  const int cuts = mesh_.size(sequence_parallel_ ? Axis::sp | Axis::tp : Axes(Axis::sp));
+  TokenBatch padded;
+  padded.shape = {samples, (positions + cuts - 1) / cuts * cuts};
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
+    const std::int32_t* const row = &ids(sample, 0);
+    padded.ids.insert(padded.ids.end(), row, row + positions);
+    padded.ids.resize(static_cast<std::size_t>((sample + 1) * padded.shape[1]));
+  }
+  padded.targets = padded.ids;
+  const TokenBatch own = positions_of(padded, mesh_);
   Saved saved;
-  const Array<T> normed = body(ids, saved, context);
+  const Array<T> normed = body(own.ids_view(), saved, context);
   auto part = Array<T>::uninitialized(normed.shape().with(2, embedding_.table.value.extent(0)));
   linear<T>(normed, embedding_.table.value, View<T>(), part.view());
   context.leave(0, false);
-  return Exchange::gather_parallel(mesh_.group(Axis::tp), 2).forward(std::move(part));
+  Array<T> all = Exchange::gather_parallel(mesh_.group(Axis::tp), 2).forward(std::move(part));
+  all = Exchange::gather_parallel(mesh_.group(Axis::sp), 1).forward(std::move(all));
+  if (all.extent(1) == positions) return all;
+  return Array<T>::copy_of(all.view().slice(1, 0, positions));
 }
 
 template class Gpt2<float>;

@@ -62,8 +62,8 @@ class Gpt2 : public Model<T> {
   /// Adds the gradients of the last forward() with this context that has had no backward().
   void backward(Context& context);
   /// The logits of ids [b, s], [b, s, vocabulary], whole on every rank. Without dropout; keeps
-  /// nothing in the context. Collective. Throws Error(invalid_argument) if axis sp has several
-  /// ranks.
+  /// nothing in the context. The ids are the same on the ranks of a sample, and not cut along axis
+  /// sp. Collective. Throws like forward().
   Array<T> logits(View<const std::int32_t> ids, Context context = {});
 
   Params<T> params() override;

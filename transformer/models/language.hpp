@@ -43,12 +43,12 @@ double evaluate(Gpt2<T>& model, DataParallel<T>& replicas, const Sequences& data
 struct Sampling {
   double temperature = 1;  ///< logits are divided by it; 0: the most probable token
   int top = 0;             ///< only so many of the most probable tokens; 0: all
-  Random random;
+  Random random = {};
 };
 /// `count` tokens that the model writes after `prompt`, each drawn from the probabilities that the
 /// model gives to it after those before. The model sees the last tokens that its context holds. The
 /// same on every rank. Collective over the mesh. Throws Error(invalid_argument) if the prompt is
-/// empty, the temperature is negative or axis sp has several ranks.
+/// empty or the temperature is negative.
 template <class T>
 std::vector<std::int32_t> generate(Gpt2<T>& model, DataParallel<T>& replicas,
                                    std::span<const std::int32_t> prompt, std::int64_t count,

@@ -49,7 +49,7 @@ int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
   add_options(app, options);
   try {
     app.parse(argc, argv);
-    expect_effect(app, options);
+    complete(app, options);
   } catch (const CLI::Success& answer) {
     if (speaks) app.exit(answer);
     return 0;

@@ -8,7 +8,7 @@ namespace baton::transformer::program {
 
 template <class T>
 Batch<T> make_data(const TrainOptions& options) {
-  if (options.model == Model::mlp)
+  if (options.model == ModelKind::mlp)
     return two_moons<T>(options.samples, options.noise, options.seed);
   const Shape shape{options.samples, options.seq, options.block.d_model};
   return create_batch<T>(options.seed, shape, shape);
@@ -36,7 +36,7 @@ std::unique_ptr<Sequential<T>> mlp(const TrainOptions& options) {
 
 template <class T>
 std::unique_ptr<Sequential<T>> make_model(const TrainOptions& options) {
-  if (options.model == Model::mlp) return mlp<T>(options);
+  if (options.model == ModelKind::mlp) return mlp<T>(options);
   auto model = std::make_unique<Sequential<T>>();
   for (const auto& block : make_blocks<T>(options)) model->add(block->config().name, block);
   return model;
@@ -44,7 +44,7 @@ std::unique_ptr<Sequential<T>> make_model(const TrainOptions& options) {
 
 template <class T>
 std::unique_ptr<Sequential<T>> make_model(const TrainOptions& options, const Mesh& mesh) {
-  if (options.model == Model::mlp) {
+  if (options.model == ModelKind::mlp) {
     auto model = mlp<T>(options);
     replace_to_tp<T>(*model, {{"fc1", Cut::column}, {"fc2", Cut::row}}, mesh);
     return model;

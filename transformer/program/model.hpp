@@ -14,7 +14,7 @@ namespace baton::transformer::program {
 template <class T>
 Batch<T> make_data(const TrainOptions& options);
 
-/// The blocks of Model::block, each with a name of its own.
+/// The blocks of ModelKind::block, each with a name of its own.
 template <class T>
 std::vector<std::shared_ptr<TransformerBlock<T>>> make_blocks(const TrainOptions& options);
 

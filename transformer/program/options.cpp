@@ -11,43 +11,56 @@
 namespace baton::transformer::program {
 namespace {
 
-const Names<Model> models = {{"mlp", Model::mlp}, {"block", Model::block}};
-const Names<Parallel> parallels = {{"none", Parallel::none},
-                                   {"dp", Parallel::dp},
-                                   {"tp", Parallel::tp},
-                                   {"sp", Parallel::sp},
-                                   {"tp-sp", Parallel::tp_sp}};
+const Names<ModelKind> models = {
+    {"mlp", ModelKind::mlp}, {"block", ModelKind::block}, {"gpt2", ModelKind::gpt2}};
+const Names<Parallel> parallels = {{"none", Parallel::none}, {"dp", Parallel::dp},
+                                   {"fsdp", Parallel::fsdp}, {"tp", Parallel::tp},
+                                   {"sp", Parallel::sp},     {"tp-sp", Parallel::tp_sp}};
 const Names<OptimizerKind> optimizers = {{"sgd", OptimizerKind::sgd},
                                          {"adamw", OptimizerKind::adamw}};
+const Names<Sharding> shardings = {
+    {"1", Sharding::optimizer}, {"2", Sharding::gradients}, {"3", Sharding::parameters}};
 const Names<bool> dtypes = {{"f32", false}, {"f64", true}};
 const Names<Activation> activation_names = {
     {"relu", Activation::relu}, {"gelu", Activation::gelu}, {"gelu_tanh", Activation::gelu_tanh}};
 
+int along(const TrainOptions& options, Axis axis) {
+  for (const auto& [its, size] : options.axes())
+    if (its == axis) return size;
+  return 1;
+}
+
 void expect_divisible(const TrainOptions& options) {
-  int tp = 1, sp = 1;
-  for (const auto& [axis, size] : options.axes()) {
-    if (axis == Axis::tp) tp = size;
-    if (axis == Axis::sp) sp = size;
-  }
-  if (options.model == Model::mlp) {
+  const int tp = along(options, Axis::tp), sp = along(options, Axis::sp);
+  if (options.model == ModelKind::mlp) {
     expect_multiple("--hidden", options.hidden, tp, "ranks of tp");
     return;
   }
-  options.block.check();
-  expect_multiple("--heads", options.block.heads, tp * sp, "ranks of tp x sp");
-  expect_multiple("--kv-heads", options.block.key_heads(), tp, "ranks of tp");
-  const std::int64_t key_heads = options.block.key_heads() / tp;
+  const bool gpt2 = options.model == ModelKind::gpt2;
+  const BlockConfig block = gpt2 ? options.gpt2.block(0) : options.block;
+  block.check();
+  expect_multiple("--heads", block.heads, tp * sp, "ranks of tp x sp");
+  expect_multiple("--kv-heads", block.key_heads(), tp, "ranks of tp");
+  const std::int64_t key_heads = block.key_heads() / tp;
   if (key_heads % sp != 0) {  // then ranks share them
     expect_multiple("ranks of sp", sp, key_heads, "--kv-heads on each rank of tp");
   }
-  expect_multiple("--d-ff", options.block.d_ff, tp, "ranks of tp");
+  expect_multiple("--d-ff", block.d_ff, tp, "ranks of tp");
   expect_multiple("--seq", options.seq, options.sequence_parallel ? tp * sp : sp,
                   options.sequence_parallel ? "ranks of tp x sp" : "ranks of sp");
+  if (!gpt2) return;
+  expect_multiple("--vocabulary", options.gpt2.vocabulary, tp, "ranks of tp");
+  const int dp = along(options, Axis::dp);
+  expect_multiple("--batch-size", options.batch_size, dp, "ranks of dp");
+  if (options.micro_batches > options.batch_size / dp) {
+    refuse(fmt::format("--micro-batches: expected at most the {} samples of a rank, found {}",
+                       options.batch_size / dp, options.micro_batches));
+  }
 }
 
 }  // namespace
 
-std::string_view name(Model model) { return name_in(models, model); }
+std::string_view name(ModelKind model) { return name_in(models, model); }
 std::string_view name(Parallel parallel) { return name_in(parallels, parallel); }
 std::string_view name(OptimizerKind optimizer) { return name_in(optimizers, optimizer); }
 
@@ -56,7 +69,12 @@ std::vector<std::pair<Axis, int>> TrainOptions::axes() const {
     case Parallel::none:
       return {};
     case Parallel::dp:
-      return {{Axis::dp, ranks}};
+    case Parallel::fsdp: {
+      std::vector<std::pair<Axis, int>> axes{{Axis::dp, ranks / (tp * sp)}};
+      if (sp > 1) axes.emplace_back(Axis::sp, sp);
+      if (tp > 1) axes.emplace_back(Axis::tp, tp);
+      return axes;
+    }
     case Parallel::tp:
       return {{Axis::tp, ranks}};
     case Parallel::sp:
@@ -70,13 +88,21 @@ std::vector<std::pair<Axis, int>> TrainOptions::axes() const {
 void add_options(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_choice(app, "--model", options.model, models,
-             "mlp: linear, GELU, linear, on two moons; block: transformer blocks, on random data");
-  add_choice(app, "--parallel", options.parallel, parallels,
-             "samples (dp), weights (tp) or positions (sp, block only) are shared among ranks");
+             "mlp: linear, GELU, linear, on two moons; block: transformer blocks, on random data; "
+             "gpt2: a language model, on text");
+  add_choice(
+      app, "--parallel", options.parallel, parallels,
+      "samples (dp), weights (tp) or positions (sp, not of mlp) are shared among ranks; fsdp: "
+      "samples, and with them parameters, gradients and the optimizer's state");
   app.add_option("--ranks", options.ranks, "threads as ranks; under mpirun, its processes are")
       ->check(whole_number(1, 4096));
-  app.add_option("--tp", options.tp, "of the ranks of tp-sp, those along tp [2]")
+  app.add_option("--tp", options.tp, "of the ranks of tp-sp [2], dp or fsdp [1], those along tp")
       ->check(whole_number(1, 4096));
+  app.add_option("--sp", options.sp, "of the ranks of dp or fsdp, those along sp [1]")
+      ->check(whole_number(1, 4096));
+  add_choice(app, "--stage", options.sharding, shardings,
+             "of fsdp: divides the optimizer's state (1), gradients, too (2), parameters, too (3) "
+             "[3]");
   app.add_flag("--sequence-parallel", options.sequence_parallel,
                "with tp: positions are cut between the parallel regions (Megatron)");
   add_choice(app, "--dtype", options.f64, dtypes, "of weights and activations [f32]");
@@ -86,33 +112,64 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--hidden", options.hidden, "mlp: hidden units [32]")->check(whole_number(1));
   app.add_option("--noise", options.noise, "mlp: standard deviation added to points [0.1]")
       ->check(number(0, HUGE_VAL));
-  app.add_option("--layers", options.layers, "block: number of blocks [1]")->check(whole_number(1));
-  app.add_option("--d-model", options.block.d_model, "block [64]")->check(whole_number(1));
-  app.add_option("--heads", options.block.heads, "block [8]")->check(whole_number(1));
+  app.add_option("--layers", options.layers, "block: number of blocks [1]; gpt2 [the preset's]")
+      ->check(whole_number(1));
+  app.add_option("--d-model", options.block.d_model, "block [64], gpt2 [the preset's]")
+      ->check(whole_number(1));
+  app.add_option("--heads", options.block.heads, "block [8], gpt2 [the preset's]")
+      ->check(whole_number(1));
   app.add_option("--kv-heads", options.block.kv_heads, "block: of keys and values [as --heads]")
       ->check(whole_number(1));
   app.add_option("--d-ff", options.block.d_ff, "block [256]")->check(whole_number(1));
-  app.add_option("--seq", options.seq, "block: positions of a sequence [32]")
+  app.add_option("--seq", options.seq, "block [32], gpt2 [64]: positions of a sequence")
       ->check(whole_number(1));
   app.add_flag("--causal", options.block.causal, "block: a position sees itself and those before");
   add_choice(app, "--activation", options.block.activation, activation_names, "block [relu]");
   const auto dropout = [&options](const double& p) {
-    options.block.attention_dropout = options.block.hidden_dropout = p;
+    options.block.attention_dropout = options.block.hidden_dropout = options.gpt2.dropout = p;
   };
-  app.add_option_function<double>("--dropout", dropout, "block: probability [0]")
+  app.add_option_function<double>("--dropout", dropout, "block, gpt2: probability [0]")
       ->check(number(0, 1));
+  app.add_flag("--recompute", options.gpt2.recompute,
+               "gpt2: backward computes what blocks would keep once more");
 
-  app.add_option("--samples", options.samples, "points [256] or sequences [8]")
+  app.add_option("--text", options.text, "gpt2: files in UTF-8 to train on; scripts/data text")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("FILE ...");
+  app.add_option("--preset", options.preset, "gpt2: tiny, mini or small [tiny]");
+  app.add_option("--vocabulary", options.gpt2.vocabulary, "gpt2: tokens [512]")
+      ->check(whole_number(2));
+  app.add_option("--validation", options.validation,
+                 "gpt2: share of the text that is not trained on [0.1]")
+      ->check(number(0, 1));
+  app.add_option("--validation-samples", options.validation_samples,
+                 "gpt2: sequences of it to evaluate after each epoch [64]")
       ->check(whole_number(1));
-  app.add_option("--batch-size", options.batch_size, "samples of a step [all]")
+  app.add_option("--write", options.writes, "gpt2: tokens that it writes at the end [40]")
+      ->check(whole_number(0));
+  app.add_option("--prompt", options.prompt, "gpt2: the text before these");
+  app.add_option("--temperature", options.temperature, "gpt2: of these; 0: the most probable [0.8]")
+      ->check(number(0, HUGE_VAL));
+
+  app.add_option("--samples", options.samples, "points [256], sequences [8; gpt2: all]")
+      ->check(whole_number(1));
+  app.add_option("--batch-size", options.batch_size, "samples of a step [all; gpt2: 8]")
       ->check(whole_number(1));
   app.add_option("--micro-batches", options.micro_batches,
                  "slices of a batch whose gradients are added [1]")
       ->check(whole_number(1));
-  app.add_option("--epochs", options.epochs, "passes over all samples [20]")
+  app.add_option("--epochs", options.epochs, "passes over all samples [20; gpt2: 1]")
       ->check(whole_number(1));
-  add_choice(app, "--optimizer", options.optimizer, optimizers, "[sgd]");
+  app.add_option("--steps", options.steps, "at most, in all epochs")->check(whole_number(1));
+  add_choice(app, "--optimizer", options.optimizer, optimizers, "[sgd; gpt2: adamw]");
   app.add_option("--lr", options.learning_rate, "learning rate [0.1; adamw 0.001]")
+      ->check(number(0, HUGE_VAL));
+  app.add_option("--warmup", options.warmup, "steps in which the learning rate rises [0]")
+      ->check(whole_number(0));
+  app.add_option("--least-lr", options.least_rate,
+                 "the learning rate falls to it along a cosine [it stays]")
+      ->check(number(0, HUGE_VAL));
+  app.add_option("--clip", options.clip, "largest norm of all gradients together [any]")
       ->check(number(0, HUGE_VAL));
   app.add_option("--weight-decay", options.weight_decay, "of adamw [0.01]")
       ->check(number(0, HUGE_VAL));
@@ -132,7 +189,7 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_flag("--json", options.json, "one JSON object at the end, for scripts/plot");
 }
 
-void expect_effect(const CLI::App& app, const TrainOptions& options) {
+void complete(const CLI::App& app, TrainOptions& options) {
   const auto expect = [&](bool holds, std::initializer_list<const char*> names,
                           std::string_view expected, std::string_view found) {
     for (const char* name : names) {
@@ -141,15 +198,40 @@ void expect_effect(const CLI::App& app, const TrainOptions& options) {
     }
   };
   const std::string_view model = name(options.model);
-  expect(options.model == Model::mlp, {"--hidden", "--noise"}, "--model mlp", model);
-  expect(options.model == Model::block,
-         {"--layers", "--d-model", "--heads", "--kv-heads", "--d-ff", "--seq", "--causal",
-          "--activation", "--dropout"},
-         "--model block", model);
-  expect(options.parallel == Parallel::tp_sp, {"--tp"}, "--parallel tp-sp", name(options.parallel));
+  expect(options.model == ModelKind::mlp, {"--hidden", "--noise"}, "--model mlp", model);
+  const bool block = options.model == ModelKind::block, gpt2 = options.model == ModelKind::gpt2;
+  expect(block, {"--kv-heads", "--d-ff", "--causal", "--activation"}, "--model block", model);
+  expect(block || gpt2, {"--layers", "--d-model", "--heads", "--seq", "--dropout"},
+         "--model block or gpt2", model);
+  expect(gpt2,
+         {"--recompute", "--text", "--preset", "--vocabulary", "--validation",
+          "--validation-samples", "--write", "--prompt", "--temperature"},
+         "--model gpt2", model);
+  const bool samples = options.parallel == Parallel::dp || options.parallel == Parallel::fsdp;
+  const std::string_view parallel = name(options.parallel);
+  expect(samples || options.parallel == Parallel::tp_sp, {"--tp"}, "--parallel dp, fsdp or tp-sp",
+         parallel);
+  expect(samples, {"--sp"}, "--parallel dp or fsdp", parallel);
+  expect(options.parallel == Parallel::fsdp, {"--stage"}, "--parallel fsdp", parallel);
   expect(options.optimizer == OptimizerKind::adamw, {"--weight-decay"}, "--optimizer adamw",
          name(options.optimizer));
   expect(options.check, {"--tolerance"}, "--check", "none");
+  if (!gpt2) return;
+  if (options.text.empty())
+    refuse("--model gpt2: expected --text FILE, found none; scripts/data text makes one");
+  const auto given = [&](const char* option) { return app.count(option) > 0; };
+  if (!given("--seq")) options.seq = 64;
+  const Gpt2Config preset = gpt2_preset(options.preset);
+  Gpt2Config& config = options.gpt2;
+  config.context = options.seq;
+  config.layers = given("--layers") ? options.layers : preset.layers;
+  config.heads = given("--heads") ? options.block.heads : preset.heads;
+  config.d_model = given("--d-model") ? options.block.d_model : preset.d_model;
+  if (!given("--vocabulary")) config.vocabulary = 512;
+  if (!given("--dropout")) config.dropout = 0;
+  if (!given("--optimizer")) options.optimizer = OptimizerKind::adamw;
+  if (!given("--epochs")) options.epochs = 1;
+  if (!given("--batch-size")) options.batch_size = 8;
 }
 
 void settle(TrainOptions& options, int launched) {
@@ -158,28 +240,31 @@ void settle(TrainOptions& options, int launched) {
     refuse(fmt::format("--ranks: expected the {} ranks of the launcher, found {}", launched,
                        options.ranks));
   }
-  if (options.budget && options.model == Model::mlp)
-    refuse("--budget: expected --model block, found mlp");
+  if (options.budget && options.model != ModelKind::block)
+    refuse(fmt::format("--budget: expected --model block, found {}", name(options.model)));
   if (options.budget && options.json) refuse("--budget: expected no --json, found it");
   if (launched > 0) options.ranks = launched;
-  if (options.ranks == 0) options.ranks = alone ? 1 : options.parallel == Parallel::tp_sp ? 4 : 2;
-  if (options.samples == 0) options.samples = options.model == Model::mlp ? 256 : 8;
-  options.batch_size = std::min(options.batch(), options.samples);
+  if (options.tp == 0) options.tp = options.parallel == Parallel::tp_sp ? 2 : 1;
+  if (options.ranks == 0) options.ranks = alone ? 1 : 2 * options.tp * options.sp;
+  if (options.model != ModelKind::gpt2) {
+    if (options.samples == 0) options.samples = options.model == ModelKind::mlp ? 256 : 8;
+    options.batch_size = std::min(options.batch(), options.samples);
+  }
   if (alone && options.ranks != 1)
     refuse(fmt::format("--parallel none: expected 1 rank, found {}", options.ranks));
   const bool cuts_positions =
-      options.parallel == Parallel::sp || options.parallel == Parallel::tp_sp;
-  if (options.model == Model::mlp && (cuts_positions || options.sequence_parallel)) {
+      options.parallel == Parallel::sp || options.parallel == Parallel::tp_sp || options.sp > 1;
+  if (options.model == ModelKind::mlp && (cuts_positions || options.sequence_parallel)) {
     refuse(fmt::format("--model mlp: expected none, dp or tp, for it has no positions, found {}",
                        cuts_positions ? name(options.parallel) : "--sequence-parallel"));
   }
   if (options.sequence_parallel && options.parallel != Parallel::tp &&
-      options.parallel != Parallel::tp_sp) {
-    refuse(fmt::format("--sequence-parallel: expected --parallel tp or tp-sp, found {}",
+      options.parallel != Parallel::tp_sp && options.tp == 1) {
+    refuse(fmt::format("--sequence-parallel: expected --parallel tp or tp-sp, or --tp, found {}",
                        name(options.parallel)));
   }
-  if (options.parallel == Parallel::tp_sp)
-    expect_multiple("--ranks", options.ranks, options.tp, "--tp");
+  expect_multiple("--ranks", options.ranks, options.tp * options.sp,
+                  options.sp > 1 ? "--tp x --sp" : "--tp");
   expect_divisible(options);
 }
 

@@ -9,22 +9,26 @@
 
 #include "../block.hpp"
 #include "../mesh.hpp"
+#include "../models/gpt2.hpp"
+#include "../training/analysis.hpp"
 
 namespace baton::transformer::program {
 
-enum class Model : std::uint8_t { mlp, block };
-enum class Parallel : std::uint8_t { none, dp, tp, sp, tp_sp };
+enum class ModelKind : std::uint8_t { mlp, block, gpt2 };
+enum class Parallel : std::uint8_t { none, dp, fsdp, tp, sp, tp_sp };
 enum class OptimizerKind : std::uint8_t { sgd, adamw };
-std::string_view name(Model model);
+std::string_view name(ModelKind model);
 std::string_view name(Parallel parallel);
 std::string_view name(OptimizerKind optimizer);
 
 /// The options of a training run.
 struct TrainOptions {
-  Model model = Model::mlp;
+  ModelKind model = ModelKind::mlp;
   Parallel parallel = Parallel::none;
   int ranks = 0;  ///< 0: of the launcher, else 1 without parallelism, 2 with it, 4 of tp-sp
-  int tp = 2;     ///< ranks along axis tp of tp-sp
+  int tp = 0;     ///< ranks along axis tp of tp-sp, dp and fsdp; 0: 2 of tp-sp, 1 of others
+  int sp = 1;     ///< ranks along axis sp of dp and fsdp
+  Sharding sharding = Sharding::parameters;  ///< of fsdp
   bool sequence_parallel = false;
   bool f64 = false;
   int threads = 1;  ///< of each rank's matrix products
@@ -34,10 +38,23 @@ struct TrainOptions {
   BlockConfig block{.d_model = 64, .heads = 8, .d_ff = 256};
   std::int64_t layers = 1, seq = 32;  ///< of blocks
 
-  std::int64_t samples = 0;     ///< 0: 256 of the two moons, 8 sequences
+  std::vector<std::string> text;  ///< files, of GPT-2
+  std::string preset = "tiny";
+  Gpt2Config gpt2;
+  double validation = 0.1;  ///< share of the text that is not trained on
+  std::int64_t validation_samples = 64;
+  std::int64_t writes = 40;  ///< tokens, at the end
+  std::string prompt = "In the beginning";
+  double temperature = 0.8;
+
+  std::int64_t samples = 0;     ///< 0: 256 of the two moons, 8 sequences, all of a text
   std::int64_t batch_size = 0;  ///< 0: all samples
   int micro_batches = 1;
   int epochs = 20;
+  std::int64_t steps = 0;  ///< at most, in all epochs; 0: any number
+  std::int64_t warmup = 0;
+  double least_rate = -1;  ///< the learning rate falls to it; below 0: it stays
+  double clip = 0;         ///< largest norm of all gradients; 0: any
   OptimizerKind optimizer = OptimizerKind::sgd;
   std::optional<double> learning_rate;
   double weight_decay = 1e-2;
@@ -61,8 +78,9 @@ struct TrainOptions {
 /// Options of the command line, which set `options` when they are parsed.
 void add_options(CLI::App& app, TrainOptions& options);
 
-/// Throws Error(invalid_argument) where an option was given that would have no effect.
-void expect_effect(const CLI::App& app, const TrainOptions& options);
+/// Fills in what depends on the model. Throws Error(invalid_argument) where an option was given
+/// that would have no effect.
+void complete(const CLI::App& app, TrainOptions& options);
 
 /// Fills in what was left open, with `launched` ranks of a launcher, or 0. Throws
 /// Error(invalid_argument) where options do not fit each other.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -16,14 +17,41 @@ Json in_json(const Difference& difference) {
   return {{"relative", difference.relative}, {"where", difference.where}};
 }
 
+std::string_view item(const TrainOptions& options) {
+  return options.model == ModelKind::gpt2 ? "tokens" : "samples";
+}
+
+std::string form(const TrainOptions& options) {
+  std::string mesh;
+  for (const auto& [axis, size] : options.axes())
+    mesh += fmt::format("{}{} {}", mesh.empty() ? "" : " x ", name(axis), size);
+  if (mesh.empty()) return "1 rank";
+  if (options.parallel == Parallel::fsdp)
+    mesh = fmt::format("fsdp, stage {}, {}", static_cast<int>(options.sharding), mesh);
+  return mesh + " ranks" + (options.sequence_parallel ? ", sequence parallel," : "");
+}
+
+std::string on_one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
 bool within(const Outcome& outcome, const TrainOptions& options) {
   return !options.check || outcome.differences.largest() <= options.allowed();
 }
 
 std::string sizes(const TrainOptions& options) {
-  if (options.model == Model::mlp) {
+  if (options.model == ModelKind::mlp) {
     return fmt::format("mlp 2-{}-1 on {} points of two moons, noise {}", options.hidden,
                        options.samples, options.noise);
+  }
+  if (options.model == ModelKind::gpt2) {
+    const Gpt2Config& gpt2 = options.gpt2;
+    return fmt::format(
+        "gpt2 of {} layers, d_model {}, {} heads, {} tokens: {} parameters; batches "
+        "of {} sequences of {}",
+        gpt2.layers, gpt2.d_model, gpt2.heads, gpt2.vocabulary, gpt2.parameters(), options.batch(),
+        options.seq);
   }
   const BlockConfig& block = options.block;
   return fmt::format("{} block{} of d_model {}, {} heads, d_ff {} on {} sequences of {}",
@@ -39,25 +67,23 @@ Report::Report(const TrainOptions& options, std::string transport)
 void Report::head() {
   if (headed_ || options_.json) return;
   headed_ = true;
-  std::string mesh;
-  for (const auto& [axis, size] : options_.axes())
-    mesh += fmt::format("{}{} {}", mesh.empty() ? "" : " x ", name(axis), size);
   fmt::print("# {}\n", sizes(options_));
-  fmt::print("# {}{} of {}; {}, {}, learning rate {}, seed {}\n",
-             mesh.empty() ? "1 rank" : mesh + " ranks",
-             options_.sequence_parallel ? ", sequence parallel," : "", transport_,
+  fmt::print("# {} of {}; {}, {}, learning rate {}, seed {}\n", form(options_), transport_,
              options_.f64 ? "f64" : "f32", name(options_.optimizer), options_.rate(),
              options_.seed);
   fmt::print("{:>5}  {:<22}", "epoch", "loss");
   if (options_.check) fmt::print("  {:<22}  {}", "on one rank", "relative difference");
+  if (options_.model == ModelKind::gpt2) fmt::print("  {:>10}  {:>8}", "validation", "tokens/s");
   fmt::print("\n");
   std::fflush(stdout);
 }
 
-void Report::step(std::int64_t done, std::int64_t of, int epoch) {
+void Report::step(const Progress& progress) {
   head();
   if (!terminal_) return;
-  fmt::print(stderr, "\r\033[K[{}/{}] epoch {} of {}", done, of, epoch, options_.epochs);
+  fmt::print(stderr, "\r\033[K[{}/{}] epoch {} of {}, loss {:.4g}, {:.0f} {}/s, {:.0f} s left",
+             progress.done, progress.of, progress.epoch, options_.epochs, progress.loss,
+             progress.items_per_second, item(options_), progress.seconds_left);
   std::fflush(stderr);
   shown_ = true;
 }
@@ -72,6 +98,11 @@ void Report::epoch(const Outcome& outcome) {
     const double reference = outcome.reference_losses.back();
     fmt::print("  {:<22.{}g}  {:.1e}", reference, digits,
                loss == reference ? 0 : std::abs(loss - reference) / std::abs(reference));
+  }
+  if (!outcome.validation.empty()) {
+    fmt::print("{}  {:>10.5g}  {:>8.0f}", options_.check ? "            " : "",
+               outcome.validation.back(),
+               static_cast<double>(outcome.items) / outcome.epochs.back().all);
   }
   fmt::print("\n");
   std::fflush(stdout);
@@ -90,11 +121,14 @@ bool Report::finish(const Outcome& outcome) {
     for (const auto& [what, difference] :
          {std::pair("losses", d.loss), std::pair("outputs", d.output),
           std::pair("gradients", d.gradients), std::pair("weights", d.weights)}) {
+      if (options_.parallel == Parallel::fsdp && what == std::string_view("gradients")) continue;
       fmt::print("#   {:<9}  {:.1e}{}\n", what, difference.relative,
                  difference.where.empty() ? "" : "  (" + difference.where + ")");
     }
     fmt::print("# {}\n", good ? "equal within the tolerance" : "NOT equal within the tolerance");
   }
+  if (!options_.json && !outcome.written.empty())
+    fmt::print("# it writes: {}\n", on_one_line(outcome.written));
   if (!outcome.stopped.empty()) fmt::print(stderr, "baton-train: {}\n", outcome.stopped);
   return good;
 }
@@ -118,7 +152,28 @@ void Report::json(const Outcome& outcome) const {
                {"micro_batches", options_.micro_batches},
                {"epochs", options_.epochs},
                {"loss", outcome.losses},
-               {"seconds", outcome.seconds}};
+               {"seconds", outcome.seconds()}};
+  if (options_.parallel == Parallel::fsdp) json["stage"] = static_cast<int>(options_.sharding);
+  if (!outcome.validation.empty()) json["validation_loss"] = outcome.validation;
+  Json seconds = Json::array();
+  for (const EpochSeconds& epoch : outcome.epochs) {
+    seconds.push_back({{"all", epoch.all},
+                       {"computation", epoch.computation()},
+                       {"communication", epoch.communication},
+                       {"optimizer", epoch.optimizer}});
+  }
+  json["epoch_seconds"] = seconds;
+  json[std::string(item(options_)) + "_per_epoch"] = outcome.items;
+  json[std::string(item(options_)) + "_per_second"] = outcome.items_per_second();
+  Json held = Json::object();
+  for (int purpose = 0; purpose <= purpose_count; ++purpose) {
+    const Held& bytes = outcome.held[static_cast<std::size_t>(purpose)];
+    const std::string_view what =
+        purpose < purpose_count ? name(static_cast<Purpose>(purpose)) : "all";
+    held[std::string(what)] = {{"now", bytes.now}, {"most", bytes.most}};
+  }
+  json["held_bytes"] = held;
+  if (!outcome.written.empty()) json["written"] = outcome.written;
   if (options_.check) {
     const Differences& d = outcome.differences;
     json["reference_loss"] = outcome.reference_losses;

@@ -15,7 +15,7 @@ class Report final : public Listener {
   Report(const Report&) = delete;
   Report& operator=(const Report&) = delete;
 
-  void step(std::int64_t done, std::int64_t of, int epoch) override;
+  void step(const Progress& progress) override;
   void epoch(const Outcome& outcome) override;
   /// Prints the end of the report. Returns whether all results are within tolerance.
   bool finish(const Outcome& outcome);

@@ -6,12 +6,12 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <numeric>
 
+#include "../exchange.hpp"
 #include "../optimizer.hpp"
 #include "../training/compare.hpp"
-#include "../training/finite.hpp"
-#include "../training/step.hpp"
-#include "model.hpp"
+#include "task.hpp"
 
 namespace baton::transformer::program {
 
@@ -28,7 +28,26 @@ double Differences::largest() const {
   return all.relative;
 }
 
+double Outcome::seconds() const {
+  double all = 0;
+  for (const EpochSeconds& epoch : epochs) all += epoch.all;
+  return all;
+}
+
+double Outcome::items_per_second() const {
+  if (epochs.empty()) return 0;
+  const std::size_t dropped = epochs.size() > 1 ? 1 : 0;
+  double all = 0;
+  for (std::size_t e = dropped; e < epochs.size(); ++e) all += epochs[e].all;
+  return static_cast<double>(items) * static_cast<double>(epochs.size() - dropped) / all;
+}
+
 namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const TrainOptions& options, Params<T> params) {
@@ -38,14 +57,36 @@ std::unique_ptr<Optimizer<T>> make_optimizer(const TrainOptions& options, Params
   return std::make_unique<AdamW<T>>(std::move(params), adamw);
 }
 
-/// A model, its optimizer, and the sum of its losses in this epoch.
+template <class T>
+std::unique_ptr<DataParallel<T>> make_replicas(const TrainOptions& options, Model<T>& model,
+                                               const Mesh& mesh) {
+  if (options.parallel == Parallel::fsdp)
+    return std::make_unique<FullyShardedDataParallel<T>>(model, mesh, options.sharding);
+  return std::make_unique<DistributedDataParallel<T>>(model, mesh);
+}
+
+/// A task with its optimizer, and the sum of its losses in this epoch.
 template <class T>
 struct Trained {
-  Trained(const TrainOptions& options, std::unique_ptr<Sequential<T>> its_model)
-      : model(std::move(its_model)), optimizer(make_optimizer<T>(options, model->params())) {}
-  std::unique_ptr<Sequential<T>> model;
+  /// On the mesh, or alone if `world` is null.
+  Trained(Communicator* world, const TrainOptions& options, const Mesh& its_mesh)
+      : mesh(its_mesh),
+        task(make_task<T>(world, options, mesh)),
+        replicas(world ? make_replicas<T>(options, task->model(), mesh)
+                       : std::make_unique<DistributedDataParallel<T>>(task->model(), mesh)),
+        optimizer(make_optimizer<T>(options, replicas->params())) {}
+
+  StepLoss step(std::int64_t number, const StepOptions& how, double rate) {
+    optimizer->set_learning_rate(rate);
+    const StepLoss result = task->step(number, *replicas, *optimizer, how);
+    sum += result.loss * static_cast<double>(task->items(number));
+    return result;
+  }
+
+  const Mesh& mesh;
+  std::unique_ptr<Task<T>> task;
+  std::unique_ptr<DataParallel<T>> replicas;
   std::unique_ptr<Optimizer<T>> optimizer;
-  StepResult<T> last;
   double sum = 0;
 };
 
@@ -57,64 +98,124 @@ class Training {
         options_(options),
         listener_(listener),
         mesh_(world, options.axes()),
-        data_(make_data<T>(options)),
-        trained_(options, make_model<T>(options, mesh_)) {
+        counting_(std::make_unique<CountingScope>(memory_)),
+        trained_(&world, options, mesh_) {
+    counting_.reset();
     if (options.check && world.rank() == 0)
-      reference_ = std::make_unique<Trained<T>>(options, make_model<T>(options));
+      reference_ = std::make_unique<Trained<T>>(nullptr, options, alone_);
   }
 
   Outcome run() {
-    const std::int64_t samples = options_.samples, size = std::min(options_.batch(), samples);
-    const std::int64_t each = (samples + size - 1) / size;  // steps of an epoch
-    for (int epoch = 1; epoch <= options_.epochs; ++epoch) {
-      trained_.sum = 0;
-      if (reference_) reference_->sum = 0;
-      for (std::int64_t begin = 0; begin < samples; begin += size) {
-        step(samples_of(data_, {begin, std::min(begin + size, samples)}));
-        if (!outcome_.stopped.empty()) return std::move(outcome_);
-        if (listener_) listener_->step(steps_, each * options_.epochs, epoch);
-      }
-      outcome_.losses.push_back(trained_.sum / static_cast<double>(samples));
-      if (options_.check) compare(epoch);
-      if (listener_) listener_->epoch(outcome_);
+    for (int epoch = 1; epoch <= options_.epochs && !ended(); ++epoch) {
+      if (!run_epoch(epoch)) return std::move(outcome_);
     }
+    hold();
+    outcome_.written = trained_.task->writes(*trained_.replicas);
     return std::move(outcome_);
   }
 
  private:
-  void step(const Batch<T>& batch) {
-    const auto begin = std::chrono::steady_clock::now();
+  std::int64_t all_steps() const {
+    const std::int64_t all = trained_.task->steps() * options_.epochs;
+    return options_.steps > 0 ? std::min(options_.steps, all) : all;
+  }
+  bool ended() const { return steps_ >= all_steps(); }
+
+  /// Returns whether the losses were finite.
+  bool run_epoch(int epoch) {
+    trained_.sum = 0;
+    trained_.task->start_epoch(epoch);
+    if (reference_) {
+      reference_->sum = 0;
+      reference_->task->start_epoch(epoch);
+    }
+    EpochSeconds seconds;
+    std::int64_t items = 0;
+    for (std::int64_t number = 0; number < trained_.task->steps() && !ended(); ++number) {
+      const StepLoss result = step(number, seconds);
+      if (!outcome_.stopped.empty()) return false;
+      items += trained_.task->items(number);
+      seconds_ += seconds.all - epoch_seconds_;
+      epoch_seconds_ = seconds.all;
+      items_ += trained_.task->items(number);
+      if (listener_) listener_->step(progress(epoch, result.loss));
+    }
+    epoch_seconds_ = 0;
+    average(seconds);
+    outcome_.items = items;
+    outcome_.losses.push_back(trained_.sum / static_cast<double>(items));
+    if (options_.check) compare(epoch, static_cast<double>(items));
+    if (const auto loss = trained_.task->validation(*trained_.replicas))
+      outcome_.validation.push_back(*loss);
+    if (listener_) listener_->epoch(outcome_);
+    return true;
+  }
+
+  StepLoss step(std::int64_t number, EpochSeconds& seconds) {
+    const CountingScope counting(memory_);
     StepOptions how;
     how.micro_batches = options_.micro_batches;
+    how.largest_norm = options_.clip;
     how.random = Random{options_.seed}.of("dropout").of(static_cast<std::uint64_t>(steps_));
+    const double rate = learning_rate();
     ++steps_;
-    const Share<T> share = share_of(batch, mesh_, options_.sequence_parallel);
-    batch_ = batch.target.shape();
-    others_ = share.others;
-    trained_.last = train_step(*trained_.model, share, *trained_.optimizer, mesh_, how);
-    trained_.sum += trained_.last.loss * static_cast<double>(batch.samples());
-    outcome_.seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (!std::isfinite(trained_.last.loss)) return stop(share, how);
-    if (!reference_) return;
+    const auto begin = Clock::now();
+    const double exchanged = seconds_in_exchanges();
+    const StepLoss result = trained_.step(number, how, rate);
+    seconds.all += seconds_since(begin);
+    seconds.communication += seconds_in_exchanges() - exchanged;
+    seconds.optimizer += result.optimizer_seconds;
+    if (!std::isfinite(result.loss)) {
+      outcome_.stopped = fmt::format(
+          "step {}: expected a loss that is a finite number, found {}; the first that is not one "
+          "is {}",
+          steps_, result.loss, trained_.task->not_finite(world_, how));
+      return result;
+    }
+    if (!reference_) return result;
     how.micro_batches = 1;
-    reference_->last =
-        train_step(*reference_->model, whole_of(batch), *reference_->optimizer, Mesh(), how);
-    reference_->sum += reference_->last.loss * static_cast<double>(batch.samples());
+    reference_->step(number, how, rate);
+    return result;
   }
 
-  void stop(const Share<T>& share, const StepOptions& how) {
-    Context context;
-    context.random = how.random;
-    context.first_sample = share.first_sample;
-    outcome_.stopped = fmt::format(
-        "step {}: expected a loss that is a finite number, found {}; the first that is not one is "
-        "{}",
-        steps_, trained_.last.loss,
-        first_not_finite(*trained_.model, share.batch.x, context, world_));
+  double learning_rate() const {
+    if (options_.warmup == 0 && options_.least_rate < 0) return options_.rate();
+    const std::int64_t all = all_steps();
+    const CosineSchedule schedule{options_.rate(),
+                                  options_.least_rate < 0 ? options_.rate() : options_.least_rate,
+                                  std::min(options_.warmup, all), all};
+    return schedule.at(steps_);
   }
 
-  void compare(int epoch) {
+  Progress progress(int epoch, double loss) const {
+    const std::int64_t all = all_steps();
+    return {steps_,
+            all,
+            epoch,
+            loss,
+            static_cast<double>(items_) / seconds_,
+            seconds_ * static_cast<double>(all - steps_) / static_cast<double>(steps_)};
+  }
+
+  void average(EpochSeconds seconds) {
+    double all[] = {seconds.all, seconds.communication, seconds.optimizer};
+    world_.all_reduce(std::span(all), sum);
+    const double ranks = world_.size();
+    outcome_.epochs.push_back({all[0] / ranks, all[1] / ranks, all[2] / ranks});
+  }
+
+  /// The memory of the rank that held the most.
+  void hold() {
+    for (int purpose = 0; purpose <= purpose_count; ++purpose) {
+      const Held held =
+          purpose < purpose_count ? memory_.held(static_cast<Purpose>(purpose)) : memory_.held();
+      std::int64_t both[] = {held.now, held.most};
+      world_.all_reduce(std::span(both), max);
+      outcome_.held[static_cast<std::size_t>(purpose)] = {both[0], both[1]};
+    }
+  }
+
+  void compare(int epoch, double items) {
     const auto at = [&](const std::string& what) {
       return fmt::format("{}, epoch {}", what, epoch);
     };
@@ -123,38 +224,54 @@ class Training {
                          const Array<T>& expected) {
       difference.add(compare_tensors<T>(found, expected, 0).relative(), at(what));
     };
-    const Array<T> output = whole_of_shares(trained_.last.output, batch_, others_, mesh_);
+    const Array<T> output = trained_.task->output(*trained_.replicas);
     if (reference_) {
-      const double loss = reference_->sum / static_cast<double>(options_.samples);
+      const double loss = reference_->sum / items;
       outcome_.reference_losses.push_back(loss);
       const double difference = std::abs(outcome_.losses.back() - loss);
       differences.loss.add(difference == 0 ? 0 : difference / std::abs(loss), at("loss"));
-      add(differences.output, "output", output, reference_->last.output);
+      if (!output.empty()) {
+        add(differences.output, "output", output, reference_->task->output(*reference_->replicas));
+      }
     }
-    const Params<T> params = trained_.model->params();
-    const Params<T> references = reference_ ? reference_->model->params() : Params<T>();
+    if (options_.parallel != Parallel::fsdp) compare_gradients(at);
+    const Params<T> references = reference_ ? reference_->task->model().params() : Params<T>();
+    trained_.replicas->with_values([&] {
+      const Params<T> params = trained_.task->model().params();
+      for (std::size_t p = 0; p < params.size(); ++p) {
+        const Array<T> value = whole_value(*params[p], mesh_);
+        if (reference_ && trained_.task->matters(*params[p]))
+          add(differences.weights, params[p]->name, value, references[p]->value);
+      }
+    });
+  }
+
+  template <class At>
+  void compare_gradients(const At& at) {
+    const Params<T> references = reference_ ? reference_->task->model().params() : Params<T>();
     double steepest = 0;  // of any parameter: what is small beside it may be nothing but rounding
     for (const Param<T>* param : references)
       for (const T g : param->grad.span()) steepest = std::fmax(steepest, std::abs(double(g)));
+    const Params<T> params = trained_.task->model().params();
     for (std::size_t p = 0; p < params.size(); ++p) {
-      const Array<T> grad = whole_grad(*params[p], mesh_), value = whole_value(*params[p], mesh_);
+      const Array<T> grad = whole_grad(*params[p], mesh_);
       if (!reference_) continue;
       const double difference = compare_tensors<T>(grad, references[p]->grad, 0).max_difference;
-      differences.gradients.add(difference == 0 ? 0 : difference / steepest, at(params[p]->name));
-      add(differences.weights, params[p]->name, value, references[p]->value);
+      outcome_.differences.gradients.add(difference == 0 ? 0 : difference / steepest,
+                                         at(params[p]->name));
     }
   }
 
   Communicator& world_;
   const TrainOptions& options_;
   Listener* listener_;
-  Mesh mesh_;
-  Batch<T> data_;
+  const Mesh mesh_, alone_;
+  MemoryCount memory_;
+  std::unique_ptr<CountingScope> counting_;  // while the model is made
   Trained<T> trained_;
   std::unique_ptr<Trained<T>> reference_;
-  Shape batch_;  // of the last step's target
-  Axes others_;  // of its shares
-  std::int64_t steps_ = 0;
+  std::int64_t steps_ = 0, items_ = 0;
+  double seconds_ = 0, epoch_seconds_ = 0;
   Outcome outcome_;
 };
 

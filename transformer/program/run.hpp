@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
+#include "../held.hpp"
 #include "options.hpp"
 
 namespace baton::transformer::program {
@@ -22,19 +24,45 @@ struct Differences {
   double largest() const;
 };
 
+/// Seconds of an epoch's steps, averaged over ranks.
+struct EpochSeconds {
+  double all = 0;
+  double communication = 0;  ///< starting, advancing and awaiting messages
+  double optimizer = 0;
+  double computation() const { return all - communication - optimizer; }
+};
+
 struct Outcome {
   std::vector<double> losses;            ///< of each epoch: mean over its samples, before each step
   std::vector<double> reference_losses;  ///< on one rank; with --check, on rank 0
-  Differences differences;               ///< likewise
+  std::vector<double> validation;        ///< after each epoch, where there is data for it
+  std::vector<EpochSeconds> epochs;      ///< of steps, without the reference's
+  std::int64_t items = 0;                ///< samples or tokens of an epoch, on all ranks
+  Differences differences;               ///< with --check, on rank 0
   std::string stopped;                   ///< why training ended early
-  double seconds = 0;                    ///< of steps, without the reference's
+  std::string written;                   ///< text that the model wrote at the end
+  /// Bytes of arrays by purpose; the last is of all together. Of the rank with the largest `most`.
+  std::array<Held, purpose_count + 1> held{};
+
+  double seconds() const;
+  /// Of items on all ranks, without the first epoch if there are more.
+  double items_per_second() const;
+};
+
+/// How far training is.
+struct Progress {
+  std::int64_t done = 0, of = 0;  ///< steps
+  int epoch = 0;
+  double loss = 0;              ///< of the last step
+  double items_per_second = 0;  ///< so far
+  double seconds_left = 0;
 };
 
 /// Hears how training goes, on rank 0.
 class Listener {
  public:
   virtual ~Listener() = default;
-  virtual void step(std::int64_t done, std::int64_t of, int epoch) = 0;
+  virtual void step(const Progress& progress) = 0;
   virtual void epoch(const Outcome& outcome) = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <chrono>
 #include <cmath>
 #include <vector>
 
@@ -60,7 +61,10 @@ StepLoss train_step(DataParallel<T>& replicas, Optimizer<T>& optimizer, const Me
     ranks->all_reduce(std::span(&result.loss, 1), sum);
   if (options.largest_norm > 0)
     result.gradient_norm = clip_gradients(replicas.params(), mesh, options.largest_norm);
+  const auto begin = std::chrono::steady_clock::now();
   if (std::isfinite(result.loss)) optimizer.step();
+  result.optimizer_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   replicas.finish_step();
   return result;
 }

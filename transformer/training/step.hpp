@@ -25,10 +25,11 @@ struct StepOptions {
   Random random = {};  ///< for dropout; another one for each step
 };
 
-/// The result of one step, the same on every rank.
+/// The result of one step. Loss and norm are the same on every rank.
 struct StepLoss {
   double loss = 0;           ///< of the whole batch, before the step
   double gradient_norm = 0;  ///< of all gradients, before they are clipped; 0 unless they may be
+  double optimizer_seconds = 0;  ///< that this rank's optimizer took
 };
 
 /// Computes this rank's part of the loss of micro-batch `number` of a step, and adds its gradients.

@@ -1,0 +1,155 @@
+#include "task.hpp"
+
+#include <filesystem>
+
+#include "../models/language.hpp"
+#include "../training/finite.hpp"
+#include "model.hpp"
+
+namespace baton::transformer::program {
+namespace {
+
+/// Layers in a row, trained to a target by the mean squared error.
+template <class T>
+class Regression final : public Task<T> {
+ public:
+  Regression(const TrainOptions& options, const Mesh& mesh)
+      : options_(options),
+        mesh_(mesh),
+        data_(make_data<T>(options)),
+        model_(mesh.size(Axis::tp | Axis::sp) > 1 ? make_model<T>(options, mesh)
+                                                  : make_model<T>(options)) {}
+
+  Model<T>& model() override { return *model_; }
+  std::int64_t steps() const override {
+    return (options_.samples + options_.batch() - 1) / options_.batch();
+  }
+  std::int64_t items(std::int64_t step) const override { return range(step).size(); }
+  StepLoss step(std::int64_t step, DataParallel<T>& replicas, Optimizer<T>& optimizer,
+                const StepOptions& how) override {
+    const Batch<T> batch = samples_of(data_, range(step));
+    batch_ = batch.target.shape();
+    share_ = share_of(batch, mesh_, options_.sequence_parallel && mesh_.size(Axis::tp) > 1);
+    const StepResult<T> result = train_step(*model_, replicas, share_, optimizer, mesh_, how);
+    output_ = result.output;
+    return result;
+  }
+  Array<T> output(DataParallel<T>&) override {
+    return whole_of_shares(output_, batch_, share_.others, mesh_);
+  }
+  std::string not_finite(Communicator& world, const StepOptions& how) override {
+    Context context;
+    context.random = how.random;
+    context.first_sample = share_.first_sample;
+    return first_not_finite(*model_, share_.batch.x, context, world);
+  }
+
+ private:
+  Range range(std::int64_t step) const {
+    const std::int64_t begin = step * options_.batch();
+    return {begin, std::min(begin + options_.batch(), options_.samples)};
+  }
+
+  const TrainOptions& options_;
+  const Mesh& mesh_;
+  Batch<T> data_;
+  std::unique_ptr<Sequential<T>> model_;
+  Share<T> share_;  // of the last step
+  Shape batch_;     // of its target
+  Array<T> output_;
+};
+
+/// GPT-2 on text.
+template <class T>
+class Language final : public Task<T> {
+ public:
+  Language(Communicator* world, const TrainOptions& options, const Mesh& mesh)
+      : options_(options),
+        mesh_(mesh),
+        data_(read(world, options)),
+        samples_(options.samples > 0 ? std::min(options.samples, data_.training.size())
+                                     : data_.training.size()),
+        model_(options.gpt2, Random{options.seed}, mesh, options.sequence_parallel) {
+    start_epoch(1);
+  }
+
+  Model<T>& model() override { return model_; }
+  std::int64_t steps() const override { return own_.steps; }
+  std::int64_t items(std::int64_t) const override {
+    return own_.batch * mesh_.size(Axis::dp) * options_.seq;
+  }
+  void start_epoch(int epoch) override {
+    own_ = partition_dataset(samples_, options_.batch(), mesh_, options_.seed, epoch - 1);
+  }
+  StepLoss step(std::int64_t step, DataParallel<T>& replicas, Optimizer<T>& optimizer,
+                const StepOptions& how) override {
+    return train_step(model_, replicas, share_of_step(data_.training, own_, step, mesh_), optimizer,
+                      mesh_, how);
+  }
+  /// The logits of the first sequence for validation.
+  Array<T> output(DataParallel<T>& replicas) override {
+    const std::int64_t first = 0;
+    const TokenBatch batch = data_.validation.batch(std::span(&first, 1));
+    Context context;
+    context.keeps = context.training = false;
+    replicas.attach(context, false);
+    return model_.logits(batch.ids_view(), std::move(context));
+  }
+  /// What is added to all keys does not change attention.
+  bool matters(const ParamInfo& param) const override {
+    return param.name.find("k_proj_bias") == std::string::npos;
+  }
+  std::optional<double> validation(DataParallel<T>& replicas) override {
+    const std::int64_t samples = std::min(options_.validation_samples, data_.validation.size());
+    return evaluate(model_, replicas, data_.validation, samples, options_.batch(), mesh_);
+  }
+  std::string writes(DataParallel<T>& replicas) override {
+    if (options_.writes == 0) return "";
+    const std::vector<std::int32_t> prompt = data_.tokenizer.encode(options_.prompt);
+    const Sampling sampling{options_.temperature, 0, Random{options_.seed}.of("sampling")};
+    const auto written = generate(model_, replicas, prompt, options_.writes, sampling);
+    std::vector<std::int32_t> all = prompt;
+    all.insert(all.end(), written.begin(), written.end());
+    return data_.tokenizer.decode(all);
+  }
+
+ private:
+  static TextData read(Communicator* world, const TrainOptions& options) {
+    const std::vector<std::filesystem::path> files(options.text.begin(), options.text.end());
+    const auto vocabulary = static_cast<int>(options.gpt2.vocabulary);
+    std::optional<TextData> data;
+    const auto read = [&] {
+      data.emplace(read_text_data(files, vocabulary, options.seq, options.validation));
+    };
+    if (world) {
+      on_all_ranks(*world, read);
+    } else {
+      read();
+    }
+    return *std::move(data);
+  }
+
+  const TrainOptions& options_;
+  const Mesh& mesh_;
+  TextData data_;
+  std::int64_t samples_;
+  Gpt2<T> model_;
+  RankData own_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Task<T>> make_task(Communicator* world, const TrainOptions& options,
+                                   const Mesh& mesh) {
+  if (options.model == ModelKind::gpt2) return std::make_unique<Language<T>>(world, options, mesh);
+  return std::make_unique<Regression<T>>(options, mesh);
+}
+
+#define BATON_INSTANTIATE(T) \
+  template std::unique_ptr<Task<T>> make_task(Communicator*, const TrainOptions&, const Mesh&);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(double)
+#undef BATON_INSTANTIATE
+
+}  // namespace baton::transformer::program
