@@ -65,9 +65,13 @@ Tokenizer tokenizer_beside(const std::filesystem::path& file, std::string_view t
   std::filesystem::path kept = file;
   kept += fmt::format(".bpe-{}-{:016x}.model", vocabulary, hash_of(text));
   if (std::filesystem::exists(kept)) return Tokenizer::read(kept);
-  Tokenizer tokenizer = Tokenizer::train(text, vocabulary);
-  tokenizer.write(kept);
-  return tokenizer;
+  try {
+    Tokenizer tokenizer = Tokenizer::train(text, vocabulary);
+    tokenizer.write(kept);
+    return tokenizer;
+  } catch (const Error& error) {
+    throw Error(error.code, fmt::format("{}: {}", file.string(), error.what()));
+  }
 }
 
 Sequences::Sequences(std::vector<std::int32_t> tokens, std::int64_t length, std::string_view what)

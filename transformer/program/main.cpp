@@ -22,15 +22,16 @@ namespace baton::transformer::program {
 namespace {
 
 constexpr const char* description =
-    "Trains a small model on ranks that share samples, weights or positions, and says how far "
-    "that\n"
-    "is from the same training on one rank.";
+    "Trains a model on ranks that share samples, weights or positions, and says how far that is "
+    "from\n"
+    "the same training on one rank.";
 constexpr const char* footer =
     "Examples:\n"
     "  baton-train                                            an MLP on two moons, on one rank\n"
     "  baton-train --parallel dp --ranks 3 --check            on 3 threads, beside one rank\n"
     "  baton-train --parallel tp --check --dtype f64          weights cut over 2 threads\n"
     "  mpirun -n 4 baton-train --model block --parallel sp    positions cut over 4 processes\n"
+    "  baton-train --model gpt2 --parallel fsdp --text FILE   a language model, its state divided\n"
     "  baton-train --model block --parallel tp --budget       what each rank would send\n"
     "  baton-train --analyze --model gpt2 --ranks 8           what each rank would hold and send\n"
     "  baton-train --parallel tp --check --json > tp.json     then: scripts/plot tp.json -o plots\n"
@@ -57,38 +58,45 @@ int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
   return -1;
 }
 
-/// Calls body(communicator of all ranks) on every rank. A process that throws ends all of them,
-/// since the others may wait for it.
-void on_ranks(Launch& launch, int ranks, const std::function<void(Communicator&)>& body) {
+/// Calls body(communicator of all ranks) on every rank; returns whether they refused nothing. A
+/// process that throws ends all of them, since the others may wait for it.
+bool on_ranks(Launch& launch, int ranks, const std::function<void(Communicator&)>& body) {
+  bool refused = false;
   launch.run(ranks, [&](std::unique_ptr<Transport> transport) {
     try {
       Communicator world(std::move(transport));
       body(world);
+    } catch (const Refusal& refusal) {
+      if (launch.processes() == 0) throw;
+      if (launch.rank() == 0) fmt::print(stderr, "baton-train: {}\n", refusal.what());
+      refused = true;
     } catch (const std::exception& error) {
       if (launch.processes() == 0) throw;
       fmt::print(stderr, "baton-train: rank {}: {}\n", launch.rank(), error.what());
       launch.abort(2);
     }
   });
+  return !refused;
 }
 
 int run(Launch& launch, const TrainOptions& options) {
   use_blas_threads(options.threads);
   if (options.budget) {
-    on_ranks(launch, options.ranks, [&](Communicator& world) {
+    const bool done = on_ranks(launch, options.ranks, [&](Communicator& world) {
       options.f64 ? print_budget<double>(world, options) : print_budget<float>(world, options);
     });
-    return 0;
+    return done ? 0 : 2;
   }
   std::optional<Report> report;
   if (launch.rank() == 0) report.emplace(options, launch.transport());
   bool good = true;
-  on_ranks(launch, options.ranks, [&](Communicator& world) {
+  const bool done = on_ranks(launch, options.ranks, [&](Communicator& world) {
     Report* const listener = world.rank() == 0 ? &*report : nullptr;
     const Outcome outcome = options.f64 ? train<double>(world, options, listener)
                                         : train<float>(world, options, listener);
     if (listener) good = listener->finish(outcome);
   });
+  if (!done) return 2;
   return good ? 0 : 1;
 }
 

@@ -18,8 +18,9 @@ const Names<Parallel> parallels = {{"none", Parallel::none}, {"dp", Parallel::dp
                                    {"sp", Parallel::sp},     {"tp-sp", Parallel::tp_sp}};
 const Names<OptimizerKind> optimizers = {{"sgd", OptimizerKind::sgd},
                                          {"adamw", OptimizerKind::adamw}};
-const Names<Sharding> shardings = {
-    {"1", Sharding::optimizer}, {"2", Sharding::gradients}, {"3", Sharding::parameters}};
+const Names<ShardingStage> shardings = {{"1", ShardingStage::optimizer},
+                                        {"2", ShardingStage::gradients},
+                                        {"3", ShardingStage::parameters}};
 const Names<bool> dtypes = {{"f32", false}, {"f64", true}};
 const Names<Activation> activation_names = {
     {"relu", Activation::relu}, {"gelu", Activation::gelu}, {"gelu_tanh", Activation::gelu_tanh}};

@@ -10,7 +10,7 @@
 #include "../block.hpp"
 #include "../mesh.hpp"
 #include "../models/gpt2.hpp"
-#include "../training/analysis.hpp"
+#include "../training/data_parallel.hpp"
 
 namespace baton::transformer::program {
 
@@ -28,7 +28,7 @@ struct TrainOptions {
   int ranks = 0;  ///< 0: of the launcher, else 1 without parallelism, 2 with it, 4 of tp-sp
   int tp = 0;     ///< ranks along axis tp of tp-sp, dp and fsdp; 0: 2 of tp-sp, 1 of others
   int sp = 1;     ///< ranks along axis sp of dp and fsdp
-  Sharding sharding = Sharding::parameters;  ///< of fsdp
+  ShardingStage sharding = ShardingStage::parameters;  ///< of fsdp
   bool sequence_parallel = false;
   bool f64 = false;
   int threads = 1;  ///< of each rank's matrix products

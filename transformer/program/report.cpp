@@ -31,8 +31,10 @@ std::string form(const TrainOptions& options) {
   return mesh + " ranks" + (options.sequence_parallel ? ", sequence parallel," : "");
 }
 
+/// Without characters that a terminal would obey.
 std::string on_one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; };
+  std::replace_if(text.begin(), text.end(), control, ' ');
   return text;
 }
 

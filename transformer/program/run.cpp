@@ -71,11 +71,19 @@ struct Trained {
   /// On the mesh, or alone if `world` is null.
   Trained(Communicator* world, const TrainOptions& options, const Mesh& its_mesh)
       : mesh(its_mesh),
-        task(make_task<T>(world, options, mesh)),
+        task(made(world, options, mesh)),
         replicas(world ? make_replicas<T>(options, task->model(), mesh)
                        : std::make_unique<DistributedDataParallel<T>>(task->model(), mesh)),
         optimizer(make_optimizer<T>(options, replicas->params())) {}
 
+  static std::unique_ptr<Task<T>> made(Communicator* world, const TrainOptions& options,
+                                       const Mesh& mesh) {
+    try {
+      return make_task<T>(world, options, mesh);
+    } catch (const Error& error) {
+      throw Refusal(error);
+    }
+  }
   StepLoss step(std::int64_t number, const StepOptions& how, double rate) {
     optimizer->set_learning_rate(rate);
     const StepLoss result = task->step(number, *replicas, *optimizer, how);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../held.hpp"
+#include "baton/error.hpp"
 #include "options.hpp"
 
 namespace baton::transformer::program {
@@ -66,8 +67,15 @@ class Listener {
   virtual void epoch(const Outcome& outcome) = 0;
 };
 
+/// An error that every rank throws, with the same sentence.
+class Refusal : public Error {
+ public:
+  explicit Refusal(const Error& error) : Error(error) {}
+};
+
 /// Trains as `options`, which are settled, say. Collective; `listener` may be null. Data and
 /// weights depend on the seed only, not on the ranks. Ends early where a loss is no finite number.
+/// Throws Refusal where data cannot be read, or model and data do not fit.
 template <class T>
 Outcome train(Communicator& world, const TrainOptions& options, Listener* listener);
 

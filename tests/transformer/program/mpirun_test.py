@@ -38,7 +38,9 @@ class UnderMpirun(CommandTest):
                 ("--parallel none: expected 1 rank, found 4", ),
                 ("--hidden: expected a multiple of 4 (ranks of tp), found 30", "--parallel", "tp",
                  "--hidden", "30"),
-                ("--model: expected mlp|block", "--model", "gpt")]:
+                ("--model: expected mlp|block", "--model", "gpt"),
+                ("missing.txt: expected a file to read", "--model", "gpt2", "--text", "/missing.txt",
+                 "--parallel", "dp")]:
             with self.subTest(arguments=arguments):
                 self.assertNotIn("MPI_ABORT", self.refused(sentence, *arguments))
 

@@ -8,8 +8,8 @@ import sys
 
 from command import CommandTest, run_tests
 
-FORMS = {"mlp": [["dp"], ["tp"]],
-         "block": [["dp"], ["tp"], ["tp", "--sequence-parallel"], ["sp"], ["tp-sp"],
+FORMS = {"mlp": [["dp"], ["fsdp"], ["tp"]],
+         "block": [["dp"], ["fsdp"], ["fsdp", "--stage", "1", "--tp", "2"], ["tp"], ["tp", "--sequence-parallel"], ["sp"], ["tp-sp"],
                    ["tp-sp", "--sequence-parallel"]]}
 
 
@@ -40,7 +40,8 @@ class Train(CommandTest):
                             difference = result["check"][what]["relative"]
                             self.assertLess(difference, {"f32": 1e-3, "f64": 1e-12}[dtype])
                         # Sums in another order: whoever finds no difference compares nothing.
-                        self.assertGreater(result["check"]["gradients"]["relative"], 0)
+                        compared = "weights" if "fsdp" in parallel else "gradients"
+                        self.assertGreater(result["check"][compared]["relative"], 0)
 
     def test_batches_micro_batches_and_adamw(self):
         for parallel in ["dp", "tp"]:
@@ -146,14 +147,14 @@ class Train(CommandTest):
 
     def test_refusals_are_one_sentence(self):
         for sentence, *arguments in [
-                ("--model: expected mlp|block, found \"rnn\"", "--model", "rnn"),
-                ("--parallel: expected none|dp|tp|sp|tp-sp, found \"pp\"", "--parallel", "pp"),
+                ("--model: expected mlp|block|gpt2, found \"rnn\"", "--model", "rnn"),
+                ("--parallel: expected none|dp|fsdp|tp|sp|tp-sp, found \"pp\"", "--parallel", "pp"),
                 ("--ranks: expected a whole number from 1 to 4096, found \"0\"", "--ranks", "0"),
                 ("--lr: expected a number of at least 0, found \"-1\"", "--lr", "-1"),
                 ("--dropout: expected a number within [0, 1), found \"1\"", "--dropout", "1"),
                 ("--parallel none: expected 1 rank, found 3", "--ranks", "3"),
                 ("--model mlp: expected none, dp or tp", "--parallel", "sp"),
-                ("--sequence-parallel: expected --parallel tp or tp-sp, found sp", "--model", "block",
+                ("--sequence-parallel: expected --parallel tp or tp-sp, or --tp, found sp", "--model", "block",
                  "--parallel", "sp", "--sequence-parallel"),
                 ("--hidden: expected a multiple of 3 (ranks of tp), found 32", "--parallel", "tp",
                  "--ranks", "3"),
@@ -173,7 +174,16 @@ class Train(CommandTest):
                 ("--budget: expected --model block, found mlp", "--budget"),
                 ("--noise: expected --model mlp, found block", "--model", "block", "--noise", "0.1"),
                 ("--causal: expected --model block, found mlp", "--causal"),
-                ("--tp: expected --parallel tp-sp, found tp", "--parallel", "tp", "--tp", "2"),
+                ("--tp: expected --parallel dp, fsdp or tp-sp, found tp", "--parallel", "tp", "--tp", "2"),
+                ("--sp: expected --parallel dp or fsdp, found tp", "--parallel", "tp", "--sp", "2"),
+                ("--stage: expected --parallel fsdp, found dp", "--parallel", "dp", "--stage", "2"),
+                ("--stage: expected 1|2|3, found \"4\"", "--parallel", "fsdp", "--stage", "4"),
+                ("--ranks: expected a multiple of 4 (--tp x --sp), found 6", "--model", "block",
+                 "--parallel", "fsdp", "--ranks", "6", "--tp", "2", "--sp", "2"),
+                ("--model gpt2: expected --text FILE, found none; scripts/data text makes one", "--model",
+                 "gpt2"),
+                ("--prompt: expected --model gpt2, found mlp", "--prompt", "x"),
+                ("--seq: expected --model block or gpt2, found mlp", "--seq", "4"),
                 ("--weight-decay: expected --optimizer adamw, found sgd", "--weight-decay", "0.1"),
                 ("--tolerance: expected --check, found none", "--tolerance", "0.1"),
                 ("--epoch", "--epoch", "3")]:
@@ -220,13 +230,45 @@ class Train(CommandTest):
                 self.assertEqual(rows[-2][3] > 0, form != ["tp"])
                 self.assertEqual(rows[-1][2] > 0, form != ["tp"])
 
+    def test_time_and_memory_in_json(self):
+        result = self.json("--parallel", "fsdp", "--ranks", "2", "--epochs", "3")
+        self.assertEqual(len(result["epoch_seconds"]), 3)
+        for epoch in result["epoch_seconds"]:
+            parts = [epoch[what] for what in ["computation", "communication", "optimizer"]]
+            self.assertAlmostEqual(sum(parts), epoch["all"])
+            self.assertGreater(min(parts), 0)
+        self.assertEqual(result["samples_per_epoch"], 256)
+        later = sum(epoch["all"] for epoch in result["epoch_seconds"][1:])
+        self.assertAlmostEqual(result["samples_per_second"], 2 * 256 / later)
+        # fc1 [32, 2] and fc2 [1, 32] of 4 B, each divided between 2 ranks; SGD keeps nothing.
+        held = result["held_bytes"]
+        for what, bytes in {"parameters": 192, "gradients": 192, "optimizer": 0, "gathered": 0}.items():
+            self.assertEqual(held[what]["now"], bytes)
+        self.assertEqual(held["gathered"]["most"], 96 * 4)
+        whole = self.json("--parallel", "dp", "--ranks", "2", "--epochs", "1")["held_bytes"]
+        self.assertEqual((whole["parameters"]["now"], whole["gradients"]["now"]), (384, 384))
+
+    def test_the_learning_rate_rises_and_falls(self):
+        still = self.json("--lr", "0", "--epochs", "6")["loss"]
+        self.assertEqual(len(set(still)), 1)
+        # Of six steps the first two rise; the rest fall to 0, so the last moves least.
+        scheduled = self.json("--warmup", "2", "--least-lr", "0", "--epochs", "6")["loss"]
+        fixed = self.json("--epochs", "6")["loss"]
+        self.assertEqual(scheduled[0], fixed[0])
+        self.assertGreater(scheduled[1], fixed[1])  # half the rate
+        self.assertLess(scheduled[4] - scheduled[5], fixed[4] - fixed[5])
+        clipped = self.json("--clip", "1e-6", "--epochs", "6")["loss"]
+        self.assertLess(max(clipped) - min(clipped), 1e-6)
+        self.assertEqual(len(self.json("--epochs", "6", "--steps", "2")["loss"]), 2)
+
     def test_help(self):
         text = self.output("--help")
-        for word in ["Examples:", "--parallel", "none|dp|tp|sp|tp-sp", "Exit code"]:
+        for word in ["Examples:", "--parallel", "none|dp|fsdp|tp|sp|tp-sp", "Exit code"]:
             self.assertIn(word, text)
         self.assertRegex(self.output("--version"), r"^baton-train \d+\.\d+\.\d+\n$")
         for example in re.findall(r"^  baton-train (.*?)(?:  .*| >.*)?$", text, re.M):
-            self.output(*example.split())
+            if "--text" not in example:
+                self.output(*example.split())
 
 
 if __name__ == "__main__":

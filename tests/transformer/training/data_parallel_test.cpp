@@ -5,6 +5,7 @@
 
 #include "transformer/linear_layers.hpp"
 #include "transformer/models/language.hpp"
+#include "transformer/training/analysis.hpp"
 #include "transformer/training/sequential.hpp"
 #include "transformer/training/step.hpp"
 #include "transformer/worlds.hpp"
@@ -15,7 +16,8 @@ using namespace support;
 
 namespace {
 
-constexpr Sharding stages[] = {Sharding::optimizer, Sharding::gradients, Sharding::parameters};
+constexpr ShardingStage stages[] = {ShardingStage::optimizer, ShardingStage::gradients,
+                                    ShardingStage::parameters};
 
 struct Layout {
   std::vector<std::pair<Axis, int>> axes;
@@ -125,7 +127,7 @@ TEST_CASE("GPT-2 replicated or divided at any stage trains as on one rank, on ev
                                                  {.bucket_bytes = 4096, .overlap = overlap});
         CHECK(equals(run(model, replicas, mesh), model.params()));
       }
-      for (const Sharding stage : stages) {
+      for (const ShardingStage stage : stages) {
         CAPTURE(static_cast<int>(stage));
         for (const bool recompute : {false, true}) {
           Gpt2Config its = config();
@@ -143,7 +145,7 @@ TEST_CASE("a gradient that is not summed, or a value that is not gathered, is no
   on_worlds([](Communicator& world) {
     if (world.size() == 1) return;
     const Mesh mesh(world, {{Axis::dp, world.size()}});
-    for (const Sharding stage : stages) {
+    for (const ShardingStage stage : stages) {
       Gpt2<double> model(config(), {3}, mesh);
       for (Param<double>* param : model.params()) {
         if (param->name == "block1.fc1") param->partial = {};
@@ -159,7 +161,7 @@ TEST_CASE("what a rank holds and sends at each stage") {
     const int ranks = world.size();
     const Mesh mesh(world, {{Axis::dp, ranks}});
     const std::int64_t elements = config().parameters();
-    for (const Sharding stage : stages) {
+    for (const ShardingStage stage : stages) {
       CAPTURE(static_cast<int>(stage));
       Gpt2<double> model(config(), {3}, mesh);
       FullyShardedDataParallel<double> replicas(model, mesh, stage);
@@ -175,13 +177,14 @@ TEST_CASE("what a rank holds and sends at each stage") {
         train_step(model, replicas, share(tokens(ranks, 8, 1), mesh), adamw, mesh);
         for (const Param<double>* param : model.params()) {
           const bool divides = ranks > 1;
-          CHECK((param->value.data() == nullptr) == (divides && stage >= Sharding::parameters));
-          CHECK((param->grad.data() == nullptr) == (divides && stage >= Sharding::gradients));
+          CHECK((param->value.data() == nullptr) ==
+                (divides && stage >= ShardingStage::parameters));
+          CHECK((param->grad.data() == nullptr) == (divides && stage >= ShardingStage::gradients));
         }
       }
       std::int64_t bytes = replicas.traffic().bytes;
       world.all_reduce(std::span(&bytes, 1), sum);
-      const int passes = stage >= Sharding::parameters ? 3 : 2;
+      const int passes = stage >= ShardingStage::parameters ? 3 : 2;
       CHECK(bytes == passes * (ranks - 1) * elements * std::int64_t(sizeof(double)));
     }
   });
@@ -194,7 +197,7 @@ TEST_CASE("memory is counted to the byte at each stage, and recomputation keeps 
     const std::int64_t elements = config().parameters();
     std::int64_t kept = 0;  // at most, of activations, without recomputation
     for (const bool recompute : {false, true}) {
-      for (const Sharding stage : stages) {
+      for (const ShardingStage stage : stages) {
         CAPTURE(static_cast<int>(stage));
         const MemoryCount count;
         const CountingScope scope(count);
@@ -215,8 +218,8 @@ TEST_CASE("memory is counted to the byte at each stage, and recomputation keeps 
         // The calculator's bytes.
         AnalyzedModel analyzed{{}, parameter_bytes(Datatype::f64, Datatype::f64, 2), ranks};
         for (const Unit<double>& unit : model.units()) {
-          std::int64_t& piece = analyzed.pieces.emplace_back(0);
-          for (const Param<double>* param : unit.params) piece += param->value.size();
+          std::int64_t& size = analyzed.units.emplace_back(0);
+          for (const Param<double>* param : unit.params) size += param->value.size();
         }
         const HeldBytes held = held_bytes(analyzed, stage, world.rank());
         CHECK(count.held(Purpose::optimizer).now == held.optimizer);
@@ -226,7 +229,7 @@ TEST_CASE("memory is counted to the byte at each stage, and recomputation keeps 
                                 sent_bytes(analyzed, stage, world.rank()).total()};
         world.all_reduce(std::span(bytes), sum);
         CHECK(bytes[0] == bytes[1]);
-        const bool divides_parameters = stage >= Sharding::parameters;
+        const bool divides_parameters = stage >= ShardingStage::parameters;
         CHECK(count.held(Purpose::activations).now == 0);
         CHECK(count.held(Purpose::gathered).now == 0);
         // Two neighbours at once: the embedding's and a block's, or two blocks'.
@@ -274,7 +277,7 @@ TEST_CASE_TEMPLATE("layers in a row, and a module of one unit, at any stage", T,
       std::vector<StepResult<T>> expected;
       for (int step = 0; step < 4; ++step)
         expected.push_back(reference_step(*whole, batch, reference, {.micro_batches = 2}));
-      for (const Sharding stage : stages) {
+      for (const ShardingStage stage : stages) {
         const auto model = make();
         FullyShardedDataParallel<T> replicas(*model, mesh, stage);
         AdamW<T> adamw(replicas.params());

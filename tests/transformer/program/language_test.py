@@ -1,0 +1,106 @@
+"""Usage: language_test.py BATON-TRAIN, with tests/cli in PYTHONPATH: GPT-2 on text"""
+
+import itertools
+import os
+import re
+import sys
+import tempfile
+
+from command import CommandTest, run_tests
+
+WORDS = {"the": ["quick", "lazy", "old"], "animals": ["fox", "dog", "bear", "cat"],
+         "verbs": ["sees", "jumps over", "follows"]}
+FORMS = [["dp"], ["dp", "--ranks", "3"], ["fsdp"], ["fsdp", "--ranks", "3", "--stage", "1"],
+         ["fsdp", "--ranks", "4", "--stage", "2", "--tp", "2", "--micro-batches", "2"],
+         ["fsdp", "--ranks", "4", "--sp", "2", "--recompute"], ["tp"], ["tp", "--sequence-parallel"],
+         ["sp"], ["tp-sp"]]
+
+
+class Language(CommandTest):
+    speaker = "baton-train: "
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.text = os.path.join(cls.folder.name, "text.txt")
+        sentences = [f"The {a} {b} {v} the {c} {d}.\n" for a, b, v, c, d in itertools.product(
+            WORDS["the"], WORDS["animals"], WORDS["verbs"], WORDS["the"], WORDS["animals"])]
+        with open(cls.text, "w") as file:
+            file.write("".join(sentences))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def model(self, *arguments, text=None):
+        return ["--model", "gpt2", "--text", text or self.text, "--vocabulary", "320", "--seq", "16",
+                "--prompt", "The quick", "--batch-size", "12", *arguments]
+
+    def test_every_form_trains_and_writes_as_one_rank_does(self):
+        short = self.model("--steps", "6", "--dropout", "0.1", "--clip", "1", "--warmup", "2",
+                           "--least-lr", "1e-4", "--write", "6", "--dtype", "f64")
+        alone = self.json(*short)
+        self.assertEqual(len(alone["loss"]), 1)
+        for parallel in FORMS:
+            with self.subTest(parallel=parallel):
+                result = self.json(*short, "--parallel", *parallel, "--check")
+                self.assertTrue(result["check"]["match"])
+                for what in ["outputs", "weights"]:
+                    self.assertGreater(result["check"][what]["relative"], 0)
+                self.assertEqual(result["reference_loss"], alone["loss"])
+                self.assertEqual(result["written"], alone["written"])
+                self.assertAlmostEqual(result["validation_loss"][0], alone["validation_loss"][0], 10)
+                self.assertEqual(result["tokens_per_epoch"], 6 * 12 * 16)
+
+    def test_it_learns_to_write_what_it_has_read(self):
+        result = self.json(*self.model("--epochs", "6", "--parallel", "dp", "--lr", "0.005",
+                                       "--temperature", "0", "--write", "12"))
+        self.assertLess(result["loss"][-1], 0.4 * result["loss"][0])
+        self.assertLess(result["validation_loss"][-1], 1.5)
+        sentence = (r"The (quick|lazy|old) (fox|dog|bear|cat) (sees|jumps over|follows) "
+                    r"the (quick|lazy|old) (fox|dog|bear|cat)\.")
+        self.assertRegex(result["written"], sentence)
+        lines = self.output(*self.model("--steps", "2")).splitlines()
+        self.assertRegex(lines[0], r"^# gpt2 of 2 layers, d_model 64, 4 heads, 320 tokens: \d+ parameters")
+        self.assertRegex(lines[-1], "^# it writes: The quick")
+
+    def test_presets_and_sizes(self):
+        lines = self.output(*self.model("--preset", "mini", "--layers", "1", "--d-model", "32",
+                                        "--steps", "1", "--write", "0")).splitlines()
+        self.assertRegex(lines[0], "^# gpt2 of 1 layers, d_model 32, 8 heads")
+        self.assertNotIn("writes", lines[-1])
+
+    def test_recomputation_holds_less(self):
+        held = [self.json(*self.model("--steps", "2", "--layers", "4", *more))["held_bytes"]["activations"]
+                for more in [[], ["--recompute"]]]
+        self.assertLess(held[1]["most"], 0.7 * held[0]["most"])
+
+    def test_data_that_cannot_be_used(self):
+        wrong = os.path.join(self.folder.name, "wrong.txt")
+        with open(wrong, "wb") as file:
+            file.write(b"some words \xff and more")
+        short = os.path.join(self.folder.name, "short.txt")
+        with open(short, "w") as file:
+            file.write("The fox sees the dog.\n" * 2)
+        for ranks in ["1", "3"]:
+            how = ["--parallel", "dp", "--ranks", ranks]
+            for sentence, file in [("wrong.txt, byte 11: expected UTF-8", wrong),
+                                   ("missing.txt: expected a file to read, found No such file",
+                                    os.path.join(self.folder.name, "missing.txt"))]:
+                with self.subTest(ranks=ranks, file=file):
+                    self.refused(sentence, *self.model(*how, text=file))
+            self.refused("short.txt: text: expected one of which SentencePiece learns 320 tokens",
+                         *self.model(*how, text=short))
+            self.refused("for validation: expected at least 401 tokens, a sequence of 400 and the next",
+                         *self.model(*how, "--seq", "400", "--validation", "0.01"))
+        self.refused("--batch-size: expected a multiple of 3 (ranks of dp), found 8",
+                     *self.model("--parallel", "dp", "--ranks", "3", "--batch-size", "8"))
+        self.refused("--micro-batches: expected at most the 4 samples of a rank, found 5",
+                     *self.model("--parallel", "fsdp", "--ranks", "3", "--micro-batches", "5"))
+        self.refused("--vocabulary: expected a multiple of 2 (ranks of tp), found 321",
+                     *self.model("--parallel", "tp", "--vocabulary", "321"))
+        self.refused("GPT-2: expected tiny, mini or small, found \"huge\"", *self.model("--preset", "huge"))
+
+
+if __name__ == "__main__":
+    run_tests(Language, sys.argv[1:])
