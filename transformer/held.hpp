@@ -49,6 +49,7 @@ class MemoryCount {
 /// Arrays that this thread makes are counted until the scope ends.
 class CountingScope {
  public:
+  /// Until then, they are counted by `count`.
   explicit CountingScope(const MemoryCount& count);
   ~CountingScope();
   CountingScope(const CountingScope&) = delete;
