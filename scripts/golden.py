@@ -234,9 +234,69 @@ def gpt2(folder):
     file.write()
 
 
+class Vgg16(nn.Module):
+    """torchvision's, with every number of channels and hidden units times `width`."""
+
+    def __init__(self, width, pooled, classes):
+        super().__init__()
+        layers, inputs = [], 3
+        for channels in (64, 64, "pool", 128, 128, "pool", 256, 256, 256, "pool", 512, 512, 512, "pool",
+                         512, 512, 512, "pool"):
+            if channels == "pool":
+                layers.append(nn.MaxPool2d(2, 2))
+            else:
+                outputs = int(channels * width)
+                layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.ReLU()]
+                inputs = outputs
+        hidden = int(4096 * width)
+        self.features, self.pool = nn.Sequential(*layers), nn.AdaptiveAvgPool2d(pooled)
+        self.classifier = nn.Sequential(
+            nn.Linear(inputs * pooled ** 2, hidden), nn.ReLU(), nn.Dropout(), nn.Linear(hidden, hidden),
+            nn.ReLU(), nn.Dropout(), nn.Linear(hidden, classes))
+
+    def forward(self, images):
+        return self.classifier(self.pool(self.features(images)).flatten(1))
+
+
+def vgg16(folder):
+    """Without dropout. The images are of a formula, so that the file need not have them."""
+    sizes = {"width": 1 / 64, "pooled": 2, "classes": 5}
+    sgd = {"lr": 0.02, "momentum": 0.9, "weight_decay": 0.01}
+    model = Vgg16(**sizes).eval()
+    for name, parameter in model.named_parameters():  # so that few results of ReLU are 0
+        fan_in = parameter[0].numel()
+        mean, deviation = (0.1, 0.1) if name.endswith("bias") else (0.4 / fan_in, (1.5 / fan_in) ** 0.5)
+        nn.init.normal_(parameter, mean, deviation)
+    count = 6
+    images = (torch.arange(count * 3 * 32 * 32) * 7919 % 251 / 125 - 1).view(count, 3, 32, 32)
+    labels = torch.randint(sizes["classes"], (count,))
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    biases = [p for p in model.parameters() if p.dim() == 1]
+    optimizer = torch.optim.SGD([{"params": matrices}, {"params": biases, "weight_decay": 0}], **sgd)
+    file = File(folder, "vgg16", "A narrow VGG16, and its training by SGD with momentum")
+    file.put_all(**sizes, **sgd, labels=labels)
+    losses = []
+    for step in range(6):
+        optimizer.zero_grad()
+        logits = model(images)
+        loss = functional.cross_entropy(logits, labels)
+        loss.backward()
+        if step == 0:
+            file.put_all(logits=logits, loss=loss)
+            for name, parameter in model.named_parameters():
+                assert (parameter.grad != 0).double().mean() > 0.2, f"gradients of {name} are 0"
+                file.put_with_gradients(**{name: parameter})
+        losses.append(loss.detach())
+        optimizer.step()
+    file.put("losses", torch.stack(losses))
+    file.put_all(**{f"{name}.trained": bias for name, bias in model.named_parameters()
+                    if name.endswith("bias")})
+    file.write()
+
+
 def main():
     folder = Path(sys.argv[1])
-    makers = (attention, layer_norm, gelu, cross_entropy, adamw, block, mlp, gpt_block, gpt2)
+    makers = (attention, layer_norm, gelu, cross_entropy, adamw, block, mlp, gpt_block, gpt2, vgg16)
     for seed, make in enumerate(makers):  # each draws its own, so that a change leaves the others be
         torch.manual_seed(seed)
         make(folder)

@@ -27,8 +27,7 @@ struct Window {
 };
 
 /// The b that makes convolution() fastest on this processor, for images whose numbers of channels
-/// are multiples of `channels`. It divides `channels`. Images x of 3 channels are fast with b = 1
-/// beside any y, but for convolution_backward_input(); other mixtures are slow.
+/// are multiples of `channels`. It divides `channels`. Images of 3 channels are fast with b = 1.
 template <Real T>
 std::int64_t channel_block(std::int64_t channels);
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "baton/error.hpp"
@@ -50,8 +51,11 @@ struct Sizes {
         bias,  relu,   threads};
   }
 
-  memory::desc x() const { return images({n, inputs, h, w}, block); }
-  memory::desc y() const { return images({n, outputs, out_h, out_w}, out_block); }
+  memory::desc x() const { return images(x_dims(), block); }
+  memory::desc y() const { return images(y_dims(), out_block); }
+  /// In the order that the primitive likes best.
+  memory::desc any_x() const { return described(x_dims(), memory::format_tag::any); }
+  memory::desc any_y() const { return described(y_dims(), memory::format_tag::any); }
   memory::desc plain_weight() const { return described(weight_dims(), memory::format_tag::oihw); }
   /// In the order that the primitive likes best.
   memory::desc weight() const { return described(weight_dims(), memory::format_tag::any); }
@@ -69,15 +73,17 @@ struct Sizes {
   }
 
  private:
+  Dims x_dims() const { return {n, inputs, h, w}; }
+  Dims y_dims() const { return {n, outputs, out_h, out_w}; }
   Dims weight_dims() const { return {outputs, inputs, window.size, window.size}; }
   static memory::desc described(const Dims& dims, memory::format_tag order) {
     return {dims, memory::data_type::f32, order};
   }
   static memory::desc images(const Dims& dims, std::int64_t block) {
     if (block == 1) return described(dims, memory::format_tag::nchw);
-    if (block == dims[1]) return described(dims, memory::format_tag::nhwc);
     if (block == 8) return described(dims, memory::format_tag::nChw8c);
     if (block == 16) return described(dims, memory::format_tag::nChw16c);
+    if (block == dims[1]) return described(dims, memory::format_tag::nhwc);
     throw Error(ErrorCode::unsupported,
                 fmt::format("convolution: expected 1, 8, 16 or all of {} channels side by side, "
                             "found {}",
@@ -130,47 +136,61 @@ dnnl::primitive_attr attributes(const dnnl::post_ops& after = {}) {
 
 constexpr auto direct = dnnl::algorithm::convolution_direct;
 
-auto forward_of(const Sizes& s) {
-  dnnl::post_ops after;
-  if (s.relu) append_relu(after);
-  return described<dnnl::convolution_forward>(attributes(after), dnnl::prop_kind::forward_training,
-                                              direct, s.x(), s.weight(), s.bias_or_none(), s.y(),
-                                              s.stride(), s.padding(), s.padding_behind());
-}
-auto backward_input_of(const Sizes& s) {
-  return described_backward<dnnl::convolution_backward_data>(forward_of(s), attributes(), direct,
-                                                             s.x(), s.weight(), s.y(), s.stride(),
-                                                             s.padding(), s.padding_behind());
-}
-auto backward_weight_of(const Sizes& s) {
-  return described_backward<dnnl::convolution_backward_weights>(
-      forward_of(s), attributes(), direct, s.x(), s.weight(), s.bias_or_none(), s.y(), s.stride(),
-      s.padding(), s.padding_behind());
-}
-
-/// A primitive, the order in which it has the weight or its gradient, and its scratch memory.
+/// A primitive, the orders in which it has its operands, and its scratch memory.
 struct Prepared {
   dnnl::primitive primitive;
-  memory::desc weight, scratch;
+  memory::desc x, weight, y, scratch;
+  bool fast;  ///< oneDNN has code for these orders, not only loops
 };
 
 enum class Direction : std::uint8_t { forward, backward_input, backward_weight };
 
-Prepared prepared(Direction direction, const Sizes& sizes) {
-  switch (direction) {
-    case Direction::forward: {
-      const auto d = forward_of(sizes);
-      return {dnnl::convolution_forward(d), d.weights_desc(), d.scratchpad_desc()};
-    }
-    case Direction::backward_input: {
-      const auto d = backward_input_of(sizes);
-      return {dnnl::convolution_backward_data(d), d.weights_desc(), d.scratchpad_desc()};
-    }
-    case Direction::backward_weight:
-      break;
+Prepared prepared(Direction direction, const Sizes& s, const memory::desc& x,
+                  const memory::desc& y) {
+  const auto fast = [](const auto& d) {
+    return !std::string_view(d.impl_info_str()).starts_with("ref");
+  };
+  dnnl::post_ops after;
+  if (s.relu) append_relu(after);
+  const auto forward = described<dnnl::convolution_forward>(
+      attributes(after), dnnl::prop_kind::forward_training, direct, x, s.weight(), s.bias_or_none(),
+      y, s.stride(), s.padding(), s.padding_behind());
+  if (direction == Direction::backward_input) {
+    const auto d = described_backward<dnnl::convolution_backward_data>(
+        forward, attributes(), direct, x, s.weight(), y, s.stride(), s.padding(),
+        s.padding_behind());
+    return {dnnl::convolution_backward_data(d),
+            d.diff_src_desc(),
+            d.weights_desc(),
+            d.diff_dst_desc(),
+            d.scratchpad_desc(),
+            fast(d)};
   }
-  const auto d = backward_weight_of(sizes);
-  return {dnnl::convolution_backward_weights(d), d.diff_weights_desc(), d.scratchpad_desc()};
+  if (direction == Direction::backward_weight) {
+    const auto d = described_backward<dnnl::convolution_backward_weights>(
+        forward, attributes(), direct, x, s.weight(), s.bias_or_none(), y, s.stride(), s.padding(),
+        s.padding_behind());
+    return {dnnl::convolution_backward_weights(d),
+            d.src_desc(),
+            d.diff_weights_desc(),
+            d.diff_dst_desc(),
+            d.scratchpad_desc(),
+            fast(d)};
+  }
+  return {dnnl::convolution_forward(forward),
+          forward.src_desc(),
+          forward.weights_desc(),
+          forward.dst_desc(),
+          forward.scratchpad_desc(),
+          fast(forward)};
+}
+
+/// For images in their own order, or in the one that oneDNN likes best if that is much faster.
+Prepared prepared(Direction direction, const Sizes& sizes) {
+  Prepared as_they_lie = prepared(direction, sizes, sizes.x(), sizes.y());
+  if (as_they_lie.fast) return as_they_lie;
+  Prepared reordered = prepared(direction, sizes, sizes.any_x(), sizes.any_y());
+  return reordered.fast ? reordered : as_they_lie;
 }
 
 /// This thread's primitive. A program has few sizes, so what it had before may go if it has many.
@@ -238,6 +258,29 @@ class OrderedWeight {
   Array<float> buffer_;
 };
 
+/// Images in the order that a primitive has them: themselves, or a copy.
+class OrderedImages {
+ public:
+  OrderedImages(const memory::desc& own, const float* data, const memory::desc& order)
+      : own_(at(own, data)), used_(own_) {
+    if (own == order) return;
+    copy_ = buffer_for(order);
+    used_ = at(order, copy_);
+  }
+  memory read(dnnl::stream& stream) {
+    if (!copy_.empty()) reorder(own_, used_, false, stream);
+    return used_;
+  }
+  const memory& to_write() const { return used_; }
+  void written(dnnl::stream& stream) const {
+    if (!copy_.empty()) reorder(used_, own_, false, stream);
+  }
+
+ private:
+  memory own_, used_;
+  Array<float> copy_;
+};
+
 }  // namespace
 
 std::int64_t channel_block(std::int64_t channels) {
@@ -281,12 +324,15 @@ void convolution(View<const float> x, View<const float> weight, View<const float
       const Sizes sizes(from.shape(), to.shape(), window, !bias.empty(), relu, threads);
       const Prepared& forward = primitive(Direction::forward, sizes);
       const Array<float> scratch = buffer_for(forward.scratch);
+      OrderedImages inputs(sizes.x(), from.data(), forward.x);
+      const OrderedImages results(sizes.y(), to.data(), forward.y);
       forward.primitive.execute(stream,
-                                {{DNNL_ARG_SRC, at(sizes.x(), from.data())},
+                                {{DNNL_ARG_SRC, inputs.read(stream)},
                                  {DNNL_ARG_WEIGHTS, ordered.in_order_of(forward, sizes, stream)},
                                  {DNNL_ARG_BIAS, at(sizes.bias_or_none(), bias.data())},
-                                 {DNNL_ARG_DST, at(sizes.y(), to.data())},
+                                 {DNNL_ARG_DST, results.to_write()},
                                  {DNNL_ARG_SCRATCHPAD, at(forward.scratch, scratch)}});
+      results.written(stream);
     });
   });
 }
@@ -302,11 +348,14 @@ void convolution_backward_input(View<const float> dy, View<const float> weight,
       const Sizes sizes(to.shape(), from.shape(), window, false, false, threads);
       const Prepared& backward = primitive(Direction::backward_input, sizes);
       const Array<float> scratch = buffer_for(backward.scratch);
+      OrderedImages gradients(sizes.y(), from.data(), backward.y);
+      const OrderedImages results(sizes.x(), to.data(), backward.x);
       backward.primitive.execute(stream,
-                                 {{DNNL_ARG_DIFF_DST, at(sizes.y(), from.data())},
+                                 {{DNNL_ARG_DIFF_DST, gradients.read(stream)},
                                   {DNNL_ARG_WEIGHTS, ordered.in_order_of(backward, sizes, stream)},
-                                  {DNNL_ARG_DIFF_SRC, at(sizes.x(), to.data())},
+                                  {DNNL_ARG_DIFF_SRC, results.to_write()},
                                   {DNNL_ARG_SCRATCHPAD, at(backward.scratch, scratch)}});
+      results.written(stream);
     });
   });
 }
@@ -323,8 +372,10 @@ void convolution_backward_weight(View<const float> x, View<const float> dy, cons
       const Prepared& backward = primitive(Direction::backward_weight, sizes);
       const Array<float> of_weight = buffer_for(backward.weight),
                          scratch = buffer_for(backward.scratch);
-      backward.primitive.execute(stream, {{DNNL_ARG_SRC, at(sizes.x(), from.data())},
-                                          {DNNL_ARG_DIFF_DST, at(sizes.y(), by.data())},
+      OrderedImages inputs(sizes.x(), from.data(), backward.x),
+          gradients(sizes.y(), by.data(), backward.y);
+      backward.primitive.execute(stream, {{DNNL_ARG_SRC, inputs.read(stream)},
+                                          {DNNL_ARG_DIFF_DST, gradients.read(stream)},
                                           {DNNL_ARG_DIFF_WEIGHTS, at(backward.weight, of_weight)},
                                           {DNNL_ARG_DIFF_BIAS, at(sizes.bias_or_none(), of_bias)},
                                           {DNNL_ARG_SCRATCHPAD, at(backward.scratch, scratch)}});

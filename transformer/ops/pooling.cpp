@@ -97,13 +97,15 @@ void each_part(View<X> x, View<Y> y, const Body& body) {
   for (std::int64_t n = 0; n < y.extent(0); ++n) {
     for (std::int64_t c = 0; c < y.extent(1); ++c) {
       const View<X> channel = channel_of(x, n, c);
-      for (std::int64_t i = 0; i < y.extent(2); ++i) {
-        const auto rows = range(i, y.extent(2), channel.extent(0));
-        for (std::int64_t j = 0; j < y.extent(3); ++j) {
-          const auto columns = range(j, y.extent(3), channel.extent(1));
-          const View<X> part =
-              channel.slice(0, rows.first, rows.second).slice(1, columns.first, columns.second);
-          body(y(n, c, i, j), part, 1 / static_cast<std::remove_const_t<Y>>(part.size()));
+      const View<Y> parts = y.select(0, n).select(0, c);
+      for (std::int64_t i = 0; i < parts.extent(0); ++i) {
+        const auto rows = range(i, parts.extent(0), channel.extent(0));
+        for (std::int64_t j = 0; j < parts.extent(1); ++j) {
+          const auto columns = range(j, parts.extent(1), channel.extent(1));
+          const View<X> part(&channel(rows.first, columns.first),
+                             {rows.second - rows.first, columns.second - columns.first},
+                             {channel.stride(0), channel.stride(1)});
+          body(parts(i, j), part, 1 / static_cast<std::remove_const_t<Y>>(part.size()));
         }
       }
     }
