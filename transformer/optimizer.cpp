@@ -47,6 +47,7 @@ Sgd<T>::Sgd(Params<T> params, const SgdOptions& options)
     const bool moves = options.momentum != 0;
     states_.push_back(
         {param, shape, moves ? Array<Wide<T>>(shape) : Array<Wide<T>>(), master_of(*param)});
+    if (moves) count_as(Purpose::optimizer, states_.back().velocity);
   }
 }
 

@@ -126,6 +126,29 @@ TEST_CASE("values of bf16 follow a master: steps that each would be rounded away
   }
 }
 
+TEST_CASE_TEMPLATE("what optimizers keep is counted as theirs", T, float, double, bf16) {
+  Param<T> w("w", Array<T>({3, 4})), b("b", Array<T>({5}));
+  const MemoryCount count;
+  const CountingScope scope(count);
+  constexpr std::int64_t wide = 17 * sizeof(Wide<T>);
+  constexpr std::int64_t masters = std::is_same_v<T, Wide<T>> ? 0 : wide;
+  {
+    const Sgd<T> plain({&w, &b}, 0.1);
+    CHECK(count.held().now == masters);
+    CHECK(count.held(Purpose::optimizer).now == masters);
+  }
+  {
+    const Sgd<T> with_momentum({&w, &b}, {.learning_rate = 0.1, .momentum = 0.9});
+    CHECK(count.held().now == wide + masters);
+    CHECK(count.held(Purpose::optimizer).now == wide + masters);
+  }
+  {
+    const AdamW<T> adamw({&w, &b});
+    CHECK(count.held(Purpose::optimizer).now == 2 * wide + masters);
+  }
+  CHECK(count.held().now == 0);
+}
+
 TEST_CASE("a learning rate that is set is that of the next step") {
   Param<double> a = param("a", {3, 4}, 1), b = param("b", {3, 4}, 1), c = param("c", {3, 4}, 1);
   Sgd<double> sgd({&a}, 0.25);
