@@ -1,7 +1,7 @@
 /// Pooling of images.
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 
 #include "../instantiation.hpp"
 #include "../shape_guard.hpp"
@@ -42,25 +42,39 @@ void each_place(const Shape& x, const Body& body) {
   }
 }
 
+/// Calls body(b). In the fast orders of channels, b is a constant, so that compilers make loops
+/// over it straight.
+template <class Body>
+void with_channels(std::int64_t b, const Body& body) {
+  if (b == 16) {
+    body(std::integral_constant<std::int64_t, 16>());
+  } else if (b == 8) {
+    body(std::integral_constant<std::int64_t, 8>());
+  } else {
+    body(b);
+  }
+}
+
 template <class T>
 void max_pool(View<const T> x, View<T> y, View<std::uint8_t> places) {
-  const T* const from = x.data();
-  T* const largest = y.data();
-  std::uint8_t* const place = places.data();
-  const std::int64_t b = x.extent(4);
-  each_place(x.shape(), [=](std::int64_t to, const std::array<std::int64_t, 4>& at) {
-    for (std::int64_t k = 0; k < b; ++k) {
-      T most = from[at[0] + k];
-      std::uint8_t found = 0;
-      for (std::uint8_t i = 1; i < 4; ++i) {
-        const T value = from[at[i] + k];
-        const bool larger = value > most || std::isnan(value);
-        most = larger ? value : most;
-        found = larger ? i : found;
+  with_channels(x.extent(4), [&](auto b) {
+    const T* const from = x.data();
+    T* const largest = y.data();
+    std::uint8_t* const place = places.data();
+    each_place(x.shape(), [=](std::int64_t to, const std::array<std::int64_t, 4>& at) {
+      for (std::int64_t k = 0; k < b; ++k) {
+        T most = from[at[0] + k];
+        std::uint8_t found = 0;
+        for (std::uint8_t i = 1; i < 4; ++i) {
+          const T value = from[at[i] + k];
+          const bool larger = value > most || value != value;
+          most = larger ? value : most;
+          found = larger ? i : found;
+        }
+        largest[to + k] = most;
+        place[to + k] = found;
       }
-      largest[to + k] = most;
-      place[to + k] = found;
-    }
+    });
   });
 }
 
@@ -69,12 +83,13 @@ void max_pool_backward(View<const T> dy, View<const std::uint8_t> places, View<T
   const T* const from = dy.data();
   const std::uint8_t* const place = places.data();
   T* const gradients = dx.data();
-  const std::int64_t b = dx.extent(4);
   if (dx.extent(2) % 2 != 0 || dx.extent(3) % 2 != 0) std::fill_n(gradients, dx.size(), T(0));
-  each_place(dx.shape(), [=](std::int64_t to, const std::array<std::int64_t, 4>& at) {
-    for (std::uint8_t i = 0; i < 4; ++i)
-      for (std::int64_t k = 0; k < b; ++k)
-        gradients[at[i] + k] = place[to + k] == i ? from[to + k] : T(0);
+  with_channels(dx.extent(4), [=, x = dx.shape()](auto b) {
+    each_place(x, [=](std::int64_t to, const std::array<std::int64_t, 4>& at) {
+      for (std::uint8_t i = 0; i < 4; ++i)
+        for (std::int64_t k = 0; k < b; ++k)
+          gradients[at[i] + k] = place[to + k] == i ? from[to + k] : T(0);
+    });
   });
 }
 

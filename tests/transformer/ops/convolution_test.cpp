@@ -247,13 +247,21 @@ TEST_CASE_TEMPLATE("the largest of four pixels, and where it is", T, float, doub
       CHECK(difference(wide(found_dx), wide(expected_dx)) == 0);
     }
   }
-  // Of equal ones the first; NaN stays.
-  Array<T> x({1, 1, 2, 4, 1}), y({1, 1, 1, 2, 1});
-  Array<std::uint8_t> places(y.shape());
-  x.view()(0, 0, 1, 2, 0) = narrow<T>(static_cast<Wide<T>>(NAN));
-  max_pool<T>(x, y.view(), places.view());
-  CHECK((places.data()[0] == 0 && places.data()[1] == 2));
-  CHECK((widen(y.data()[0]) == 0 && std::isnan(widen(y.data()[1]))));
+  // Of equal ones the first; NaN stays, wherever it is and whatever follows.
+  for (const std::int64_t b : {1, 5, 8, 16}) {
+    for (int place = 0; place < 4; ++place) {
+      Array<T> x({1, 1, 2, 4, b}), y({1, 1, 1, 2, b});
+      Array<std::uint8_t> places(y.shape());
+      for (std::int64_t k = 0; k < b; ++k)
+        x.view()(0, 0, place / 2, 2 + place % 2, k) = narrow<T>(static_cast<Wide<T>>(NAN));
+      max_pool<T>(x, y.view(), places.view());
+      for (std::int64_t k = 0; k < b; ++k) {
+        CHECK((places.view()(0, 0, 0, 0, k) == 0 && places.view()(0, 0, 0, 1, k) == place));
+        CHECK(widen(y.view()(0, 0, 0, 0, k)) == 0);
+        CHECK(std::isnan(widen(y.view()(0, 0, 0, 1, k))));
+      }
+    }
+  }
 }
 
 TEST_CASE_TEMPLATE("means of parts of images, which may repeat pixels", T, float, double, bf16) {
