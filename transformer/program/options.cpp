@@ -104,6 +104,8 @@ void add_options(CLI::App& app, TrainOptions& options) {
   add_choice(app, "--stage", options.sharding, shardings,
              "of fsdp: divides the optimizer's state (1), gradients, too (2), parameters, too (3) "
              "[3]");
+  app.add_flag("!--no-overlap", options.overlap,
+               "with dp: gradients are summed after backward, not while it goes on");
   app.add_flag("--sequence-parallel", options.sequence_parallel,
                "with tp: positions are cut between the parallel regions (Megatron)");
   add_choice(app, "--dtype", options.f64, dtypes, "of weights and activations [f32]");
@@ -213,6 +215,7 @@ void complete(const CLI::App& app, TrainOptions& options) {
   expect(samples || options.parallel == Parallel::tp_sp, {"--tp"}, "--parallel dp, fsdp or tp-sp",
          parallel);
   expect(samples, {"--sp"}, "--parallel dp or fsdp", parallel);
+  expect(options.parallel == Parallel::dp, {"--no-overlap"}, "--parallel dp", parallel);
   expect(options.parallel == Parallel::fsdp, {"--stage"}, "--parallel fsdp", parallel);
   expect(options.optimizer == OptimizerKind::adamw, {"--weight-decay"}, "--optimizer adamw",
          name(options.optimizer));

@@ -28,6 +28,7 @@ struct TrainOptions {
   int ranks = 0;  ///< 0: of the launcher, else 1 without parallelism, 2 with it, 4 of tp-sp
   int tp = 0;     ///< ranks along axis tp of tp-sp, dp and fsdp; 0: 2 of tp-sp, 1 of others
   int sp = 1;     ///< ranks along axis sp of dp and fsdp
+  bool overlap = true;  ///< of sums of gradients with backward; of dp
   ShardingStage sharding = ShardingStage::parameters;  ///< of fsdp
   bool sequence_parallel = false;
   bool f64 = false;

@@ -62,7 +62,8 @@ std::unique_ptr<DataParallel<T>> make_replicas(const TrainOptions& options, Mode
                                                const Mesh& mesh) {
   if (options.parallel == Parallel::fsdp)
     return std::make_unique<FullyShardedDataParallel<T>>(model, mesh, options.sharding);
-  return std::make_unique<DistributedDataParallel<T>>(model, mesh);
+  const ReplicationOptions how{.overlap = options.overlap};
+  return std::make_unique<DistributedDataParallel<T>>(model, mesh, how);
 }
 
 /// A task with its optimizer, and the sum of its losses in this epoch.

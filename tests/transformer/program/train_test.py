@@ -8,7 +8,7 @@ import sys
 
 from command import CommandTest, run_tests
 
-FORMS = {"mlp": [["dp"], ["fsdp"], ["tp"]],
+FORMS = {"mlp": [["dp"], ["dp", "--no-overlap"], ["fsdp"], ["tp"]],
          "block": [["dp"], ["fsdp"], ["fsdp", "--stage", "1", "--tp", "2"], ["tp"], ["tp", "--sequence-parallel"], ["sp"], ["tp-sp"],
                    ["tp-sp", "--sequence-parallel"]]}
 
@@ -176,6 +176,7 @@ class Train(CommandTest):
                 ("--causal: expected --model block, found mlp", "--causal"),
                 ("--tp: expected --parallel dp, fsdp or tp-sp, found tp", "--parallel", "tp", "--tp", "2"),
                 ("--sp: expected --parallel dp or fsdp, found tp", "--parallel", "tp", "--sp", "2"),
+                ("--no-overlap: expected --parallel dp, found tp", "--parallel", "tp", "--no-overlap"),
                 ("--stage: expected --parallel fsdp, found dp", "--parallel", "dp", "--stage", "2"),
                 ("--stage: expected 1|2|3, found \"4\"", "--parallel", "fsdp", "--stage", "4"),
                 ("--ranks: expected a multiple of 4 (--tp x --sp), found 6", "--model", "block",
