@@ -254,6 +254,47 @@ TEST_CASE("memory is counted to the byte at each stage, and recomputation keeps 
   });
 }
 
+TEST_CASE("bf16 parameters and gradients, divided with their f32 masters, train as on one rank") {
+  const auto losses = [](Communicator& world, bool sharded) {
+    const Mesh mesh(world, {{Axis::dp, world.size()}});
+    Gpt2<bf16> model(config(), {3}, mesh);
+    std::unique_ptr<DataParallel<bf16>> replicas;
+    if (sharded) {
+      replicas = std::make_unique<FullyShardedDataParallel<bf16>>(model, mesh);
+    } else {
+      replicas = std::make_unique<DistributedDataParallel<bf16>>(model, mesh);
+    }
+    const MemoryCount count;
+    std::int64_t elements = 0;
+    for (const Param<bf16>* param : replicas->params()) elements += param->value.size();
+    std::unique_ptr<AdamW<bf16>> adamw;
+    {
+      const CountingScope scope(count);
+      adamw =
+          std::make_unique<AdamW<bf16>>(replicas->params(), AdamWOptions{.learning_rate = 0.01});
+    }
+    CHECK(count.held(Purpose::optimizer).now == 12 * elements);  // master, mean and square in f32
+    std::vector<double> losses;
+    const TokenBatch batch = tokens(24, 8, 1);
+    for (int step = 0; step < 10; ++step) {
+      StepOptions how;
+      how.random = Random{17}.of(static_cast<std::uint64_t>(step));
+      losses.push_back(train_step(model, *replicas, share(batch, mesh), *adamw, mesh, how).loss);
+    }
+    return losses;
+  };
+  std::vector<double> expected;
+  on_ranks(1, [&](Communicator& world) { expected = losses(world, false); });
+  CHECK(expected.back() < 0.98 * expected.front());
+  on_worlds([&](Communicator& world) {
+    for (const bool sharded : {false, true}) {
+      const std::vector<double> found = losses(world, sharded);
+      for (std::size_t step = 0; step < found.size(); ++step)
+        CHECK(equal(found[step], expected[step], 1e-2));
+    }
+  });
+}
+
 TEST_CASE_TEMPLATE("layers in a row, and a module of one unit, at any stage", T, float, double) {
   on_worlds([](Communicator& world) {
     const Mesh mesh(world, {{Axis::dp, world.size()}});
