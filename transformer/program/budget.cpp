@@ -77,5 +77,6 @@ void print_budget(Communicator& world, const TrainOptions& options) {
 
 template void print_budget<float>(Communicator&, const TrainOptions&);
 template void print_budget<double>(Communicator&, const TrainOptions&);
+template void print_budget<bf16>(Communicator&, const TrainOptions&);
 
 }  // namespace baton::transformer::program

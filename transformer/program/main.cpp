@@ -79,11 +79,19 @@ bool on_ranks(Launch& launch, int ranks, const std::function<void(Communicator&)
   return !refused;
 }
 
+/// call(an element of this type).
+template <class Call>
+auto with_type(Datatype type, const Call& call) {
+  if (type == Datatype::f64) return call(double{});
+  if (type == Datatype::bf16) return call(bf16{});
+  return call(float{});
+}
+
 int run(Launch& launch, const TrainOptions& options) {
   use_blas_threads(options.threads);
   if (options.budget) {
     const bool done = on_ranks(launch, options.ranks, [&](Communicator& world) {
-      options.f64 ? print_budget<double>(world, options) : print_budget<float>(world, options);
+      with_type(options.dtype, [&]<class T>(T) { print_budget<T>(world, options); });
     });
     return done ? 0 : 2;
   }
@@ -92,8 +100,8 @@ int run(Launch& launch, const TrainOptions& options) {
   bool good = true;
   const bool done = on_ranks(launch, options.ranks, [&](Communicator& world) {
     Report* const listener = world.rank() == 0 ? &*report : nullptr;
-    const Outcome outcome = options.f64 ? train<double>(world, options, listener)
-                                        : train<float>(world, options, listener);
+    const Outcome outcome =
+        with_type(options.dtype, [&]<class T>(T) { return train<T>(world, options, listener); });
     if (listener) good = listener->finish(outcome);
   });
   if (!done) return 2;

@@ -64,6 +64,7 @@ std::unique_ptr<Sequential<T>> make_model(const TrainOptions& options, const Mes
   template std::unique_ptr<Sequential<T>> make_model(const TrainOptions&, const Mesh&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer::program

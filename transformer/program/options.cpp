@@ -21,7 +21,8 @@ const Names<OptimizerKind> optimizers = {{"sgd", OptimizerKind::sgd},
 const Names<ShardingStage> shardings = {{"1", ShardingStage::optimizer},
                                         {"2", ShardingStage::gradients},
                                         {"3", ShardingStage::parameters}};
-const Names<bool> dtypes = {{"f32", false}, {"f64", true}};
+const Names<Datatype> dtypes = {
+    {"f32", Datatype::f32}, {"f64", Datatype::f64}, {"bf16", Datatype::bf16}};
 const Names<Activation> activation_names = {
     {"relu", Activation::relu}, {"gelu", Activation::gelu}, {"gelu_tanh", Activation::gelu_tanh}};
 
@@ -108,7 +109,9 @@ void add_options(CLI::App& app, TrainOptions& options) {
                "with dp: gradients are summed after backward, not while it goes on");
   app.add_flag("--sequence-parallel", options.sequence_parallel,
                "with tp: positions are cut between the parallel regions (Megatron)");
-  add_choice(app, "--dtype", options.f64, dtypes, "of weights and activations [f32]");
+  add_choice(
+      app, "--dtype", options.dtype, dtypes,
+      "of weights and activations; of bf16, masters and the optimizer's state are f32 [f32]");
   app.add_option("--threads", options.threads, "of each rank's linear layers [1]")
       ->check(whole_number(1, 1024));
 
@@ -182,7 +185,7 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_flag("--check", options.check,
                "train on one rank beside it, and say how far the two are apart");
   app.add_option("--tolerance", options.tolerance,
-                 "of --check, relative to the largest element [f32 1e-5, f64 1e-12]")
+                 "of --check, relative to the largest element [f32 1e-5, f64 1e-12, bf16 1.6e-2]")
       ->check(number(0, HUGE_VAL));
   app.add_flag("--budget", options.budget,
                "block: only say what each rank sends in a step, and by which algorithms");

@@ -25,14 +25,14 @@ std::string_view name(OptimizerKind optimizer);
 struct TrainOptions {
   ModelKind model = ModelKind::mlp;
   Parallel parallel = Parallel::none;
-  int ranks = 0;  ///< 0: of the launcher, else 1 without parallelism, 2 with it, 4 of tp-sp
-  int tp = 0;     ///< ranks along axis tp of tp-sp, dp and fsdp; 0: 2 of tp-sp, 1 of others
-  int sp = 1;     ///< ranks along axis sp of dp and fsdp
+  int ranks = 0;        ///< 0: of the launcher, else 1 without parallelism, 2 with it, 4 of tp-sp
+  int tp = 0;           ///< ranks along axis tp of tp-sp, dp and fsdp; 0: 2 of tp-sp, 1 of others
+  int sp = 1;           ///< ranks along axis sp of dp and fsdp
   bool overlap = true;  ///< of sums of gradients with backward; of dp
   ShardingStage sharding = ShardingStage::parameters;  ///< of fsdp
   bool sequence_parallel = false;
-  bool f64 = false;
-  int threads = 1;  ///< of each rank's matrix products
+  Datatype dtype = Datatype::f32;  ///< f32, f64 or bf16
+  int threads = 1;                 ///< of each rank's matrix products
 
   std::int64_t hidden = 32;  ///< of the MLP
   double noise = 0.1;        ///< of the two moons
@@ -69,7 +69,11 @@ struct TrainOptions {
   double rate() const {
     return learning_rate.value_or(optimizer == OptimizerKind::sgd ? 0.1 : 1e-3);
   }
-  double allowed() const { return tolerance.value_or(f64 ? 1e-12 : 1e-5); }
+  double allowed() const {
+    return tolerance.value_or(dtype == Datatype::f64    ? 1e-12
+                              : dtype == Datatype::bf16 ? 1.6e-2
+                                                        : 1e-5);
+  }
   /// Of one step.
   std::int64_t batch() const { return batch_size > 0 ? batch_size : samples; }
   /// Of the mesh of all ranks; the last varies fastest.

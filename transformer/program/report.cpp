@@ -71,8 +71,7 @@ void Report::head() {
   headed_ = true;
   fmt::print("# {}\n", sizes(options_));
   fmt::print("# {} of {}; {}, {}, learning rate {}, seed {}\n", form(options_), transport_,
-             options_.f64 ? "f64" : "f32", name(options_.optimizer), options_.rate(),
-             options_.seed);
+             name(options_.dtype), name(options_.optimizer), options_.rate(), options_.seed);
   fmt::print("{:>5}  {:<22}", "epoch", "loss");
   if (options_.check) fmt::print("  {:<22}  {}", "on one rank", "relative difference");
   if (options_.model == ModelKind::gpt2) fmt::print("  {:>10}  {:>8}", "validation", "tokens/s");
@@ -94,7 +93,7 @@ void Report::epoch(const Outcome& outcome) {
   if (options_.json) return;
   clear();
   const double loss = outcome.losses.back();
-  const int digits = options_.f64 ? 16 : 9;
+  const int digits = options_.dtype == Datatype::f64 ? 16 : 9;
   fmt::print("{:>5}  {:<22.{}g}", outcome.losses.size(), loss, digits);
   if (options_.check) {
     const double reference = outcome.reference_losses.back();
@@ -145,7 +144,7 @@ void Report::json(const Outcome& outcome) const {
                {"ranks", options_.ranks},
                {"mesh", mesh},
                {"transport", transport_},
-               {"dtype", options_.f64 ? "f64" : "f32"},
+               {"dtype", name(options_.dtype)},
                {"optimizer", name(options_.optimizer)},
                {"learning_rate", options_.rate()},
                {"seed", options_.seed},

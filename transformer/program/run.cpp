@@ -260,7 +260,8 @@ class Training {
     const Params<T> references = reference_ ? reference_->task->model().params() : Params<T>();
     double steepest = 0;  // of any parameter: what is small beside it may be nothing but rounding
     for (const Param<T>* param : references)
-      for (const T g : param->grad.span()) steepest = std::fmax(steepest, std::abs(double(g)));
+      for (const T g : param->grad.span())
+        steepest = std::fmax(steepest, std::abs(double(widen(g))));
     const Params<T> params = trained_.task->model().params();
     for (std::size_t p = 0; p < params.size(); ++p) {
       const Array<T> grad = whole_grad(*params[p], mesh_);
@@ -293,5 +294,6 @@ Outcome train(Communicator& world, const TrainOptions& options, Listener* listen
 
 template Outcome train<float>(Communicator&, const TrainOptions&, Listener*);
 template Outcome train<double>(Communicator&, const TrainOptions&, Listener*);
+template Outcome train<bf16>(Communicator&, const TrainOptions&, Listener*);
 
 }  // namespace baton::transformer::program

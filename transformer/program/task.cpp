@@ -150,6 +150,7 @@ std::unique_ptr<Task<T>> make_task(Communicator* world, const TrainOptions& opti
   template std::unique_ptr<Task<T>> make_task(Communicator*, const TrainOptions&, const Mesh&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
 
 }  // namespace baton::transformer::program

@@ -119,9 +119,12 @@ Batch<T> two_moons(std::int64_t n, double noise, std::uint64_t seed) {
     const double angle = std::numbers::pi * static_cast<double>(place) / static_cast<double>(last);
     const double along = std::cos(angle), above = std::sin(angle);
     const auto at = static_cast<std::uint64_t>(2 * i);
-    x.push_back(static_cast<T>((moon == 0 ? along : 1 - along) + noise * random.normal(at)));
-    x.push_back(static_cast<T>((moon == 0 ? above : 0.5 - above) + noise * random.normal(at + 1)));
-    target.push_back(static_cast<T>(moon));
+    const auto push = [](std::vector<T>& to, double value) {
+      to.push_back(narrow<T>(static_cast<Wide<T>>(value)));
+    };
+    push(x, (moon == 0 ? along : 1 - along) + noise * random.normal(at));
+    push(x, (moon == 0 ? above : 0.5 - above) + noise * random.normal(at + 1));
+    push(target, static_cast<double>(moon));
   }
   return {from_host<T>(View<const T>(x.data(), {n, 2})),
           from_host<T>(View<const T>(target.data(), {n, 1}))};
@@ -142,12 +145,11 @@ Batch<T> create_batch(std::uint64_t seed, const Shape& x, const Shape& target) {
   template BATON_INSTANTIATION Share<T> share_of(const Batch<T>&, const Mesh&, bool);        \
   template BATON_INSTANTIATION Array<T> whole_of_shares(const Array<T>&, const Shape&, Axes, \
                                                         const Mesh&);                        \
+  template BATON_INSTANTIATION Batch<T> two_moons(std::int64_t, double, std::uint64_t);      \
   template BATON_INSTANTIATION Batch<T> create_batch(std::uint64_t, const Shape&, const Shape&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)
 #undef BATON_INSTANTIATE
-template BATON_INSTANTIATION Batch<float> two_moons(std::int64_t, double, std::uint64_t);
-template BATON_INSTANTIATION Batch<double> two_moons(std::int64_t, double, std::uint64_t);
 
 }  // namespace baton::transformer

@@ -43,6 +43,16 @@ class Train(CommandTest):
                         compared = "weights" if "fsdp" in parallel else "gradients"
                         self.assertGreater(result["check"][compared]["relative"], 0)
 
+    def test_bf16_with_f32_masters(self):
+        for model in ["mlp", "block"]:
+            for parallel in [["dp"], ["fsdp", "--stage", "2"], ["tp"]]:
+                result = self.trained("--model", model, *SMALL[model], "--epochs", "3", "--parallel",
+                                      *parallel, "--optimizer", "sgd", "--dtype", "bf16")
+                self.assertEqual((result["dtype"], result["check"]["tolerance"]), ("bf16", 1.6e-2))
+                self.assertLess(result["loss"][-1], result["loss"][0])
+        held = self.json("--dtype", "bf16", "--optimizer", "adamw", "--epochs", "1")["held_bytes"]
+        self.assertEqual(held["optimizer"]["now"], 6 * held["parameters"]["now"])
+
     def test_batches_micro_batches_and_adamw(self):
         for parallel in ["dp", "tp"]:
             result = self.trained("--parallel", parallel, "--ranks", "3", "--hidden", "33", "--samples",
