@@ -11,12 +11,15 @@
 namespace baton::transformer::program {
 namespace {
 
-const Names<ModelKind> models = {
-    {"mlp", ModelKind::mlp}, {"block", ModelKind::block}, {"gpt2", ModelKind::gpt2}};
+const Names<ModelKind> models = {{"mlp", ModelKind::mlp},
+                                 {"block", ModelKind::block},
+                                 {"gpt2", ModelKind::gpt2},
+                                 {"vgg16", ModelKind::vgg16}};
 const Names<Parallel> parallels = {{"none", Parallel::none}, {"dp", Parallel::dp},
                                    {"fsdp", Parallel::fsdp}, {"tp", Parallel::tp},
                                    {"sp", Parallel::sp},     {"tp-sp", Parallel::tp_sp}};
 const Names<OptimizerKind> optimizers = {{"sgd", OptimizerKind::sgd},
+                                         {"momentum", OptimizerKind::momentum},
                                          {"adamw", OptimizerKind::adamw}};
 const Names<ShardingStage> shardings = {{"1", ShardingStage::optimizer},
                                         {"2", ShardingStage::gradients},
@@ -32,8 +35,20 @@ int along(const TrainOptions& options, Axis axis) {
   return 1;
 }
 
+void expect_micro_batches(const TrainOptions& options, int dp) {
+  if (options.micro_batches <= options.batch_size / dp) return;
+  refuse(fmt::format("--micro-batches: expected at most the {} samples of a rank, found {}",
+                     options.batch_size / dp, options.micro_batches));
+}
+
 void expect_divisible(const TrainOptions& options) {
-  const int tp = along(options, Axis::tp), sp = along(options, Axis::sp);
+  const int tp = along(options, Axis::tp), sp = along(options, Axis::sp),
+            dp = along(options, Axis::dp);
+  if (options.model == ModelKind::vgg16) {
+    expect_multiple("--batch-size", options.batch_size, dp, "ranks of dp");
+    expect_micro_batches(options, dp);
+    return;
+  }
   if (options.model == ModelKind::mlp) {
     expect_multiple("--hidden", options.hidden, tp, "ranks of tp");
     return;
@@ -52,12 +67,8 @@ void expect_divisible(const TrainOptions& options) {
                   options.sequence_parallel ? "ranks of tp x sp" : "ranks of sp");
   if (!gpt2) return;
   expect_multiple("--vocabulary", options.gpt2.vocabulary, tp, "ranks of tp");
-  const int dp = along(options, Axis::dp);
   expect_multiple("--batch-size", options.batch_size, dp, "ranks of dp");
-  if (options.micro_batches > options.batch_size / dp) {
-    refuse(fmt::format("--micro-batches: expected at most the {} samples of a rank, found {}",
-                       options.batch_size / dp, options.micro_batches));
-  }
+  expect_micro_batches(options, dp);
 }
 
 }  // namespace
@@ -91,11 +102,11 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_choice(app, "--model", options.model, models,
              "mlp: linear, GELU, linear, on two moons; block: transformer blocks, on random data; "
-             "gpt2: a language model, on text");
-  add_choice(
-      app, "--parallel", options.parallel, parallels,
-      "samples (dp), weights (tp) or positions (sp, not of mlp) are shared among ranks; fsdp: "
-      "samples, and with them parameters, gradients and the optimizer's state");
+             "gpt2: a language model, on text; vgg16: a model of images");
+  add_choice(app, "--parallel", options.parallel, parallels,
+             "samples (dp), weights (tp) or positions (sp, of block and gpt2) are shared among "
+             "ranks; fsdp: "
+             "samples, and with them parameters, gradients and the optimizer's state");
   app.add_option("--ranks", options.ranks, "threads as ranks; under mpirun, its processes are")
       ->check(whole_number(1, 4096));
   app.add_option("--tp", options.tp, "of the ranks of tp-sp [2], dp or fsdp [1], those along tp")
@@ -132,9 +143,10 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_flag("--causal", options.block.causal, "block: a position sees itself and those before");
   add_choice(app, "--activation", options.block.activation, activation_names, "block [relu]");
   const auto dropout = [&options](const double& p) {
-    options.block.attention_dropout = options.block.hidden_dropout = options.gpt2.dropout = p;
+    options.block.attention_dropout = options.block.hidden_dropout = p;
+    options.gpt2.dropout = options.vgg16.dropout = p;
   };
-  app.add_option_function<double>("--dropout", dropout, "block, gpt2: probability [0]")
+  app.add_option_function<double>("--dropout", dropout, "block, gpt2: probability [0]; vgg16 [0.5]")
       ->check(number(0, 1));
   app.add_flag("--recompute", options.gpt2.recompute,
                "gpt2: backward computes what blocks would keep once more");
@@ -149,7 +161,7 @@ void add_options(CLI::App& app, TrainOptions& options) {
                  "gpt2: share of the text that is not trained on [0.1]")
       ->check(number(0, 1));
   app.add_option("--validation-samples", options.validation_samples,
-                 "gpt2: sequences of it to evaluate after each epoch [64]")
+                 "gpt2: sequences of it to evaluate after each epoch [64]; vgg16: images [256]")
       ->check(whole_number(1));
   app.add_option("--write", options.writes, "gpt2: tokens that it writes at the end [40]")
       ->check(whole_number(0));
@@ -157,18 +169,27 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--temperature", options.temperature, "gpt2: of these; 0: the most probable [0.8]")
       ->check(number(0, HUGE_VAL));
 
-  app.add_option("--samples", options.samples, "points [256], sequences [8; gpt2: all]")
+  app.add_option("--images", options.images,
+                 "vgg16: a folder of CIFAR-10's six binary files; scripts/data images")
+      ->type_name("FOLDER");
+  app.add_option("--width", options.vgg16.width,
+                 "vgg16: a factor of all channels, a multiple of 1/64 [1]")
+      ->check(number(0, 17));
+
+  app.add_option("--samples", options.samples,
+                 "points [256], sequences [8; gpt2: all], images [all]")
       ->check(whole_number(1));
-  app.add_option("--batch-size", options.batch_size, "samples of a step [all; gpt2: 8]")
+  app.add_option("--batch-size", options.batch_size, "samples of a step [all; gpt2: 8; vgg16: 64]")
       ->check(whole_number(1));
   app.add_option("--micro-batches", options.micro_batches,
                  "slices of a batch whose gradients are added [1]")
       ->check(whole_number(1));
-  app.add_option("--epochs", options.epochs, "passes over all samples [20; gpt2: 1]")
+  app.add_option("--epochs", options.epochs, "passes over all samples [20; gpt2, vgg16: 1]")
       ->check(whole_number(1));
   app.add_option("--steps", options.steps, "at most, in all epochs")->check(whole_number(1));
-  add_choice(app, "--optimizer", options.optimizer, optimizers, "[sgd; gpt2: adamw]");
-  app.add_option("--lr", options.learning_rate, "learning rate [0.1; adamw 0.001]")
+  add_choice(app, "--optimizer", options.optimizer, optimizers,
+             "momentum: SGD with momentum of 0.9 [sgd; gpt2: adamw; vgg16: momentum]");
+  app.add_option("--lr", options.learning_rate, "learning rate [0.1; momentum 0.01; adamw 0.001]")
       ->check(number(0, HUGE_VAL));
   app.add_option("--warmup", options.warmup, "steps in which the learning rate rises [0]")
       ->check(whole_number(0));
@@ -177,7 +198,7 @@ void add_options(CLI::App& app, TrainOptions& options) {
       ->check(number(0, HUGE_VAL));
   app.add_option("--clip", options.clip, "largest norm of all gradients together [any]")
       ->check(number(0, HUGE_VAL));
-  app.add_option("--weight-decay", options.weight_decay, "of adamw [0.01]")
+  app.add_option("--weight-decay", options.weight_decay, "of adamw [0.01] and momentum [0]")
       ->check(number(0, HUGE_VAL));
   app.add_option("--seed", options.seed, "of weights, data and dropout [1]")
       ->check(whole_number(0, INT64_MAX));
@@ -207,12 +228,16 @@ void complete(const CLI::App& app, TrainOptions& options) {
   expect(options.model == ModelKind::mlp, {"--hidden", "--noise"}, "--model mlp", model);
   const bool block = options.model == ModelKind::block, gpt2 = options.model == ModelKind::gpt2;
   expect(block, {"--kv-heads", "--d-ff", "--causal", "--activation"}, "--model block", model);
-  expect(block || gpt2, {"--layers", "--d-model", "--heads", "--seq", "--dropout"},
-         "--model block or gpt2", model);
+  const bool vgg16 = options.model == ModelKind::vgg16;
+  expect(block || gpt2, {"--layers", "--d-model", "--heads", "--seq"}, "--model block or gpt2",
+         model);
+  expect(block || gpt2 || vgg16, {"--dropout"}, "--model block, gpt2 or vgg16", model);
   expect(gpt2,
-         {"--recompute", "--text", "--preset", "--vocabulary", "--validation",
-          "--validation-samples", "--write", "--prompt", "--temperature"},
+         {"--recompute", "--text", "--preset", "--vocabulary", "--validation", "--write",
+          "--prompt", "--temperature"},
          "--model gpt2", model);
+  expect(gpt2 || vgg16, {"--validation-samples"}, "--model gpt2 or vgg16", model);
+  expect(vgg16, {"--images", "--width"}, "--model vgg16", model);
   const bool samples = options.parallel == Parallel::dp || options.parallel == Parallel::fsdp;
   const std::string_view parallel = name(options.parallel);
   expect(samples || options.parallel == Parallel::tp_sp, {"--tp"}, "--parallel dp, fsdp or tp-sp",
@@ -220,13 +245,24 @@ void complete(const CLI::App& app, TrainOptions& options) {
   expect(samples, {"--sp"}, "--parallel dp or fsdp", parallel);
   expect(options.parallel == Parallel::dp, {"--no-overlap"}, "--parallel dp", parallel);
   expect(options.parallel == Parallel::fsdp, {"--stage"}, "--parallel fsdp", parallel);
-  expect(options.optimizer == OptimizerKind::adamw, {"--weight-decay"}, "--optimizer adamw",
-         name(options.optimizer));
+  const auto given = [&](const char* option) { return app.count(option) > 0; };
+  if (!given("--optimizer"))
+    options.optimizer = gpt2    ? OptimizerKind::adamw
+                        : vgg16 ? OptimizerKind::momentum
+                                : OptimizerKind::sgd;
+  expect(options.optimizer != OptimizerKind::sgd, {"--weight-decay"},
+         "--optimizer adamw or momentum", name(options.optimizer));
+  if (!given("--weight-decay") && options.optimizer != OptimizerKind::adamw)
+    options.weight_decay = 0;
   expect(options.check, {"--tolerance"}, "--check", "none");
+  if ((gpt2 || vgg16) && !given("--epochs")) options.epochs = 1;
+  if ((gpt2 || vgg16) && !given("--batch-size")) options.batch_size = gpt2 ? 8 : 64;
+  if (vgg16 && !given("--validation-samples")) options.validation_samples = 256;
+  if (vgg16 && options.images.empty())
+    refuse("--model vgg16: expected --images FOLDER, found none; scripts/data images makes one");
   if (!gpt2) return;
   if (options.text.empty())
     refuse("--model gpt2: expected --text FILE, found none; scripts/data text makes one");
-  const auto given = [&](const char* option) { return app.count(option) > 0; };
   if (!given("--seq")) options.seq = 64;
   const Gpt2Config preset = gpt2_preset(options.preset);
   Gpt2Config& config = options.gpt2;
@@ -236,9 +272,6 @@ void complete(const CLI::App& app, TrainOptions& options) {
   config.d_model = given("--d-model") ? options.block.d_model : preset.d_model;
   if (!given("--vocabulary")) config.vocabulary = 512;
   if (!given("--dropout")) config.dropout = 0;
-  if (!given("--optimizer")) options.optimizer = OptimizerKind::adamw;
-  if (!given("--epochs")) options.epochs = 1;
-  if (!given("--batch-size")) options.batch_size = 8;
 }
 
 void settle(TrainOptions& options, int launched) {
@@ -253,7 +286,7 @@ void settle(TrainOptions& options, int launched) {
   if (launched > 0) options.ranks = launched;
   if (options.tp == 0) options.tp = options.parallel == Parallel::tp_sp ? 2 : 1;
   if (options.ranks == 0) options.ranks = alone ? 1 : 2 * options.tp * options.sp;
-  if (options.model != ModelKind::gpt2) {
+  if (options.model == ModelKind::mlp || options.model == ModelKind::block) {
     if (options.samples == 0) options.samples = options.model == ModelKind::mlp ? 256 : 8;
     options.batch_size = std::min(options.batch(), options.samples);
   }
@@ -261,9 +294,22 @@ void settle(TrainOptions& options, int launched) {
     refuse(fmt::format("--parallel none: expected 1 rank, found {}", options.ranks));
   const bool cuts_positions =
       options.parallel == Parallel::sp || options.parallel == Parallel::tp_sp || options.sp > 1;
-  if (options.model == ModelKind::mlp && (cuts_positions || options.sequence_parallel)) {
-    refuse(fmt::format("--model mlp: expected none, dp or tp, for it has no positions, found {}",
-                       cuts_positions ? name(options.parallel) : "--sequence-parallel"));
+  const auto expect_parallel = [&](std::string_view expected, std::string_view why, bool refused) {
+    if (!refused) return;
+    refuse(fmt::format(
+        "--model {}: expected {}, for {}, found {}", name(options.model), expected, why,
+        options.sequence_parallel          ? "--sequence-parallel"
+        : options.tp > 1 || options.sp > 1 ? fmt::format("--tp {} --sp {}", options.tp, options.sp)
+                                           : std::string(name(options.parallel))));
+  };
+  const bool cuts_weights = options.parallel == Parallel::tp || options.tp > 1;
+  if (options.model == ModelKind::mlp) {
+    expect_parallel("none, dp, fsdp or tp", "it has no positions",
+                    cuts_positions || options.sequence_parallel);
+  }
+  if (options.model == ModelKind::vgg16) {
+    expect_parallel("none, dp or fsdp", "its layers are not cut",
+                    cuts_positions || cuts_weights || options.sequence_parallel);
   }
   if (options.sequence_parallel && options.parallel != Parallel::tp &&
       options.parallel != Parallel::tp_sp && options.tp == 1) {

@@ -10,13 +10,14 @@
 #include "../block.hpp"
 #include "../mesh.hpp"
 #include "../models/gpt2.hpp"
+#include "../models/vgg16.hpp"
 #include "../training/data_parallel.hpp"
 
 namespace baton::transformer::program {
 
-enum class ModelKind : std::uint8_t { mlp, block, gpt2 };
+enum class ModelKind : std::uint8_t { mlp, block, gpt2, vgg16 };
 enum class Parallel : std::uint8_t { none, dp, fsdp, tp, sp, tp_sp };
-enum class OptimizerKind : std::uint8_t { sgd, adamw };
+enum class OptimizerKind : std::uint8_t { sgd, momentum, adamw };
 std::string_view name(ModelKind model);
 std::string_view name(Parallel parallel);
 std::string_view name(OptimizerKind optimizer);
@@ -41,6 +42,10 @@ struct TrainOptions {
 
   std::vector<std::string> text;  ///< files, of GPT-2
   std::string preset = "tiny";
+
+  std::string images;  ///< folder, of VGG16
+  Vgg16Config vgg16;
+
   Gpt2Config gpt2;
   double validation = 0.1;  ///< share of the text that is not trained on
   std::int64_t validation_samples = 64;
@@ -67,7 +72,10 @@ struct TrainOptions {
   bool json = false;
 
   double rate() const {
-    return learning_rate.value_or(optimizer == OptimizerKind::sgd ? 0.1 : 1e-3);
+    if (learning_rate) return *learning_rate;
+    return optimizer == OptimizerKind::sgd        ? 0.1
+           : optimizer == OptimizerKind::momentum ? 0.01
+                                                  : 1e-3;
   }
   double allowed() const {
     return tolerance.value_or(dtype == Datatype::f64    ? 1e-12

@@ -55,6 +55,10 @@ std::string sizes(const TrainOptions& options) {
         gpt2.layers, gpt2.d_model, gpt2.heads, gpt2.vocabulary, gpt2.parameters(), options.batch(),
         options.seq);
   }
+  if (options.model == ModelKind::vgg16) {
+    return fmt::format("vgg16 of width {}: {} parameters; batches of {} images",
+                       options.vgg16.width, options.vgg16.parameters(), options.batch());
+  }
   const BlockConfig& block = options.block;
   return fmt::format("{} block{} of d_model {}, {} heads, d_ff {} on {} sequences of {}",
                      options.layers, options.layers == 1 ? "" : "s", block.d_model, block.heads,
@@ -74,7 +78,11 @@ void Report::head() {
              name(options_.dtype), name(options_.optimizer), options_.rate(), options_.seed);
   fmt::print("{:>5}  {:<22}", "epoch", "loss");
   if (options_.check) fmt::print("  {:<22}  {}", "on one rank", "relative difference");
-  if (options_.model == ModelKind::gpt2) fmt::print("  {:>10}  {:>8}", "validation", "tokens/s");
+  if (options_.model == ModelKind::gpt2 || options_.model == ModelKind::vgg16) {
+    fmt::print("  {:>10}", "validation");
+    if (options_.model == ModelKind::vgg16) fmt::print("  {:>8}", "accuracy");
+    fmt::print("  {:>9}", fmt::format("{}/s", item(options_)));
+  }
   fmt::print("\n");
   std::fflush(stdout);
 }
@@ -101,9 +109,10 @@ void Report::epoch(const Outcome& outcome) {
                loss == reference ? 0 : std::abs(loss - reference) / std::abs(reference));
   }
   if (!outcome.validation.empty()) {
-    fmt::print("{}  {:>10.5g}  {:>8.0f}", options_.check ? "            " : "",
-               outcome.validation.back(),
-               static_cast<double>(outcome.items) / outcome.epochs.back().all);
+    fmt::print("{}  {:>10.5g}", options_.check ? "            " : "", outcome.validation.back());
+    if (!outcome.accuracy.empty()) fmt::print("  {:>7.2f}%", 100 * outcome.accuracy.back());
+    fmt::print("  {:>9.{}f}", static_cast<double>(outcome.items) / outcome.epochs.back().all,
+               options_.model == ModelKind::vgg16 ? 1 : 0);
   }
   fmt::print("\n");
   std::fflush(stdout);
@@ -156,6 +165,7 @@ void Report::json(const Outcome& outcome) const {
                {"seconds", outcome.seconds()}};
   if (options_.parallel == Parallel::fsdp) json["stage"] = static_cast<int>(options_.sharding);
   if (!outcome.validation.empty()) json["validation_loss"] = outcome.validation;
+  if (!outcome.accuracy.empty()) json["validation_accuracy"] = outcome.accuracy;
   Json seconds = Json::array();
   for (const EpochSeconds& epoch : outcome.epochs) {
     seconds.push_back({{"all", epoch.all},

@@ -53,6 +53,12 @@ template <class T>
 std::unique_ptr<Optimizer<T>> make_optimizer(const TrainOptions& options, Params<T> params) {
   if (options.optimizer == OptimizerKind::sgd)
     return std::make_unique<Sgd<T>>(std::move(params), options.rate());
+  if (options.optimizer == OptimizerKind::momentum) {
+    return std::make_unique<Sgd<T>>(std::move(params),
+                                    SgdOptions{.learning_rate = options.rate(),
+                                               .momentum = 0.9,
+                                               .weight_decay = options.weight_decay});
+  }
   const AdamWOptions adamw{.learning_rate = options.rate(), .weight_decay = options.weight_decay};
   return std::make_unique<AdamW<T>>(std::move(params), adamw);
 }
@@ -154,8 +160,10 @@ class Training {
     outcome_.items = items;
     outcome_.losses.push_back(trained_.sum / static_cast<double>(items));
     if (options_.check) compare(epoch, static_cast<double>(items));
-    if (const auto loss = trained_.task->validation(*trained_.replicas))
-      outcome_.validation.push_back(*loss);
+    if (const auto found = trained_.task->validation(*trained_.replicas)) {
+      outcome_.validation.push_back(found->loss);
+      if (found->accuracy) outcome_.accuracy.push_back(*found->accuracy);
+    }
     if (listener_) listener_->epoch(outcome_);
     return true;
   }

@@ -36,7 +36,8 @@ struct EpochSeconds {
 struct Outcome {
   std::vector<double> losses;            ///< of each epoch: mean over its samples, before each step
   std::vector<double> reference_losses;  ///< on one rank; with --check, on rank 0
-  std::vector<double> validation;        ///< after each epoch, where there is data for it
+  std::vector<double> validation;        ///< loss after each epoch, where there is data for it
+  std::vector<double> accuracy;          ///< likewise, of models that classify
   std::vector<EpochSeconds> epochs;      ///< of steps, without the reference's
   std::int64_t items = 0;                ///< samples or tokens of an epoch, on all ranks
   Differences differences;               ///< with --check, on rank 0

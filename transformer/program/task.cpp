@@ -1,8 +1,10 @@
 #include "task.hpp"
 
 #include <filesystem>
+#include <numeric>
 
 #include "../models/language.hpp"
+#include "../models/vision.hpp"
 #include "../training/finite.hpp"
 #include "model.hpp"
 
@@ -59,6 +61,24 @@ class Regression final : public Task<T> {
   Array<T> output_;
 };
 
+/// The result of read() on every rank of `world`, which may be null.
+template <class Data, class Read>
+Data read_by_all(Communicator* world, const Read& read) {
+  std::optional<Data> data;
+  const auto attempt = [&] { data.emplace(read()); };
+  if (world) {
+    on_all_ranks(*world, attempt);
+  } else {
+    attempt();
+  }
+  return *std::move(data);
+}
+
+/// Samples of an epoch: as many as were asked for, of those that there are.
+std::int64_t samples_of(const TrainOptions& options, std::int64_t all) {
+  return options.samples > 0 ? std::min(options.samples, all) : all;
+}
+
 /// GPT-2 on text.
 template <class T>
 class Language final : public Task<T> {
@@ -67,8 +87,7 @@ class Language final : public Task<T> {
       : options_(options),
         mesh_(mesh),
         data_(read(world, options)),
-        samples_(options.samples > 0 ? std::min(options.samples, data_.training.size())
-                                     : data_.training.size()),
+        samples_(samples_of(options, data_.training.size())),
         model_(options.gpt2, Random{options.seed}, mesh, options.sequence_parallel) {
     start_epoch(1);
   }
@@ -99,9 +118,10 @@ class Language final : public Task<T> {
   bool matters(const ParamInfo& param) const override {
     return param.name.find("k_proj_bias") == std::string::npos;
   }
-  std::optional<double> validation(DataParallel<T>& replicas) override {
+  std::optional<Validation> validation(DataParallel<T>& replicas) override {
     const std::int64_t samples = std::min(options_.validation_samples, data_.validation.size());
-    return evaluate(model_, replicas, data_.validation, samples, options_.batch(), mesh_);
+    return Validation{
+        evaluate(model_, replicas, data_.validation, samples, options_.batch(), mesh_), {}};
   }
   std::string writes(DataParallel<T>& replicas) override {
     if (options_.writes == 0) return "";
@@ -117,16 +137,8 @@ class Language final : public Task<T> {
   static TextData read(Communicator* world, const TrainOptions& options) {
     const std::vector<std::filesystem::path> files(options.text.begin(), options.text.end());
     const auto vocabulary = static_cast<int>(options.gpt2.vocabulary);
-    std::optional<TextData> data;
-    const auto read = [&] {
-      data.emplace(read_text_data(files, vocabulary, options.seq, options.validation));
-    };
-    if (world) {
-      on_all_ranks(*world, read);
-    } else {
-      read();
-    }
-    return *std::move(data);
+    return read_by_all<TextData>(
+        world, [&] { return read_text_data(files, vocabulary, options.seq, options.validation); });
   }
 
   const TrainOptions& options_;
@@ -137,12 +149,62 @@ class Language final : public Task<T> {
   RankData own_;
 };
 
+/// VGG16 on images.
+template <class T>
+class Vision final : public Task<T> {
+ public:
+  Vision(Communicator* world, const TrainOptions& options, const Mesh& mesh)
+      : options_(options),
+        mesh_(mesh),
+        data_(read_by_all<Cifar10>(world, [&] { return read_cifar10(options.images); })),
+        model_(options.vgg16, Random{options.seed}) {
+    start_epoch(1);
+  }
+
+  Model<T>& model() override { return model_; }
+  std::int64_t steps() const override { return own_.steps; }
+  std::int64_t items(std::int64_t) const override { return own_.batch * mesh_.size(Axis::dp); }
+  void start_epoch(int epoch) override {
+    own_ = partition_dataset(samples_of(options_, data_.training.size()), options_.batch(), mesh_,
+                             options_.seed, epoch - 1);
+  }
+  StepLoss step(std::int64_t step, DataParallel<T>& replicas, Optimizer<T>& optimizer,
+                const StepOptions& how) override {
+    return train_step(model_, replicas, share_of_step<T>(data_.training, own_, step, mesh_),
+                      optimizer, mesh_, how);
+  }
+  /// The logits of the first images for validation.
+  Array<T> output(DataParallel<T>& replicas) override {
+    std::vector<std::int64_t> first(
+        static_cast<std::size_t>(std::min<std::int64_t>(4, data_.validation.size())));
+    std::iota(first.begin(), first.end(), 0);
+    Context context;
+    context.keeps = context.training = false;
+    replicas.attach(context, false);
+    return model_.logits(data_.validation.template inputs<T>(first), std::move(context));
+  }
+  std::optional<Validation> validation(DataParallel<T>& replicas) override {
+    const std::int64_t samples = std::min(options_.validation_samples, data_.validation.size());
+    const Classification found =
+        evaluate(model_, replicas, data_.validation, samples, options_.batch(), mesh_);
+    return Validation{found.loss, found.accuracy};
+  }
+
+ private:
+  const TrainOptions& options_;
+  const Mesh& mesh_;
+  Cifar10 data_;
+  Vgg16<T> model_;
+  RankData own_;
+};
+
 }  // namespace
 
 template <class T>
 std::unique_ptr<Task<T>> make_task(Communicator* world, const TrainOptions& options,
                                    const Mesh& mesh) {
   if (options.model == ModelKind::gpt2) return std::make_unique<Language<T>>(world, options, mesh);
+  if (options.model == ModelKind::vgg16) return std::make_unique<Vision<T>>(world, options, mesh);
   return std::make_unique<Regression<T>>(options, mesh);
 }
 

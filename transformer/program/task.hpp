@@ -9,6 +9,12 @@
 
 namespace baton::transformer::program {
 
+/// Results on data that a model does not train on.
+struct Validation {
+  double loss = 0;
+  std::optional<double> accuracy;  ///< of models that classify
+};
+
 /// A model with its data, on the ranks of a mesh: what a training run makes its steps of. Data and
 /// weights depend on the options only, not on the mesh. Calls are collective over the mesh.
 template <class T>
@@ -28,8 +34,8 @@ class Task {
   virtual Array<T> output(DataParallel<T>& replicas) = 0;
   /// Whether outputs depend on a parameter.
   virtual bool matters(const ParamInfo& /*param*/) const { return true; }
-  /// The loss on data that it does not train on.
-  virtual std::optional<double> validation(DataParallel<T>& /*replicas*/) { return {}; }
+  /// How well the model does on data that it does not train on.
+  virtual std::optional<Validation> validation(DataParallel<T>& /*replicas*/) { return {}; }
   /// Text that the model writes.
   virtual std::string writes(DataParallel<T>& /*replicas*/) { return ""; }
   /// The first thing of the last step that is no finite number.
