@@ -1,7 +1,8 @@
-"""Trains GPT-2 by PyTorch on random tokens in f32, alone, by DistributedDataParallel or by FSDP2, and
-prints the seconds of each step as JSON. What scripts/bench-training compares with.
+"""Trains GPT-2 on random tokens, or VGG16 on random images, by PyTorch in f32, alone, by
+DistributedDataParallel or by FSDP2, and prints the seconds of each step as JSON. What
+scripts/bench-training compares with.
 
-Usage: torch_gpt2.py one|dp|fsdp --layers L --d-model D ... [--rank R --ranks N --store FILE]"""
+Usage: torch_training.py gpt2|vgg16 one|dp|fsdp --batch B ... [--rank R --ranks N --store FILE]"""
 
 import argparse
 import json
@@ -46,11 +47,42 @@ class Gpt2(nn.Module):
         return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
+class Vgg16(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers, channels = [], 3
+        for outputs in [64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0]:
+            if outputs == 0:
+                layers.append(nn.MaxPool2d(2))
+                continue
+            layers += [nn.Conv2d(channels, outputs, 3, padding=1), nn.ReLU(inplace=True)]
+            channels = outputs
+        self.blocks = nn.ModuleList([nn.Sequential(*layers), nn.Sequential(
+            nn.Linear(512, 4096), nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(4096, 4096),
+            nn.ReLU(inplace=True), nn.Dropout(), nn.Linear(4096, 10))])
+
+    def forward(self, images, labels):
+        features, classifier = self.blocks
+        return functional.cross_entropy(classifier(features(images).flatten(1)), labels)
+
+
+def made(options, samples):
+    """A model, its optimizer and this rank's samples with their targets."""
+    if options.model == "vgg16":
+        images, labels = torch.randn(samples, 3, 32, 32), torch.randint(10, (samples,))
+        return Vgg16(), lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9), (images, labels)
+    tokens = torch.randint(options.vocabulary, (samples, options.seq + 1))
+    return Gpt2(options), lambda p: torch.optim.AdamW(p, lr=1e-3), (tokens[:, :-1], tokens[:, 1:])
+
+
 def parsed():
     parser = argparse.ArgumentParser()
+    parser.add_argument("model", choices=["gpt2", "vgg16"])
     parser.add_argument("form", choices=["one", "dp", "fsdp"])
-    for name in ["layers", "d-model", "heads", "vocabulary", "seq", "batch", "steps"]:
+    for name in ["batch", "steps"]:
         parser.add_argument(f"--{name}", type=int, required=True)
+    for name in ["layers", "d-model", "heads", "vocabulary", "seq"]:
+        parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--store")
@@ -61,7 +93,7 @@ def main():
     options = parsed()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    model = Gpt2(options)
+    model, make_optimizer, batch = made(options, options.batch // options.ranks)
     if options.form != "one":
         dist.init_process_group("gloo", init_method=f"file://{options.store}", rank=options.rank,
                                 world_size=options.ranks)
@@ -74,13 +106,12 @@ def main():
         for block in model.blocks:
             fully_shard(block, mesh=mesh)
         fully_shard(model, mesh=mesh)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    tokens = torch.randint(options.vocabulary, (options.batch // options.ranks, options.seq + 1))
+    optimizer = make_optimizer(model.parameters())
     seconds = []
     for _ in range(options.steps):
         begin = time.perf_counter()
         optimizer.zero_grad()
-        model(tokens[:, :-1], tokens[:, 1:]).backward()
+        model(*batch).backward()
         optimizer.step()
         seconds.append(time.perf_counter() - begin)
     if options.rank == 0:
