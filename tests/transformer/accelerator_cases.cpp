@@ -6,7 +6,7 @@
 
 #include "support/ranks.hpp"
 #include "transformer/linear_layers.hpp"
-#include "transformer/models/gpt2.hpp"
+#include "transformer/models/language.hpp"
 #include "transformer/training/compare.hpp"
 #include "transformer/training/step.hpp"
 #include "transformer/vocab.hpp"
@@ -291,11 +291,71 @@ void language_model(int ranks, const TestDevice& test_device) {
   }
 }
 
-#define BATON_INSTANTIATE(T)                                      \
-  template void blocks<T>(int, const TestDevice&, std::uint64_t); \
-  template void training<T>(int, const TestDevice&);              \
-  template void linear_layers<T>(int, const TestDevice&);         \
-  template void language_model<T>(int, const TestDevice&);        \
+template <class T>
+void sharded_language_model(int ranks, const TestDevice& test_device) {
+  const Gpt2Config config{
+      .vocabulary = 24, .context = 8, .layers = 2, .heads = 4, .d_model = 16, .dropout = 0.2};
+  TokenBatch batch;
+  batch.shape = {8, 8};
+  for (std::uint64_t i = 0; i < 64; ++i) {
+    batch.ids.push_back(static_cast<std::int32_t>(Random{4}.word(i) % 24));
+    batch.targets.push_back(static_cast<std::int32_t>(Random{5}.word(i) % 24));
+  }
+  const auto options = [](int step) {
+    StepOptions options;
+    options.random = Random{7}.of(static_cast<std::uint64_t>(step));
+    options.micro_batches = step % 2 + 1;
+    options.largest_norm = 0.3;
+    return options;
+  };
+  constexpr int steps = 4;
+  const Mesh alone;
+  Gpt2<T> whole(config, {1}, alone);
+  DistributedDataParallel<T> one(whole, alone);
+  Sgd<T> reference(one.params(), 0.1);
+  std::vector<double> expected;
+  for (int step = 0; step < steps; ++step) {
+    expected.push_back(
+        train_step(whole, one, {batch, 0, 64}, reference, alone, options(step)).loss);
+  }
+  const Params<T> trained = whole.params();
+  for (const Layout& layout : layouts_of(ranks)) {
+    for (const ShardingStage stage :
+         {ShardingStage::optimizer, ShardingStage::gradients, ShardingStage::parameters}) {
+      CAPTURE(static_cast<int>(stage));
+      on_one_device(ranks, test_device, [&](Communicator& world, const Place& place) {
+        const Mesh mesh = mesh_of(world, place, layout.axes);
+        Gpt2<T> model(config, {1}, mesh, layout.sequence_parallel);
+        move_to(*place.accelerator, model.params());
+        const AcceleratorScope scope(place.accelerator);
+        FullyShardedDataParallel<T> replicas(model, mesh, stage);
+        Sgd<T> sgd(replicas.params(), 0.1);
+        const Range own = slice_of(8, mesh.size(Axis::dp), mesh.rank(Axis::dp));
+        const TokenShare share{share_of(batch, mesh), own.begin, 64};
+        for (int step = 0; step < steps; ++step) {
+          const double loss = train_step(model, replicas, share, sgd, mesh, options(step)).loss;
+          const double wanted = expected[static_cast<std::size_t>(step)];
+          CHECK(std::abs(loss - wanted) <= tolerance<T> * wanted);
+        }
+        replicas.with_values([&] {
+          const Params<T> params = model.params();
+          for (std::size_t p = 0; p < params.size(); ++p) {
+            if (params[p]->name.find("bias") != std::string::npos) continue;  // nearly 0
+            CAPTURE(params[p]->name);
+            CHECK(difference(whole_value(*params[p], mesh), trained[p]->value) <= tolerance<T>);
+          }
+        });
+      });
+    }
+  }
+}
+
+#define BATON_INSTANTIATE(T)                                       \
+  template void blocks<T>(int, const TestDevice&, std::uint64_t);  \
+  template void training<T>(int, const TestDevice&);               \
+  template void linear_layers<T>(int, const TestDevice&);          \
+  template void language_model<T>(int, const TestDevice&);         \
+  template void sharded_language_model<T>(int, const TestDevice&); \
   template void vocabulary<T>(int, const TestDevice&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(bf16)

@@ -40,6 +40,9 @@ void linear_layers(int ranks, const TestDevice& test_device);
 /// GPT-2 on every mesh gives the loss and the gradients that it gives on one rank's host.
 template <class T>
 void language_model(int ranks, const TestDevice& test_device);
+/// GPT-2 divided at every stage trains on every mesh as on one rank's host.
+template <class T>
+void sharded_language_model(int ranks, const TestDevice& test_device);
 /// An embedding and a cross-entropy, whole and of a vocabulary that is cut.
 template <class T>
 void vocabulary(int ranks, const TestDevice& test_device);

@@ -70,6 +70,8 @@ TEST_CASE("linear layers and vocabularies give what the host's give") {
     linear_layers<bf16>(ranks, stand_in());
     language_model<float>(ranks, stand_in());
     language_model<bf16>(ranks, stand_in());
+    sharded_language_model<float>(ranks, stand_in());
+    sharded_language_model<bf16>(ranks, stand_in());
     vocabulary<float>(ranks, stand_in());
     vocabulary<bf16>(ranks, stand_in());
   }

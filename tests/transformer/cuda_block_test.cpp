@@ -47,6 +47,8 @@ TEST_CASE("CUDA: linear layers and vocabularies give what the host's give") {
     linear_layers<bf16>(ranks, test_device());
     language_model<float>(ranks, test_device());
     language_model<bf16>(ranks, test_device());
+    sharded_language_model<float>(ranks, test_device());
+    sharded_language_model<bf16>(ranks, test_device());
     vocabulary<float>(ranks, test_device());
     vocabulary<bf16>(ranks, test_device());
   }
