@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
+#include <utility>
 
 #include "../instantiation.hpp"
 #include "../shape_guard.hpp"
