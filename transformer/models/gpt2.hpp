@@ -72,6 +72,8 @@ class Gpt2 : public Model<T> {
   std::vector<Unit<T>> units() override;
   /// Sizes and settings.
   const Gpt2Config& config() const { return config_; }
+  /// The mesh that it was made for.
+  const Mesh& mesh() const { return mesh_; }
 
  private:
   struct BATON_HIDDEN Saved;

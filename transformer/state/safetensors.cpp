@@ -237,6 +237,19 @@ T converted(From value) {
   return narrow<T>(wide);
 }
 
+/// Throws unless elements of the tensor are, or convert to, elements of T.
+template <class T>
+void expect_elements(const SafetensorsFile& file, const FileTensor& tensor) {
+  constexpr Datatype floats[] = {Datatype::f16, Datatype::bf16, Datatype::f32, Datatype::f64};
+  const bool is_one =
+      std::find(std::begin(floats), std::end(floats), tensor.type) != std::end(floats);
+  if (Real<T> ? is_one : tensor.type == datatype_of<T>) return;
+  refuse(file.name(), fmt::format("tensor {}", shown(tensor.name)),
+         Real<T> ? "elements of f16, bf16, f32 or f64"
+                 : fmt::format("elements of {}", name(datatype_of<T>)),
+         name(tensor.type));
+}
+
 }  // namespace
 
 struct SafetensorsFile::State {
@@ -262,6 +275,7 @@ const FileTensor* SafetensorsFile::find(std::string_view name) const {
   return found == state_->by_name.end() ? nullptr : found->second;
 }
 
+template <class T>
 const FileTensor& SafetensorsFile::expect(std::string_view name, const Shape& shape) const {
   const FileTensor* const tensor = find(name);
   if (!tensor) {
@@ -270,6 +284,7 @@ const FileTensor& SafetensorsFile::expect(std::string_view name, const Shape& sh
   }
   expect_shape(fmt::format("{}: tensor {}", this->name().string(), shown(name)), tensor->shape,
                shape);
+  expect_elements<T>(*this, *tensor);
   return *tensor;
 }
 
@@ -282,6 +297,7 @@ const std::string& SafetensorsFile::metadata(std::string_view name) const {
 
 template <class T>
 Array<T> SafetensorsFile::read(const FileTensor& tensor) const {
+  expect_elements<T>(*this, tensor);
   const AcceleratorScope on_host(nullptr);
   const auto read_as = [&]<class From>(From) {
     auto array = Array<From>::uninitialized(tensor.shape);
@@ -301,10 +317,7 @@ Array<T> SafetensorsFile::read(const FileTensor& tensor) const {
     if (tensor.type == Datatype::bf16) return convert_from(bf16{});
     if (tensor.type == Datatype::f16) return convert_from(f16{});
   }
-  refuse(name(), fmt::format("tensor {}", shown(tensor.name)),
-         Real<T> ? "elements of f16, bf16, f32 or f64"
-                 : fmt::format("elements of {}", baton::name(datatype_of<T>)),
-         baton::name(tensor.type));
+  return {};
 }
 
 struct SafetensorsWriter::State {
@@ -377,8 +390,10 @@ void SafetensorsWriter::commit() {
   state.output.commit();
 }
 
-#define BATON_INSTANTIATE(T) \
-  template BATON_INSTANTIATION Array<T> SafetensorsFile::read(const FileTensor&) const;
+#define BATON_INSTANTIATE(T)                                                                  \
+  template BATON_INSTANTIATION Array<T> SafetensorsFile::read(const FileTensor&) const;       \
+  template BATON_INSTANTIATION const FileTensor& SafetensorsFile::expect<T>(std::string_view, \
+                                                                            const Shape&) const;
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)
 BATON_INSTANTIATE(bf16)

@@ -46,8 +46,9 @@ class SafetensorsFile {
   const std::vector<FileTensor>& tensors() const;
   /// The tensor of that name; null if there is none.
   const FileTensor* find(std::string_view name) const;
-  /// find(); throws Error(invalid_argument) that names the file if there is none, or its shape is
-  /// not `shape`, in which `any` (shape_guard.hpp) stands for every extent.
+  /// find(); throws Error(invalid_argument) that names the file if there is none, its shape is not
+  /// `shape`, in which `any` (shape_guard.hpp) stands for every extent, or read<T>() refuses it.
+  template <class T>
   const FileTensor& expect(std::string_view name, const Shape& shape) const;
   /// The strings beside the tensors.
   const Metadata& metadata() const;

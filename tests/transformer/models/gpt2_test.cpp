@@ -7,6 +7,7 @@
 
 #include "transformer/compare.hpp"
 #include "transformer/golden.hpp"
+#include "transformer/language_cases.hpp"
 #include "transformer/worlds.hpp"
 
 using namespace baton;
@@ -14,43 +15,6 @@ using namespace baton::transformer;
 using namespace support;
 
 namespace {
-
-struct Cut {
-  int dp, tp, sp;
-  bool sequence_parallel;
-
-  std::string text() const {
-    return fmt::format("dp {} tp {}{} sp {}", dp, tp, sequence_parallel ? " with sequence" : "",
-                       sp);
-  }
-  Mesh mesh(Communicator& world) const {
-    return {world, {{Axis::dp, dp}, {Axis::sp, sp}, {Axis::tp, tp}}};
-  }
-};
-
-std::vector<Cut> cuts_of(int ranks) {
-  std::vector<Cut> cuts;
-  for (int tp = 1; tp <= ranks; ++tp) {
-    for (int sp = 1; sp <= ranks / tp; ++sp) {
-      if (ranks % (tp * sp) != 0) continue;
-      cuts.push_back({ranks / tp / sp, tp, sp, false});
-      if (tp > 1) cuts.push_back({ranks / tp / sp, tp, sp, true});
-    }
-  }
-  return cuts;
-}
-
-TokenBatch random_batch(std::int64_t vocabulary, const Shape& shape) {
-  TokenBatch batch;
-  batch.shape = shape;
-  for (std::int64_t i = 0; i < shape.elements(); ++i) {
-    const auto at = static_cast<std::uint64_t>(2 * i);
-    const auto below = static_cast<std::uint32_t>(vocabulary);
-    batch.ids.push_back(static_cast<std::int32_t>(Random{8}.word(at) % below));
-    batch.targets.push_back(static_cast<std::int32_t>(Random{8}.word(at + 1) % below));
-  }
-  return batch;
-}
 
 /// The loss over all ranks.
 double summed(double loss, const Mesh& mesh) {

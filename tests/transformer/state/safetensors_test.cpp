@@ -107,11 +107,11 @@ TEST_CASE("a file that Python's safetensors has written") {
         std::vector<std::uint8_t>{1, 0, 1});
   CHECK(file.read<float>(*file.find("none")).size() == 0);
   CHECK(file.find("bias") == nullptr);
-  refused([&] { file.expect("bias", {2}); },
+  refused([&] { file.expect<float>("bias", {2}); },
           {"a.safetensors: expected a tensor \"bias\", found none"});
   refused(
       [&] {
-        file.expect("weight", {3, 2});
+        file.expect<float>("weight", {3, 2});
       },
       {"a.safetensors: tensor \"weight\": expected shape [3, 2], found [2, 3]"});
   refused(
@@ -207,7 +207,7 @@ TEST_CASE("floats of one type are read as another: exactly, or as the nearest") 
     writer.commit();
   }
   const SafetensorsFile file(name);
-  const FileTensor &f64 = file.expect("f64", {5}), &f32 = file.expect("f32", {5});
+  const FileTensor &f64 = file.expect<double>("f64", {5}), &f32 = file.expect<float>("f32", {5});
   CHECK(values_of(file.read<double>(f64)) == wide);
   CHECK(values_of(file.read<float>(f64)) ==
         std::vector<float>{1, 1, 1 + 0x1p-22f, 0x1p-130f, HUGE_VALF});
@@ -384,5 +384,5 @@ TEST_CASE("where writing is interrupted, the file that was there stays") {
   CHECK(content_of(name) == before);
   CHECK(names_in(folder).size() == 2);
   write_one(name, 500, 3);
-  CHECK(SafetensorsFile(name).expect("x", {500}).bytes() == 2000);
+  CHECK(SafetensorsFile(name).expect<float>("x", {500}).bytes() == 2000);
 }

@@ -1,0 +1,190 @@
+#include "weights.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "../accelerator.hpp"
+#include "../instantiation.hpp"
+#include "baton/error.hpp"
+#include "whole.hpp"
+
+namespace baton::transformer {
+namespace {
+
+using state::Held;
+
+/// Parameters by the tensors of a format.
+template <class T>
+class Stored {
+ public:
+  /// Throws unless the format's parameters are these, and have values.
+  Stored(const Params<T>& params, const WeightsFormat& format, const Mesh& mesh) : mesh_(mesh) {
+    std::map<std::string, Param<T>*> by_name;
+    for (Param<T>* param : params) by_name[state::whole_name(*param)] = param;
+    for (const StoredTensor& tensor : format.tensors) {
+      Tensor& stored = tensors_.emplace_back();
+      stored.transposed = tensor.transposed;
+      Shape shape;
+      for (const std::string& name : tensor.params) {
+        const auto found = by_name.find(name);
+        if (found == by_name.end()) refuse("a parameter " + name, "none");
+        Param<T>* const param = found->second;
+        by_name.erase(found);
+        if (!param->sharded.empty() || (param->value.empty() && param->value.size() > 0))
+          refuse("all values of " + name, "them divided among ranks");
+        const Shape part = state::whole_shape(param->value.shape(), param->placement, mesh);
+        const std::int64_t rows = stored.params.empty() ? 0 : shape[0];
+        shape = part.with(0, rows + part[0]);
+        stored.params.push_back(param);
+      }
+      stored.file.name = tensor.name;
+      stored.file.type = datatype_of<T>;
+      stored.file.shape = shape;
+      if (tensor.transposed) stored.file.shape = shape.with(0, shape[1]).with(1, shape[0]);
+    }
+    if (!by_name.empty()) refuse("the format's parameters", by_name.begin()->first);
+  }
+
+  struct Tensor {
+    FileTensor file;
+    bool transposed = false;
+    Params<T> params;
+  };
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+
+  /// The file's elements on the first rank; nothing elsewhere. Collective.
+  Array<T> gather(const Tensor& tensor) const {
+    std::vector<Array<T>> parts;
+    for (Param<T>* param : tensor.params) parts.push_back(state::gather_whole(held(*param), mesh_));
+    const AcceleratorScope on_host(nullptr);
+    if (parts[0].empty()) return {};
+    if (parts.size() == 1 && !tensor.transposed) return parts[0];
+    auto all = Array<T>::uninitialized(tensor.file.shape);
+    const View<T> rows = tensor.transposed ? all.view().transposed(0, 1) : all.view();
+    std::int64_t first = 0;
+    for (const Array<T>& part : parts) {
+      assign<T>(part, rows.slice(0, first, first + part.extent(0)));
+      first += part.extent(0);
+    }
+    return all;
+  }
+
+  /// Sets the parameters to the file's elements, which every rank has. Collective.
+  void take(const Array<T>& all, const Tensor& tensor) const {
+    const View<const T> rows = tensor.transposed ? all.view().transposed(0, 1) : all.view();
+    std::int64_t first = 0;
+    for (Param<T>* param : tensor.params) {
+      const Shape shape = state::whole_shape(param->value.shape(), param->placement, mesh_);
+      Array<T> part;
+      {
+        const AcceleratorScope on_host(nullptr);
+        part = Array<T>::copy_of(rows.slice(0, first, first + shape[0]));
+      }
+      state::take_part(part, held(*param), mesh_);
+      first += shape[0];
+    }
+  }
+
+ private:
+  static Held<T> held(Param<T>& param) {
+    return {param.value, param.value.shape(), param.placement, {}};
+  }
+  [[noreturn]] static void refuse(const std::string& expected, const std::string& found) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("weights: expected {}, found {}", expected, found));
+  }
+
+  const Mesh& mesh_;
+  std::vector<Tensor> tensors_;
+};
+
+/// Throws unless a copy has the elements of its original.
+template <class T>
+void expect_copy(const SafetensorsFile& file, const FileTensor& copy, const FileTensor& original) {
+  file.expect<T>(copy.name, original.shape);
+  const Array<T> a = file.read<T>(copy), b = file.read<T>(original);
+  if (std::memcmp(a.data(), b.data(), a.bytes()) == 0) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: tensor \"{}\": expected the elements of \"{}\", found others",
+                          file.name().string(), copy.name, original.name));
+}
+
+/// Checks that a file has the tensors of a format, and no others. Returns the prefix of its names.
+template <class T>
+std::string checked(const SafetensorsFile& file, const WeightsFormat& format,
+                    const Stored<T>& stored) {
+  const auto prefixed = [&](const StoredTensor& tensor) {
+    return file.find(format.prefix + tensor.name) != nullptr;
+  };
+  const auto& first = format.tensors;
+  const bool has_prefix = std::any_of(first.begin(), first.end(), prefixed);
+  std::string prefix = has_prefix ? format.prefix : "";
+  std::set<std::string> known;
+  for (const auto& tensor : stored.tensors()) {
+    known.insert(prefix + tensor.file.name);
+    file.expect<T>(prefix + tensor.file.name, tensor.file.shape);
+  }
+  for (const std::string& name : format.ignored) known.insert(prefix + name);
+  for (const auto& [name, original] : format.copies) {
+    if (const FileTensor* const copy = file.find(name)) {
+      known.insert(name);
+      expect_copy<T>(file, *copy, *file.find(prefix + original));
+    }
+  }
+  for (const FileTensor& tensor : file.tensors()) {
+    if (known.contains(tensor.name)) continue;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: expected {} tensors of the model, found also \"{}\"",
+                            file.name().string(), stored.tensors().size(), tensor.name));
+  }
+  return prefix;
+}
+
+}  // namespace
+
+template <class T>
+void save_weights(const Params<T>& params, const WeightsFormat& format,
+                  const std::filesystem::path& file, const Mesh& mesh, const Metadata& metadata) {
+  const Stored<T> stored(params, format, mesh);
+  std::vector<FileTensor> tensors;
+  for (const auto& tensor : stored.tensors()) tensors.push_back(tensor.file);
+  state::WholeWriter writer(file, tensors, metadata, mesh);
+  for (const auto& tensor : stored.tensors()) writer.write(stored.gather(tensor));
+  writer.commit();
+}
+
+template <class T>
+void load_weights(const Params<T>& params, const WeightsFormat& format,
+                  const std::filesystem::path& file, const Mesh& mesh) {
+  const Stored<T> stored(params, format, mesh);
+  std::optional<SafetensorsFile> opened;  // by the first rank
+  std::string prefix;
+  state::on_first_rank(mesh, [&] {
+    opened.emplace(file);
+    prefix = checked<T>(*opened, format, stored);
+  });
+  for (const auto& tensor : stored.tensors()) {
+    const Array<T> all = state::from_first_rank<T>(mesh, tensor.file.shape, [&] {
+      return opened->read<T>(*opened->find(prefix + tensor.file.name));
+    });
+    stored.take(all, tensor);
+  }
+}
+
+#define BATON_INSTANTIATE(T)                                                                \
+  template BATON_INSTANTIATION void save_weights(const Params<T>&, const WeightsFormat&,    \
+                                                 const std::filesystem::path&, const Mesh&, \
+                                                 const Metadata&);                          \
+  template BATON_INSTANTIATION void load_weights(const Params<T>&, const WeightsFormat&,    \
+                                                 const std::filesystem::path&, const Mesh&);
+BATON_INSTANTIATE(float)
+BATON_INSTANTIATE(double)
+BATON_INSTANTIATE(bf16)
+#undef BATON_INSTANTIATE
+
+}  // namespace baton::transformer
