@@ -38,6 +38,21 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
+/// Bytes as megabytes.
+std::string megabytes(std::int64_t bytes) {
+  return fmt::format("{:.2f}", static_cast<double>(bytes) / 1e6);
+}
+
+void print_memory(const Outcome& outcome) {
+  std::string parts;
+  for (int purpose = 0; purpose < purpose_count; ++purpose) {
+    parts += fmt::format("{}{} {}", purpose == 0 ? "" : ", ", name(static_cast<Purpose>(purpose)),
+                         megabytes(outcome.held[static_cast<std::size_t>(purpose)].most));
+  }
+  fmt::print("# in training, a rank held at most {} MB at once; by purpose, each at most: {}\n",
+             megabytes(outcome.held[purpose_count].most), parts);
+}
+
 bool within(const Outcome& outcome, const TrainOptions& options) {
   return !options.check || outcome.differences.largest() <= options.allowed();
 }
@@ -137,6 +152,8 @@ bool Report::finish(const Outcome& outcome) {
     }
     fmt::print("# {}\n", good ? "equal within the tolerance" : "NOT equal within the tolerance");
   }
+  const bool whole = options_.model == ModelKind::gpt2 || options_.model == ModelKind::vgg16;
+  if (!options_.json && whole && outcome.stopped.empty()) print_memory(outcome);
   if (!options_.json && !outcome.written.empty())
     fmt::print("# it writes: {}\n", on_one_line(outcome.written));
   if (!outcome.stopped.empty()) fmt::print(stderr, "baton-train: {}\n", outcome.stopped);

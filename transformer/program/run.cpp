@@ -116,6 +116,7 @@ class Training {
         counting_(std::make_unique<CountingScope>(memory_)),
         trained_(&world, options, mesh_) {
     counting_.reset();
+    memory_.forget_most();  // a model is whole before it is divided
     if (options.check && world.rank() == 0)
       reference_ = std::make_unique<Trained<T>>(nullptr, options, alone_);
   }

@@ -62,6 +62,8 @@ class Language(CommandTest):
         self.assertRegex(result["written"], sentence)
         lines = self.output(*self.model("--steps", "2")).splitlines()
         self.assertRegex(lines[0], r"^# gpt2 of 2 layers, d_model 64, 4 heads, 320 tokens: \d+ parameters")
+        self.assertRegex(lines[-2], r"^# in training, a rank held at most \d+\.\d\d MB at once; by purpose, each at most: "
+                                    r"activations \d+\.\d\d, parameters \d+\.\d\d, gradients ")
         self.assertRegex(lines[-1], "^# it writes: The quick")
 
     def test_presets_and_sizes(self):
