@@ -59,6 +59,20 @@ class CountingScope {
   std::shared_ptr<detail::Counters> before_;
 };
 
+/// Arrays that this thread makes are counted for this purpose until the scope ends; otherwise for
+/// activations.
+class PurposeScope {
+ public:
+  /// Until then, for `purpose`.
+  explicit PurposeScope(Purpose purpose);
+  ~PurposeScope();
+  PurposeScope(const PurposeScope&) = delete;
+  PurposeScope& operator=(const PurposeScope&) = delete;
+
+ private:
+  Purpose before_;
+};
+
 /// Counts an array's memory, with all arrays that share it, for `purpose` from here on.
 template <class T>
 void count_as(Purpose purpose, const Array<T>& array) {

@@ -117,6 +117,7 @@ struct Counters {
 namespace {
 
 thread_local std::shared_ptr<Counters> counters;
+thread_local Purpose purpose = Purpose::activations;
 
 Blocks& blocks() {
   static Blocks& blocks = *new Blocks;  // arrays may live for as long as the process
@@ -144,12 +145,12 @@ struct Release {
 
 }  // namespace
 
-void count_as(int purpose, const std::shared_ptr<void>& memory) {
+void count_as(int to, const std::shared_ptr<void>& memory) {
   Release* const release = std::get_deleter<Release>(memory);
-  if (!release || !release->counted || release->purpose == purpose) return;
+  if (!release || !release->counted || release->purpose == to) return;
   release->counted->change(release->purpose, -release->bytes);
-  release->counted->change(purpose, release->bytes);
-  release->purpose = purpose;
+  release->counted->change(to, release->bytes);
+  release->purpose = to;
 }
 
 std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_bytes) {
@@ -166,6 +167,7 @@ std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_byte
   if (!fits || bytes > std::numeric_limits<std::ptrdiff_t>::max()) refuse_memory();
   Release release;
   release.counted = counters;
+  release.purpose = static_cast<int>(purpose);
   release.bytes = static_cast<std::int64_t>(bytes);
   const auto owned = [&](void* data) {
     if (release.counted) {
@@ -256,6 +258,9 @@ void MemoryCount::forget_most() {
 CountingScope::CountingScope(const MemoryCount& count)
     : before_(std::exchange(detail::counters, count.counters_)) {}
 CountingScope::~CountingScope() { detail::counters = std::move(before_); }
+
+PurposeScope::PurposeScope(Purpose purpose) : before_(std::exchange(detail::purpose, purpose)) {}
+PurposeScope::~PurposeScope() { detail::purpose = before_; }
 
 template <class T>
 requires(!std::is_const_v<T>) void assign(View<const std::type_identity_t<T>> from, View<T> to) {

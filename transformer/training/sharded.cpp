@@ -151,8 +151,8 @@ struct FullyShardedDataParallel<T>::State {
   void start_gather(Flat<T>& flat) {
     if (!flat.values.empty()) return;
     const ExchangeTimer timer;
+    const PurposeScope purpose(Purpose::gathered);
     flat.values = Array<T>::uninitialized({flat.size});
-    count_as(Purpose::gathered, flat.values);
     flat.gathering = flat.group.start(flat.gather_call(), true);
     flat.gathers = true;
     sent += flat.gather_traffic;
@@ -174,8 +174,8 @@ struct FullyShardedDataParallel<T>::State {
 
   void make_gradients(Flat<T>& flat) {
     if (!flat.grads.empty()) return;
+    const PurposeScope purpose(Purpose::gradients);
     flat.grads = Array<T>({flat.size});
-    count_as(Purpose::gradients, flat.grads);
     for (std::size_t p = 0; p < flat.params.size(); ++p)
       flat.params[p]->grad = flat.grads.part(flat.first[p], flat.params[p]->value.shape());
   }
@@ -187,8 +187,8 @@ struct FullyShardedDataParallel<T>::State {
     const ExchangeTimer timer;
     make_gradients(flat);
     const bool adds = divides_gradients() && flat.reduced;
+    const PurposeScope purpose(Purpose::gradients);
     if (adds) flat.received = Array<T>::uninitialized({flat.own});
-    if (adds) count_as(Purpose::gradients, flat.received);
     flat.reducing =
         flat.group.start(flat.reduce_call(adds ? flat.received : flat.shard_grad), true);
     flat.reduces = true;
@@ -247,7 +247,7 @@ struct FullyShardedDataParallel<T>::State {
     if (++flat.complete < flat.params.size()) return;
     flat.complete = 0;
     start_reduce(flat);
-    constexpr std::size_t under_way = 2;  // the memory of gradients stays small
+    constexpr std::size_t under_way = 1;  // the memory of gradients stays small
     if (divides_gradients()) finish_reductions(under_way);
   }
   void progress() {

@@ -241,8 +241,13 @@ TEST_CASE("memory is counted to the byte at each stage, and recomputation keeps 
         }
         const std::int64_t two = 8 * (block + std::max(block, embedding));
         CHECK(count.held(Purpose::gathered).most == (divides_parameters && ranks > 1 ? two : 0));
+        // Gradients of the embedding until the end, of a block, and of one on its way.
+        if (stage >= ShardingStage::gradients && ranks > 1)
+          CHECK(count.held(Purpose::gradients).most <=
+                held.gradients + 8 * (embedding + 2 * block));
         const std::int64_t activations = count.held(Purpose::activations).most;
         if (recompute) CHECK(activations < kept);
+        if (!recompute && kept > 0) CHECK(activations == kept);  // at every stage
         if (!recompute) kept = activations;
         std::int64_t all = 0;
         for (int purpose = 0; purpose < purpose_count; ++purpose)
