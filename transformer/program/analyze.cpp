@@ -51,7 +51,15 @@ struct AnalyzeOptions {
   int ranks = 0, micro_batches = 1;
   std::optional<double> bandwidth;  ///< Gbit/s
   std::int64_t batch = 0, seq = 0, d_model = 0, layers = 0, heads = 0;
+  std::int64_t vocabulary = 0, context = 0;  ///< 0: the preset's
   bool json = false;
+
+  Gpt2Config config() const {
+    Gpt2Config config = gpt2_preset(preset);
+    if (vocabulary > 0) config.vocabulary = vocabulary;
+    if (context > 0) config.context = context;
+    return config;
+  }
 };
 
 /// "7.5e9", exactly.
@@ -79,6 +87,10 @@ void add_options(CLI::App& app, AnalyzeOptions& options) {
       ->type_name("NUMBER");
   add_choice(app, "--model", options.gpt2, models, "instead of --parameters");
   app.add_option("--preset", options.preset, "gpt2: tiny, mini or small [small]");
+  app.add_option("--vocabulary", options.vocabulary, "gpt2: tokens [50257]")
+      ->check(whole_number(2, INT32_MAX));
+  app.add_option("--context", options.context, "gpt2: most positions of a sample [1024]")
+      ->check(whole_number(1, INT32_MAX));
   app.add_option("--ranks", options.ranks, "that share the work")
       ->check(whole_number(1, 1'000'000));
   add_choice(app, "--optimizer", options.states, states, "[adamw]");
@@ -109,7 +121,7 @@ void settle(const CLI::App& app, AnalyzeOptions& options) {
         refuse(fmt::format("{}: expected {}, found {}", name, expected, found));
   };
   expect(!options.gpt2, {"--parameters", "--d-model", "--layers", "--heads"}, "no --model", "gpt2");
-  expect(options.gpt2, {"--preset"}, "--model gpt2", "none");
+  expect(options.gpt2, {"--preset", "--vocabulary", "--context"}, "--model gpt2", "none");
   if (!options.gpt2 && !given("--parameters"))
     refuse("--parameters: expected a number of parameters, or --model gpt2, found neither");
   if (!given("--ranks")) refuse("--ranks: expected a number of ranks, found none");
@@ -118,7 +130,7 @@ void settle(const CLI::App& app, AnalyzeOptions& options) {
   expect(given("--layers"), {"--heads"}, "--layers with it", "none");
   if (!given("--gradient-dtype")) options.gradient_dtype = options.dtype;
   if (options.gpt2) {
-    const Gpt2Config config = gpt2_preset(options.preset);
+    const Gpt2Config config = options.config();
     options.parameters = config.parameters();
     options.d_model = config.d_model, options.layers = config.layers;
     options.heads = config.heads;
@@ -197,7 +209,7 @@ Row sent_row(const AnalyzedModel& model, Stage stage) {
 /// What is divided by itself: the units of GPT-2, or the whole.
 std::vector<std::int64_t> units_of(const AnalyzeOptions& options) {
   if (!options.gpt2) return {options.parameters};
-  Gpt2Config config = gpt2_preset(options.preset);
+  Gpt2Config config = options.config();
   const std::int64_t layers = std::exchange(config.layers, 0), embedding = config.parameters();
   std::vector<std::int64_t> units(static_cast<std::size_t>(layers),
                                   (options.parameters - embedding) / layers);
@@ -208,7 +220,7 @@ std::vector<std::int64_t> units_of(const AnalyzeOptions& options) {
 /// Activations of the largest micro-batch of a rank: of its blocks, and of GPT-2's head.
 std::vector<Row> kept_rows(const AnalyzeOptions& options, const ParameterBytes& bytes) {
   Gpt2Config config;
-  if (options.gpt2) config = gpt2_preset(options.preset);
+  if (options.gpt2) config = options.config();
   config.d_model = options.d_model, config.heads = options.heads;
   const std::int64_t parts = std::int64_t{options.ranks} * options.micro_batches;
   const Shape x{(options.batch + parts - 1) / parts, options.seq, options.d_model};

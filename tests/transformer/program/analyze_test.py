@@ -89,6 +89,15 @@ class Analyze(CommandTest):
         self.assertEqual(held[0]["bytes"], 16 * (2 * block + embedding))
         self.assertEqual(held[3]["bytes"], 16 * (2 * -(-block // 7) + -(-embedding // 7)))
 
+    def test_gpt2_with_another_vocabulary_and_context(self):
+        how = ["--model", "gpt2", "--preset", "tiny", "--vocabulary", "500", "--context", "30", "--ranks", "2",
+               "--batch-size", "4"]
+        result = self.analyzed(*how)
+        self.assertEqual(result["parameters"], 2 * (12 * 64**2 + 13 * 64) + (500 + 30 + 2) * 64)
+        self.assertEqual(result["activations"], [4, 30, 64])
+        self.assertEqual(result["held"][5]["bytes"], 2 * 30 * (4 * (2 * 64 + 500) + 4 * 2))
+        self.refused("--seq: expected at most 30 positions, found 31", "--analyze", *how, "--seq", "31")
+
     def test_one_rank_holds_everything_and_sends_nothing(self):
         result = self.analyzed("--parameters", "7", "--ranks", "1")
         self.assertEqual({row["bytes"] for row in result["held"]}, {7 * 16})
@@ -158,6 +167,9 @@ class Analyze(CommandTest):
                 ("--d-model: expected no --model, found gpt2", "--model", "gpt2", "--ranks", "2",
                  "--batch-size", "2", "--d-model", "8"),
                 ("--preset: expected --model gpt2, found none", *some, "--preset", "mini"),
+                ("--vocabulary: expected --model gpt2, found none", *some, "--vocabulary", "9"),
+                ("--context: expected a whole number from 1 to 2147483647, found \"0\"", "--model", "gpt2",
+                 "--ranks", "2", "--context", "0"),
                 ("GPT-2: expected tiny, mini or small, found \"huge\"", "--model", "gpt2", "--preset",
                  "huge", "--ranks", "2"),
                 ("--optimizer: expected sgd|momentum|adamw, found \"lamb\"", *some, "--optimizer", "lamb"),
