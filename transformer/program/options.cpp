@@ -176,6 +176,13 @@ void add_options(CLI::App& app, TrainOptions& options) {
                  "vgg16: a factor of all channels, a multiple of 1/64 [1]")
       ->check(number(0, 17));
 
+  app.add_option("--load", options.load,
+                 "gpt2, vgg16: weights to begin with, as safetensors with Hugging Face's or "
+                 "torchvision's names")
+      ->type_name("FILE");
+  app.add_option("--save", options.save, "gpt2, vgg16: likewise, written at the end")
+      ->type_name("FILE");
+
   app.add_option("--samples", options.samples,
                  "points [256], sequences [8; gpt2: all], images [all]")
       ->check(whole_number(1));
@@ -236,7 +243,8 @@ void complete(const CLI::App& app, TrainOptions& options) {
          {"--recompute", "--text", "--preset", "--vocabulary", "--validation", "--write",
           "--prompt", "--temperature"},
          "--model gpt2", model);
-  expect(gpt2 || vgg16, {"--validation-samples"}, "--model gpt2 or vgg16", model);
+  expect(gpt2 || vgg16, {"--validation-samples", "--load", "--save"}, "--model gpt2 or vgg16",
+         model);
   expect(vgg16, {"--images", "--width"}, "--model vgg16", model);
   const bool samples = options.parallel == Parallel::dp || options.parallel == Parallel::fsdp;
   const std::string_view parallel = name(options.parallel);

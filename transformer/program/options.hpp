@@ -43,7 +43,8 @@ struct TrainOptions {
   std::vector<std::string> text;  ///< files, of GPT-2
   std::string preset = "tiny";
 
-  std::string images;  ///< folder, of VGG16
+  std::string images;      ///< folder, of VGG16
+  std::string load, save;  ///< files of weights, of GPT-2 and VGG16; empty: none
   Vgg16Config vgg16;
 
   Gpt2Config gpt2;

@@ -86,7 +86,9 @@ struct Trained {
   static std::unique_ptr<Task<T>> made(Communicator* world, const TrainOptions& options,
                                        const Mesh& mesh) {
     try {
-      return make_task<T>(world, options, mesh);
+      auto task = make_task<T>(world, options, mesh);
+      if (!options.load.empty()) task->load(options.load);
+      return task;
     } catch (const Error& error) {
       throw Refusal(error);
     }
@@ -126,11 +128,19 @@ class Training {
       if (!run_epoch(epoch)) return std::move(outcome_);
     }
     hold();
+    if (!options_.save.empty()) save();
     outcome_.written = trained_.task->writes(*trained_.replicas);
     return std::move(outcome_);
   }
 
  private:
+  void save() {
+    try {
+      trained_.task->save(*trained_.replicas, options_.save);
+    } catch (const Error& error) {
+      throw Refusal(error);
+    }
+  }
   std::int64_t all_steps() const {
     const std::int64_t all = trained_.task->steps() * options_.epochs;
     return options_.steps > 0 ? std::min(options_.steps, all) : all;

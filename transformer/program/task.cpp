@@ -5,6 +5,7 @@
 
 #include "../models/language.hpp"
 #include "../models/vision.hpp"
+#include "../state/gpt2_weights.hpp"
 #include "../training/finite.hpp"
 #include "model.hpp"
 
@@ -123,6 +124,10 @@ class Language final : public Task<T> {
     return Validation{
         evaluate(model_, replicas, data_.validation, samples, options_.batch(), mesh_), {}};
   }
+  void load(const std::string& file) override { load_gpt2(model_, file); }
+  void save(DataParallel<T>& replicas, const std::string& file) override {
+    replicas.with_values([&] { save_gpt2(model_, file); });
+  }
   std::string writes(DataParallel<T>& replicas) override {
     if (options_.writes == 0) return "";
     const std::vector<std::int32_t> prompt = data_.tokenizer.encode(options_.prompt);
@@ -189,8 +194,24 @@ class Vision final : public Task<T> {
         evaluate(model_, replicas, data_.validation, samples, options_.batch(), mesh_);
     return Validation{found.loss, found.accuracy};
   }
+  void load(const std::string& file) override {
+    load_weights(model_.params(), format(), file, mesh_);
+  }
+  void save(DataParallel<T>& replicas, const std::string& file) override {
+    replicas.with_values([&] {
+      save_weights(model_.params(), format(), file, mesh_, {{"format", "pt"}});
+    });
+  }
 
  private:
+  /// Its names and layouts are torchvision's.
+  WeightsFormat format() {
+    WeightsFormat format;
+    for (const Param<T>* param : model_.params())
+      format.tensors.push_back({param->name, {param->name}});
+    return format;
+  }
+
   const TrainOptions& options_;
   const Mesh& mesh_;
   Cifar10 data_;

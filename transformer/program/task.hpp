@@ -36,6 +36,10 @@ class Task {
   virtual bool matters(const ParamInfo& /*param*/) const { return true; }
   /// How well the model does on data that it does not train on.
   virtual std::optional<Validation> validation(DataParallel<T>& /*replicas*/) { return {}; }
+  /// Sets the weights to a file's, before there are replicas; writes them into a file. Throws
+  /// Error(invalid_argument), the same on every rank.
+  virtual void load(const std::string& /*file*/) {}
+  virtual void save(DataParallel<T>& /*replicas*/, const std::string& /*file*/) {}
   /// Text that the model writes.
   virtual std::string writes(DataParallel<T>& /*replicas*/) { return ""; }
   /// The first thing of the last step that is no finite number.

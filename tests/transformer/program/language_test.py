@@ -66,6 +66,27 @@ class Language(CommandTest):
                                     r"activations \d+\.\d\d, parameters \d+\.\d\d, gradients ")
         self.assertRegex(lines[-1], "^# it writes: The quick")
 
+    def test_weights_go_from_one_layout_to_another(self):
+        file = os.path.join(self.folder.name, "weights.safetensors")
+        short = self.model("--steps", "3", "--dtype", "f64")
+        written = self.json(*short, "--parallel", "fsdp", "--ranks", "3", "--save", file)
+        for parallel in [["dp"], ["fsdp", "--ranks", "4", "--tp", "2"], ["sp"]]:
+            read = self.json(*short, "--steps", "1", "--lr", "0", "--weight-decay", "0", "--load", file,
+                             "--parallel", *parallel, "--check")
+            self.assertTrue(read["check"]["match"])
+            self.assertAlmostEqual(read["validation_loss"][0], written["validation_loss"][-1], 12)
+            self.assertEqual(read["written"], written["written"])
+        torn = os.path.join(self.folder.name, "torn.safetensors")
+        with open(file, "rb") as whole, open(torn, "wb") as part:
+            part.write(whole.read()[:-10])
+        for ranks in ["1", "3"]:
+            how = ["--parallel", "dp", "--ranks", ranks]
+            self.refused("torn.safetensors", *self.model(*how), "--load", torn)
+            self.refused("tensor \"wte.weight\": expected shape [320, 32], found [320, 64]", *self.model(*how, "--d-model", "32"), "--load", file)
+        done = self.start(*self.model("--steps", "1", "--save", "/missing/file"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/missing/file", done.stderr)
+
     def test_presets_and_sizes(self):
         lines = self.output(*self.model("--preset", "mini", "--layers", "1", "--d-model", "32",
                                         "--steps", "1", "--write", "0")).splitlines()

@@ -61,6 +61,15 @@ class Vision(CommandTest):
         self.assertRegex(lines[0], r"^# vgg16 of width 0.0625: \d+ parameters; batches of 12 images")
         self.assertRegex(lines[-2], r"^    1  2\.\d+ +2\.\d+ +\d+\.\d\d% +\d+\.\d$")
 
+    def test_weights_go_from_one_layout_to_another(self):
+        file = os.path.join(self.folder.name, "weights.safetensors")
+        short = self.model("--samples", "24", "--dtype", "f64")
+        written = self.json(*short, "--parallel", "fsdp", "--ranks", "3", "--save", file)
+        read = self.json(*short, "--lr", "0", "--parallel", "dp", "--load", file, "--check")
+        self.assertTrue(read["check"]["match"])
+        self.assertAlmostEqual(read["validation_loss"][0], written["validation_loss"][0], 12)
+        self.refused("weights.safetensors", *self.model("--width", "0.125"), "--load", file)
+
     def test_momentum_is_an_optimizer_of_every_model(self):
         for model in ["mlp", "block"]:
             self.json("--model", model, "--optimizer", "momentum", "--weight-decay", "0.001",
