@@ -176,6 +176,10 @@ void add_options(CLI::App& app, TrainOptions& options) {
                  "vgg16: a factor of all channels, a multiple of 1/64 [1]")
       ->check(number(0, 17));
 
+  app.add_option("--pooled", options.vgg16.pooled,
+                 "vgg16: rows and columns that the classifier takes; 7: its weights have "
+                 "torchvision's shapes [1]")
+      ->check(whole_number(1, 64));
   app.add_option("--load", options.load,
                  "gpt2, vgg16: weights to begin with, as safetensors with Hugging Face's or "
                  "torchvision's names")
@@ -245,7 +249,7 @@ void complete(const CLI::App& app, TrainOptions& options) {
          "--model gpt2", model);
   expect(gpt2 || vgg16, {"--validation-samples", "--load", "--save"}, "--model gpt2 or vgg16",
          model);
-  expect(vgg16, {"--images", "--width"}, "--model vgg16", model);
+  expect(vgg16, {"--images", "--width", "--pooled"}, "--model vgg16", model);
   const bool samples = options.parallel == Parallel::dp || options.parallel == Parallel::fsdp;
   const std::string_view parallel = name(options.parallel);
   expect(samples || options.parallel == Parallel::tp_sp, {"--tp"}, "--parallel dp, fsdp or tp-sp",

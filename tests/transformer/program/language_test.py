@@ -62,8 +62,8 @@ class Language(CommandTest):
         self.assertRegex(result["written"], sentence)
         lines = self.output(*self.model("--steps", "2")).splitlines()
         self.assertRegex(lines[0], r"^# gpt2 of 2 layers, d_model 64, 4 heads, 320 tokens: \d+ parameters")
-        self.assertRegex(lines[-2], r"^# in training, a rank held at most \d+\.\d\d MB at once; by purpose, each at most: "
-                                    r"activations \d+\.\d\d, parameters \d+\.\d\d, gradients ")
+        self.assertRegex(lines[-2], r"^# in training, a rank held at most \d+\.\d\d MB at once; "
+                                    r"by purpose, each at most: activations \d+\.\d\d, parameters \d+\.\d\d, gradients ")
         self.assertRegex(lines[-1], "^# it writes: The quick")
 
     def test_weights_go_from_one_layout_to_another(self):
@@ -82,7 +82,8 @@ class Language(CommandTest):
         for ranks in ["1", "3"]:
             how = ["--parallel", "dp", "--ranks", ranks]
             self.refused("torn.safetensors", *self.model(*how), "--load", torn)
-            self.refused("tensor \"wte.weight\": expected shape [320, 32], found [320, 64]", *self.model(*how, "--d-model", "32"), "--load", file)
+            self.refused("tensor \"wte.weight\": expected shape [320, 32], found [320, 64]",
+                         *self.model(*how, "--d-model", "32"), "--load", file)
         done = self.start(*self.model("--steps", "1", "--save", "/missing/file"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("/missing/file", done.stderr)

@@ -9,8 +9,8 @@ import sys
 from command import CommandTest, run_tests
 
 FORMS = {"mlp": [["dp"], ["dp", "--no-overlap"], ["fsdp"], ["tp"]],
-         "block": [["dp"], ["fsdp"], ["fsdp", "--stage", "1", "--tp", "2"], ["tp"], ["tp", "--sequence-parallel"], ["sp"], ["tp-sp"],
-                   ["tp-sp", "--sequence-parallel"]]}
+         "block": [["dp"], ["fsdp"], ["fsdp", "--stage", "1", "--tp", "2"], ["tp"],
+                   ["tp", "--sequence-parallel"], ["sp"], ["tp-sp"], ["tp-sp", "--sequence-parallel"]]}
 
 
 SMALL = {"mlp": [], "block": ["--d-model", "16", "--d-ff", "32", "--heads", "4", "--seq", "8",

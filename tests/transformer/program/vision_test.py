@@ -1,5 +1,6 @@
 """Usage: vision_test.py BATON-TRAIN, with tests/cli in PYTHONPATH: VGG16 on images"""
 
+import json
 import os
 import random
 import sys
@@ -69,6 +70,13 @@ class Vision(CommandTest):
         self.assertTrue(read["check"]["match"])
         self.assertAlmostEqual(read["validation_loss"][0], written["validation_loss"][0], 12)
         self.refused("weights.safetensors", *self.model("--width", "0.125"), "--load", file)
+        self.json(*short, "--pooled", "7", "--save", file)
+        with open(file, "rb") as weights:
+            header = json.loads(weights.read(int.from_bytes(weights.read(8), "little")))
+        self.assertEqual(header["features.0.weight"]["shape"], [4, 3, 3, 3])
+        self.assertEqual(header["classifier.0.weight"]["shape"], [256, 32 * 7 * 7])  # torchvision's, / 16
+        bias = header["classifier.6.bias"]
+        self.assertEqual((bias["dtype"], bias["shape"]), ("F64", [10]))
 
     def test_momentum_is_an_optimizer_of_every_model(self):
         for model in ["mlp", "block"]:
