@@ -14,11 +14,14 @@ namespace baton::transformer {
 
 namespace {
 
+template <class T>
+constexpr bool has_masters = !std::is_same_v<T, Wide<T>>;
+
 /// Empty where values need none.
 template <class T>
 Array<Wide<T>> master_of(const Param<T>& param) {
   Array<Wide<T>> master;
-  if constexpr (!std::is_same_v<T, Wide<T>>) {
+  if constexpr (has_masters<T>) {
     master = Array<Wide<T>>::uninitialized(param.value.shape());
     count_as(Purpose::optimizer, master);
     convert<T>(param.value, master.view());
@@ -35,6 +38,15 @@ void change(Param<T>& param, Array<Wide<T>>& master, const Step& step) {
     step(master.data(), master.size());
     convert<Wide<T>>(master, param.value.view());
   }
+}
+
+/// A member of all states under a name.
+template <class T, class State>
+Kept<T> kept_of(const std::string& name, const std::vector<State>& states,
+                Array<Wide<T>> State::*member) {
+  Kept<T> kept{name, {}};
+  for (const State& state : states) kept.of[state.param] = state.*member;
+  return kept;
 }
 
 }  // namespace
@@ -56,6 +68,7 @@ void Sgd<T>::step() {
   using W = Wide<T>;
   for (const State& state : states_)
     expect_shape("optimizer: " + state.param->name, state.param->value.shape(), state.shape);
+  ++this->steps_;
   Accelerator* const device = accelerator();
   for (State& state : states_) {
     Param<T>& param = *state.param;
@@ -87,6 +100,14 @@ void Sgd<T>::step() {
 }
 
 template <class T>
+std::vector<Kept<T>> Sgd<T>::kept() {
+  std::vector<Kept<T>> kept;
+  if (options_.momentum != 0) kept.push_back(kept_of<T>("velocity", states_, &State::velocity));
+  if (has_masters<T>) kept.push_back(kept_of<T>("master", states_, &State::master));
+  return kept;
+}
+
+template <class T>
 AdamW<T>::AdamW(Params<T> params, const AdamWOptions& options)
     : Optimizer<T>(options.learning_rate), options_(options) {
   for (Param<T>* param : params) {
@@ -106,7 +127,7 @@ void AdamW<T>::step() {
   Accelerator* const device = accelerator();
   const double learning_rate = this->learning_rate(), beta1 = options_.beta1,
                beta2 = options_.beta2, epsilon = options_.epsilon;
-  const auto count = static_cast<double>(++steps_);
+  const auto count = static_cast<double>(++this->steps_);
   AdamWStep step{beta1, beta2, learning_rate / (1 - std::pow(beta1, count)),
                  1 / std::sqrt(1 - std::pow(beta2, count)), epsilon};
   const W rate = static_cast<W>(step.rate), scale = static_cast<W>(step.scale);
@@ -134,6 +155,14 @@ void AdamW<T>::step() {
       }
     });
   }
+}
+
+template <class T>
+std::vector<Kept<T>> AdamW<T>::kept() {
+  std::vector<Kept<T>> kept{kept_of<T>("mean", states_, &State::mean),
+                            kept_of<T>("square", states_, &State::square)};
+  if (has_masters<T>) kept.push_back(kept_of<T>("master", states_, &State::master));
+  return kept;
 }
 
 double CosineSchedule::at(std::int64_t step) const {

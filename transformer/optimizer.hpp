@@ -2,6 +2,8 @@
 /// Optimizers.
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,14 @@
 
 namespace BATON_API baton {
 namespace transformer {
+
+/// What an optimizer keeps of parameters from step to step under one name, "mean" for example.
+template <class T>
+struct Kept {
+  std::string name;
+  /// As many elements as the parameter has, shared with the optimizer.
+  std::map<const Param<T>*, Array<Wide<T>>> of;
+};
 
 /// Changes the values of parameters by their gradients, which stay as they are. It is made for the
 /// present placement of parameters; each rank steps its own parts. Elements are independent of each
@@ -27,10 +37,19 @@ class Optimizer {
   /// Makes one step. Throws Error(invalid_argument) if the shape of a parameter has changed since
   /// the optimizer was made.
   virtual void step() = 0;
+  /// The optimizer's name, "AdamW" for example.
+  virtual std::string name() const = 0;
+  /// All that it keeps, to be saved and restored; the same names on every rank.
+  virtual std::vector<Kept<T>> kept() = 0;
+  /// The steps that it has made.
+  std::int64_t steps() const { return steps_; }
+  /// Goes on as if it had made so many steps.
+  void set_steps(std::int64_t steps) { steps_ = steps; }
 
  protected:
   /// The learning rate until it is set.
   explicit Optimizer(double learning_rate) : learning_rate_(learning_rate) {}
+  std::int64_t steps_ = 0;
 
  private:
   double learning_rate_;
@@ -68,6 +87,8 @@ class Sgd final : public Optimizer<T> {
   Sgd(Params<T> params, double learning_rate)
       : Sgd(std::move(params), SgdOptions{.learning_rate = learning_rate}) {}
   void step() override;
+  std::string name() const override { return "Sgd"; }
+  std::vector<Kept<T>> kept() override;
 
  private:
   struct BATON_HIDDEN State {
@@ -96,6 +117,8 @@ class AdamW final : public Optimizer<T> {
   /// The parameters must outlive it.
   explicit AdamW(Params<T> params, const AdamWOptions& options = {});
   void step() override;
+  std::string name() const override { return "AdamW"; }
+  std::vector<Kept<T>> kept() override;
 
  private:
   struct BATON_HIDDEN State {
@@ -105,7 +128,6 @@ class AdamW final : public Optimizer<T> {
   };
   std::vector<State> states_;
   AdamWOptions options_;
-  std::int64_t steps_ = 0;
 };
 
 }  // namespace transformer

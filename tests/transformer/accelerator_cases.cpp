@@ -2,11 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "support/ranks.hpp"
+#include "support/temporary_folder.hpp"
 #include "transformer/linear_layers.hpp"
 #include "transformer/models/language.hpp"
+#include "transformer/state/checkpoint.hpp"
+#include "transformer/state/gpt2_weights.hpp"
 #include "transformer/training/compare.hpp"
 #include "transformer/training/step.hpp"
 #include "transformer/vocab.hpp"
@@ -350,12 +355,67 @@ void sharded_language_model(int ranks, const TestDevice& test_device) {
   }
 }
 
+template <class T>
+void files(int ranks, const TestDevice& test_device) {
+  const Gpt2Config config{
+      .vocabulary = 24, .context = 8, .layers = 2, .heads = 4, .d_model = 16, .dropout = 0};
+  const TemporaryFolder folder;
+  const std::string weights = folder / "weights", checkpoint = folder / "checkpoint";
+  const std::string again = folder / "again";
+  const auto content_of = [](const std::string& file) {
+    std::ifstream stream(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  {
+    const Mesh alone;
+    Gpt2<T> model(config, {1}, alone);
+    DistributedDataParallel<T> replicas(model, alone);
+    AdamW<T> adamw(replicas.params());
+    TokenBatch batch{{2, 8}, std::vector<std::int32_t>(16, 3), std::vector<std::int32_t>(16, 5)};
+    train_step(model, replicas, {batch, 0, 16}, adamw, alone);
+    save_gpt2(model, weights);
+    save_checkpoint(checkpoint, model, replicas, adamw, alone, {1, {}, {}, {}});
+  }
+  for (const Layout& layout : layouts_of(ranks)) {
+    for (int stage = 0; stage <= 3; ++stage) {
+      CAPTURE(stage);
+      on_one_device(ranks, test_device, [&](Communicator& world, const Place& place) {
+        const Mesh mesh = mesh_of(world, place, layout.axes);
+        Gpt2<T> model(config, {2}, mesh, layout.sequence_parallel);
+        move_to(*place.accelerator, model.params());
+        const AcceleratorScope scope(place.accelerator);
+        const auto same = [&](const std::string& file) {  // on the rank that writes
+          if (world.rank() == 0) CHECK(content_of(again) == content_of(file));
+        };
+        std::unique_ptr<DataParallel<T>> replicas;
+        if (stage == 0) {
+          load_gpt2(model, weights);
+          save_gpt2(model, again);
+          same(weights);
+          replicas = std::make_unique<DistributedDataParallel<T>>(model, mesh);
+        } else {
+          replicas =
+              std::make_unique<FullyShardedDataParallel<T>>(model, mesh, ShardingStage(stage));
+        }
+        AdamW<T> adamw(replicas->params());
+        const auto position = load_checkpoint(checkpoint, model, *replicas, adamw, mesh);
+        CHECK(position.step == 1);
+        save_checkpoint(again, model, *replicas, adamw, mesh, position);
+        same(checkpoint);
+        replicas->with_values([&] { save_gpt2(model, again); });
+        same(weights);
+      });
+    }
+  }
+}
+
 #define BATON_INSTANTIATE(T)                                       \
   template void blocks<T>(int, const TestDevice&, std::uint64_t);  \
   template void training<T>(int, const TestDevice&);               \
   template void linear_layers<T>(int, const TestDevice&);          \
   template void language_model<T>(int, const TestDevice&);         \
   template void sharded_language_model<T>(int, const TestDevice&); \
+  template void files<T>(int, const TestDevice&);                  \
   template void vocabulary<T>(int, const TestDevice&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(bf16)

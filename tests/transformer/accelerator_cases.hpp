@@ -43,6 +43,9 @@ void language_model(int ranks, const TestDevice& test_device);
 /// GPT-2 divided at every stage trains on every mesh as on one rank's host.
 template <class T>
 void sharded_language_model(int ranks, const TestDevice& test_device);
+/// Weights and checkpoints that were written on the host are read, and written anew bit for bit.
+template <class T>
+void files(int ranks, const TestDevice& test_device);
 /// An embedding and a cross-entropy, whole and of a vocabulary that is cut.
 template <class T>
 void vocabulary(int ranks, const TestDevice& test_device);

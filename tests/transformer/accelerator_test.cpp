@@ -72,6 +72,8 @@ TEST_CASE("linear layers and vocabularies give what the host's give") {
     language_model<bf16>(ranks, stand_in());
     sharded_language_model<float>(ranks, stand_in());
     sharded_language_model<bf16>(ranks, stand_in());
+    files<float>(ranks, stand_in());
+    files<bf16>(ranks, stand_in());
     vocabulary<float>(ranks, stand_in());
     vocabulary<bf16>(ranks, stand_in());
   }

@@ -49,6 +49,8 @@ TEST_CASE("CUDA: linear layers and vocabularies give what the host's give") {
     language_model<bf16>(ranks, test_device());
     sharded_language_model<float>(ranks, test_device());
     sharded_language_model<bf16>(ranks, test_device());
+    files<float>(ranks, test_device());
+    files<bf16>(ranks, test_device());
     vocabulary<float>(ranks, test_device());
     vocabulary<bf16>(ranks, test_device());
   }

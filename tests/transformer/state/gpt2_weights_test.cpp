@@ -144,21 +144,22 @@ TEST_CASE_TEMPLATE(
       for (const Cut& cut : cuts_of(ranks)) {
         CAPTURE(cut.text());
         const Mesh mesh = cut.mesh(world);
-        const std::string written = folder / "written", again = folder / "again";
+        const std::string written = folder / "written";
+        const auto is_first = [&] {  // on the rank that writes
+          return world.rank() > 0 || content_of(written) == expected;
+        };
         Gpt2<T> same(config(), {3}, mesh, cut.sequence_parallel);
         save_gpt2(same, written);
-        CHECK(content_of(written) == expected);
+        CHECK(is_first());
         Gpt2<T> other(config(), {4}, mesh, cut.sequence_parallel);
-        save_gpt2(other, again);
-        CHECK(content_of(again) != expected);
+        save_gpt2(other, written);
+        if (world.rank() == 0) CHECK_FALSE(is_first());
         load_gpt2(other, first);
-        save_gpt2(other, again);
-        CHECK(content_of(again) == expected);
+        save_gpt2(other, written);
+        CHECK(is_first());
         const Params<T> params = other.params(), wanted = same.params();
         for (std::size_t p = 0; p < params.size(); ++p)
           CHECK(equal(params[p]->value, wanted[p]->value, 0));
-        Communicator* const all = mesh.along(Axis::dp | Axis::tp | Axis::sp);
-        if (all) all->barrier();
       }
     });
   }
