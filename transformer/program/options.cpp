@@ -214,6 +214,13 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--seed", options.seed, "of weights, data and dropout [1]")
       ->check(whole_number(0, INT64_MAX));
 
+  app.add_option("--checkpoint", options.checkpoint,
+                 "a file of all that training goes on from, written anew after each epoch")
+      ->type_name("FILE");
+  app.add_option("--checkpoint-steps", options.checkpoint_steps, "and after so many steps")
+      ->check(whole_number(1));
+  app.add_option("--resume", options.resume, "goes on from a checkpoint, on this mesh or another")
+      ->type_name("FILE");
   app.add_flag("--check", options.check,
                "train on one rank beside it, and say how far the two are apart");
   app.add_option("--tolerance", options.tolerance,
@@ -267,6 +274,8 @@ void complete(const CLI::App& app, TrainOptions& options) {
   if (!given("--weight-decay") && options.optimizer != OptimizerKind::adamw)
     options.weight_decay = 0;
   expect(options.check, {"--tolerance"}, "--check", "none");
+  expect(!options.checkpoint.empty(), {"--checkpoint-steps"}, "--checkpoint", "none");
+  expect(options.resume.empty(), {"--load"}, "no --resume", "it");
   if ((gpt2 || vgg16) && !given("--epochs")) options.epochs = 1;
   if ((gpt2 || vgg16) && !given("--batch-size")) options.batch_size = gpt2 ? 8 : 64;
   if (vgg16 && !given("--validation-samples")) options.validation_samples = 256;

@@ -67,6 +67,9 @@ struct TrainOptions {
   double weight_decay = 1e-2;
   std::uint64_t seed = 1;
 
+  std::string checkpoint, resume;     ///< files; empty: none
+  std::int64_t checkpoint_steps = 0;  ///< between two checkpoints; 0: an epoch's
+
   bool check = false;
   std::optional<double> tolerance;
   bool budget = false;

@@ -117,7 +117,8 @@ void Report::epoch(const Outcome& outcome) {
   clear();
   const double loss = outcome.losses.back();
   const int digits = options_.dtype == Datatype::f64 ? 16 : 9;
-  fmt::print("{:>5}  {:<22.{}g}", outcome.losses.size(), loss, digits);
+  const auto epoch = static_cast<std::size_t>(outcome.first_epoch) + outcome.losses.size() - 1;
+  fmt::print("{:>5}  {:<22.{}g}", epoch, loss, digits);
   if (options_.check) {
     const double reference = outcome.reference_losses.back();
     fmt::print("  {:<22.{}g}  {:.1e}", reference, digits,
@@ -181,6 +182,7 @@ void Report::json(const Outcome& outcome) const {
                {"loss", outcome.losses},
                {"seconds", outcome.seconds()}};
   if (options_.parallel == Parallel::fsdp) json["stage"] = static_cast<int>(options_.sharding);
+  if (outcome.first_epoch > 1) json["first_epoch"] = outcome.first_epoch;
   if (!outcome.validation.empty()) json["validation_loss"] = outcome.validation;
   if (!outcome.accuracy.empty()) json["validation_accuracy"] = outcome.accuracy;
   Json seconds = Json::array();

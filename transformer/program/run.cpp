@@ -10,6 +10,7 @@
 
 #include "../exchange.hpp"
 #include "../optimizer.hpp"
+#include "../state/checkpoint.hpp"
 #include "../training/compare.hpp"
 #include "task.hpp"
 
@@ -118,13 +119,16 @@ class Training {
         counting_(std::make_unique<CountingScope>(memory_)),
         trained_(&world, options, mesh_) {
     counting_.reset();
+    if (!options.resume.empty()) resume(trained_);
     memory_.forget_most();  // a model is whole before it is divided
     if (options.check && world.rank() == 0)
       reference_ = std::make_unique<Trained<T>>(nullptr, options, alone_);
+    if (!options.resume.empty() && reference_) resume(*reference_);
   }
 
   Outcome run() {
-    for (int epoch = 1; epoch <= options_.epochs && !ended(); ++epoch) {
+    outcome_.first_epoch = static_cast<int>(steps_ / trained_.task->steps()) + 1;
+    for (int epoch = outcome_.first_epoch; epoch <= options_.epochs && !ended(); ++epoch) {
       if (!run_epoch(epoch)) return std::move(outcome_);
     }
     hold();
@@ -134,12 +138,52 @@ class Training {
   }
 
  private:
-  void save() {
+  /// Calls what throws on all ranks, or on none.
+  template <class Act>
+  static void together(const Act& act) {
     try {
-      trained_.task->save(*trained_.replicas, options_.save);
+      act();
     } catch (const Error& error) {
       throw Refusal(error);
     }
+  }
+  void save() {
+    together([&] { trained_.task->save(*trained_.replicas, options_.save); });
+  }
+  /// Settings that decide which steps are made, but for the model's sizes and the learning rate.
+  Metadata settings() const {
+    return {{"model", std::string(name(options_.model))},
+            {"seed", std::to_string(options_.seed)},
+            {"batch_size", std::to_string(options_.batch())},
+            {"steps_of_an_epoch", std::to_string(trained_.task->steps())}};
+  }
+  void save_checkpoint() {
+    TrainingPosition position;
+    position.step = steps_;
+    position.random = Random{options_.seed};
+    position.notes = settings();
+    together([&] {
+      transformer::save_checkpoint(options_.checkpoint, trained_.task->model(), *trained_.replicas,
+                                   *trained_.optimizer, mesh_, position);
+    });
+  }
+  void resume(Trained<T>& trained) {
+    together([&] {
+      const TrainingPosition position =
+          load_checkpoint(options_.resume, trained.task->model(), *trained.replicas,
+                          *trained.optimizer, trained.mesh);
+      const auto refuse = [&](const std::string& expected, const std::string& found) {
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("{}: expected {}, found {}", options_.resume, expected, found));
+      };
+      for (const auto& [key, value] : settings()) {
+        const auto found = position.notes.find(key);
+        const std::string its = found == position.notes.end() ? "none" : found->second;
+        if (its != value) refuse(fmt::format("{} {}", key, value), its);
+      }
+      steps_ = position.step;
+      if (ended()) refuse(fmt::format("a step before {}", all_steps()), std::to_string(steps_));
+    });
   }
   std::int64_t all_steps() const {
     const std::int64_t all = trained_.task->steps() * options_.epochs;
@@ -157,14 +201,18 @@ class Training {
     }
     EpochSeconds seconds;
     std::int64_t items = 0;
-    for (std::int64_t number = 0; number < trained_.task->steps() && !ended(); ++number) {
+    const std::int64_t each = trained_.task->steps();
+    for (std::int64_t number = steps_ % each; number < each && !ended(); ++number) {
       const StepLoss result = step(number, seconds);
       if (!outcome_.stopped.empty()) return false;
       items += trained_.task->items(number);
       seconds_ += seconds.all - epoch_seconds_;
       epoch_seconds_ = seconds.all;
       items_ += trained_.task->items(number);
+      ++steps_here_;
       if (listener_) listener_->step(progress(epoch, result.loss));
+      if (options_.checkpoint_steps > 0 && steps_ % options_.checkpoint_steps == 0)
+        save_checkpoint();
     }
     epoch_seconds_ = 0;
     average(seconds);
@@ -175,6 +223,7 @@ class Training {
       outcome_.validation.push_back(found->loss);
       if (found->accuracy) outcome_.accuracy.push_back(*found->accuracy);
     }
+    if (!options_.checkpoint.empty()) save_checkpoint();
     if (listener_) listener_->epoch(outcome_);
     return true;
   }
@@ -222,7 +271,7 @@ class Training {
             epoch,
             loss,
             static_cast<double>(items_) / seconds_,
-            seconds_ * static_cast<double>(all - steps_) / static_cast<double>(steps_)};
+            seconds_ * static_cast<double>(all - steps_) / static_cast<double>(steps_here_)};
   }
 
   void average(EpochSeconds seconds) {
@@ -300,6 +349,7 @@ class Training {
   Trained<T> trained_;
   std::unique_ptr<Trained<T>> reference_;
   std::int64_t steps_ = 0, items_ = 0;
+  std::int64_t steps_here_ = 0;  // without those before a checkpoint
   double seconds_ = 0, epoch_seconds_ = 0;
   Outcome outcome_;
 };

@@ -34,6 +34,7 @@ struct EpochSeconds {
 };
 
 struct Outcome {
+  int first_epoch = 1;                   ///< of those that follow
   std::vector<double> losses;            ///< of each epoch: mean over its samples, before each step
   std::vector<double> reference_losses;  ///< on one rank; with --check, on rank 0
   std::vector<double> validation;        ///< loss after each epoch, where there is data for it

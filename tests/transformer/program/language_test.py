@@ -88,6 +88,38 @@ class Language(CommandTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("/missing/file", done.stderr)
 
+    def test_a_checkpoint_goes_on_where_training_was(self):
+        file = os.path.join(self.folder.name, "training.checkpoint")
+        how = self.model("--epochs", "2", "--samples", "60", "--dtype", "f64", "--dropout", "0.1", "--clip",
+                         "1", "--warmup", "4", "--least-lr", "1e-4")
+        self.json(*how, "--checkpoint", file, "--checkpoint-steps", "3")
+        self.refused("expected a step before 10, found 10", *how, "--resume", file)
+        longer = [*how, "--epochs", "4"]
+        same = ["--warmup", "0", "--lr", "0.001", "--least-lr", "0.001"]  # not by the number of steps
+        whole = self.json(*longer, *same)
+        self.json(*how, *same, "--checkpoint", file)
+        for parallel in [["none"], ["fsdp", "--ranks", "4", "--tp", "2"], ["sp"]]:
+            rest = self.json(*longer, *same, "--resume", file,
+                             "--parallel", *parallel, *(["--check"] if parallel != ["none"] else []))
+            self.assertEqual(rest["first_epoch"], 3)
+            if parallel == ["none"]:  # bit for bit
+                self.assertEqual(rest["loss"], whole["loss"][2:])
+                self.assertEqual(rest["validation_loss"], whole["validation_loss"][2:])
+                self.assertEqual(rest["written"], whole["written"])
+            for found, expected in zip(rest["loss"], whole["loss"][2:]):
+                self.assertAlmostEqual(found, expected, 11)
+        self.json(*longer, *same, "--steps", "7", "--checkpoint", file)  # within the second epoch
+        rest = self.json(*longer, *same, "--resume", file)
+        self.assertEqual(rest["first_epoch"], 2)
+        self.assertEqual(rest["loss"][1:], whole["loss"][2:])
+        self.assertEqual(rest["validation_loss"], whole["validation_loss"][1:])
+        self.refused("expected batch_size 6, found 12", *longer, "--batch-size", "6", "--resume", file)
+        self.refused("expected seed 9, found 1", *longer, "--seed", "9", "--resume", file)
+        with open(file, "r+b") as torn:
+            torn.truncate(os.path.getsize(file) - 8)
+        self.refused("training.checkpoint", *longer, "--resume", file)
+        self.refused("missing: expected a file", *longer, "--resume", f"{self.folder.name}/missing")
+
     def test_presets_and_sizes(self):
         lines = self.output(*self.model("--preset", "mini", "--layers", "1", "--d-model", "32",
                                         "--steps", "1", "--write", "0")).splitlines()
