@@ -162,6 +162,7 @@ void expect_convolution(std::string_view what, View<const T> x, View<const T> we
                             what, window.size, window.stride, window.padding));
   }
   expect_images(name("x"), x.shape());
+  expect_values(name("weight"), weight);
   const std::int64_t h = x.extent(2), w = x.extent(3);
   if (std::min(h, w) + 2 * window.padding < window.size) {
     throw Error(ErrorCode::invalid_argument,

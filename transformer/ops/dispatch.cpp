@@ -12,6 +12,7 @@
 namespace baton::transformer {
 
 using ops::expect_contiguous;
+using ops::expect_values;
 
 namespace {
 
@@ -28,6 +29,7 @@ template <Real T>
 void check_linear(const View<const T>& x, const View<const T>& weight, const View<const T>& bias,
                   const View<T>& y) {
   expect_matrix("linear: weight", weight.shape());
+  expect_values("linear: weight", weight);
   expect_shape("linear: x", x.shape(), with_last(x.shape(), weight.extent(1)));
   expect_shape("linear: y", y.shape(), with_last(x.shape(), weight.extent(0)));
   if (!bias.empty()) expect_shape("linear: bias", bias.shape(), {weight.extent(0)});
@@ -48,6 +50,7 @@ template <Real T>
 void linear_backward_input(View<const std::type_identity_t<T>> dy,
                            View<const std::type_identity_t<T>> weight, View<T> dx, bool add) {
   expect_matrix("linear_backward_input: weight", weight.shape());
+  expect_values("linear_backward_input: weight", weight);
   expect_shape("linear_backward_input: dy", dy.shape(), with_last(dy.shape(), weight.extent(0)));
   expect_shape("linear_backward_input: dx", dx.shape(), with_last(dy.shape(), weight.extent(1)));
   expect_contiguous("linear_backward_input", dy, weight, dx);
@@ -62,6 +65,7 @@ void linear_backward_weight(View<const std::type_identity_t<T>> x,
                             View<const std::type_identity_t<T>> dy, View<T> dweight, View<T> dbias,
                             const Meanwhile& meanwhile) {
   expect_matrix("linear_backward_weight: dweight", dweight.shape());
+  expect_values("linear_backward_weight: dweight", dweight);
   expect_shape("linear_backward_weight: x", x.shape(), with_last(x.shape(), dweight.extent(1)));
   expect_shape("linear_backward_weight: dy", dy.shape(), with_last(x.shape(), dweight.extent(0)));
   if (!dbias.empty())
@@ -173,6 +177,7 @@ void embedding(View<const std::int32_t> ids, View<const std::type_identity_t<T>>
                std::int64_t first, View<T> y) {
   expect_shape("embedding: ids", ids.shape(), {any});
   expect_matrix("embedding: table", table.shape());
+  expect_values("embedding: table", table);
   expect_shape("embedding: y", y.shape(), {ids.extent(0), table.extent(1)});
   expect_contiguous("embedding", ids, table, y);
   if (Accelerator* const device = accelerator()) return device->embedding(ids, table, first, y);

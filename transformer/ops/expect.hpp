@@ -22,4 +22,16 @@ void expect_contiguous(std::string_view what, const View<T>&... views) {
   (expect(views), ...);
 }
 
+/// Throws Error(invalid_argument) that names `what` if the view has no memory: parameters that are
+/// divided among ranks have none while no unit uses them.
+template <class T>
+void expect_values(std::string_view what, const View<T>& view) {
+  if (!view.empty()) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{}: expected the values of {}, found none at present, as of a model that "
+                  "is sharded and used without DataParallel::attach()",
+                  what, view.shape().text()));
+}
+
 }  // namespace baton::transformer::ops

@@ -343,6 +343,26 @@ TEST_CASE_TEMPLATE("layers in a row, and a module of one unit, at any stage", T,
   });
 }
 
+TEST_CASE("a sharded model that is used without attach() says so") {
+  on_worlds([](Communicator& world) {
+    if (world.size() == 1) return;
+    const Mesh mesh(world, {{Axis::dp, world.size()}});
+    const TokenBatch batch = tokens(1, 4, 1);
+    Gpt2<float> gpt2(config(), {3}, mesh);
+    const FullyShardedDataParallel<float> of_gpt2(gpt2, mesh);
+    Linear<float> linear("linear", 3, 2, true, Random{1});
+    const FullyShardedDataParallel<float> of_linear(linear, mesh);
+    Context context;
+    for (const Error& error : {error_of([&] { gpt2.logits(batch.ids_view()); }), error_of([&] {
+                                 linear.forward(Array<float>({4, 3}), context);
+                               })}) {
+      CHECK(error.code == ErrorCode::invalid_argument);
+      CHECK_MESSAGE(holds(error.what(), {"expected the values of", "none at present", "attach()"}),
+                    std::string(error.what()));
+    }
+  });
+}
+
 TEST_CASE("parameters of the first rank, averages of gradients, and their norm") {
   on_worlds([](Communicator& world) {
     const int ranks = world.size(), rank = world.rank();
