@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <tuple>
 #include <vector>
 
@@ -14,12 +13,6 @@ namespace baton::diagrams {
 namespace {
 
 constexpr std::size_t per_event = 4;  // of the file, for each of the timeline, at most
-
-/// Text as JSON. The rest is written as text: a JSON library prints no decimal number exactly, and
-/// there may be millions of events.
-std::string in_json(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 /// Microseconds with three decimals, exactly.
 std::string micro(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
@@ -43,13 +36,14 @@ class Trace {
     arrows();
     if (!capped_.empty()) {
       item("{{\"ph\":\"i\",\"s\":\"g\",\"name\":{},\"pid\":{},\"tid\":0,\"ts\":{}}}",
-           in_json(capped_), view_.ranks[0], micro(last_));
+           json_text(capped_), view_.ranks[0], micro(last_));
     }
     return fmt::format(
         "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"title\":{},\"what\":{},\"source\":{},"
         "\"capped\":{},\"early_arrivals\":{}}},\n\"traceEvents\":[\n{}\n]}}\n",
-        in_json(heading(timeline_)), in_json(what_text(timeline_)), in_json(source_text(timeline_)),
-        capped_.empty() ? "false" : in_json(capped_), timeline_.early_arrivals, items_);
+        json_text(heading(timeline_)), json_text(what_text(timeline_)),
+        json_text(source_text(timeline_)), capped_.empty() ? "false" : json_text(capped_),
+        timeline_.early_arrivals, items_);
   }
 
  private:
@@ -102,7 +96,7 @@ class Trace {
     item(
         "{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},"
         "\"args\":{}}}",
-        in_json(text), category, pid, tid, micro(from), micro(to - from), arguments);
+        json_text(text), category, pid, tid, micro(from), micro(to - from), arguments);
   }
 
   /// The stretch in which the injection, or the arrival, of a message is shown.
@@ -122,7 +116,7 @@ class Trace {
       its += fmt::format(" on host {}", host);
     }
     item("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":{}}}}}", rank,
-         in_json(its));
+         json_text(its));
     item(
         "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{},\"args\":{{\"sort_index\":{}}}}"
         "}",
@@ -161,7 +155,7 @@ class Trace {
           "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}"
           "}",
           rank, thread,
-          in_json(thread == 0 ? std::string("at work") : fmt::format("messages {}", thread)));
+          json_text(thread == 0 ? std::string("at work") : fmt::format("messages {}", thread)));
     }
   }
 
@@ -174,7 +168,7 @@ class Trace {
       const std::int64_t from = moment(send).from;
       const std::int64_t to = std::max(moment(recv).from, from);
       if (to > moment(recv).to) continue;  // it arrives before it was sent
-      const std::string text = in_json(chunk_text(timeline_, send));
+      const std::string text = json_text(chunk_text(timeline_, send));
       ++id;
       item(
           "{{\"ph\":\"s\",\"name\":{},\"cat\":\"flow\",\"id\":{},\"pid\":{},\"tid\":{},\"ts\":{}}}",

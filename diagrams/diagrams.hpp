@@ -18,7 +18,7 @@ struct Options {
   std::int64_t from = 0;        ///< ns; what ends before is not shown
   std::int64_t to = std::numeric_limits<std::int64_t>::max();  ///< ns; nor what begins after
   bool critical_path = false;                                  ///< highlighted
-  std::size_t most_events = 500'000;  ///< of a Chrome trace; it says so where there are more
+  std::size_t most_events = 500'000;  ///< of a Chrome trace or a page; it says so if there are more
   /// Of the same schedules, to be compared with: its first operation with the timeline's first.
   const Timeline* prediction = nullptr;
 };
@@ -30,6 +30,10 @@ std::string svg(const Timeline& timeline, const Options& options = {});
 std::string drawio(const Timeline& timeline, const Options& options = {});
 /// Chrome trace events, for Perfetto and chrome://tracing.
 std::string chrome_trace(const Timeline& timeline, const Options& options = {});
+
+/// A page that shows rows and arrows, of any number of ranks and messages, and the memory of ranks
+/// round by round. It needs nothing but a browser.
+std::string page(const Timeline& timeline, const Options& options = {});
 
 /// LogGOPSim's input: what every rank sends and receives, what it computes in ns (the recorded or
 /// predicted time of folds and copies; none in rounds), and what waits for what. Throws

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 namespace baton::diagrams {
@@ -32,6 +33,14 @@ std::string escaped(std::string_view text) {
         out += static_cast<unsigned char>(c) < 0x20 && c != '\t' ? ' ' : c;
     }
   }
+  return out;
+}
+
+std::string json_text(const std::string& text) {
+  std::string out =
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = out.find("</", at)) != std::string::npos;)
+    out.insert(at + 1, "\\");
   return out;
 }
 

@@ -11,6 +11,9 @@ namespace baton::diagrams {
 
 /// For text and attributes of XML.
 std::string escaped(std::string_view text);
+/// Text as JSON, also within a page. What is not text is written by hand: a JSON library prints no
+/// decimal number exactly, and there may be millions of events.
+std::string json_text(const std::string& text);
 /// "740 ns", "3.20 µs", "14.1 ms": three digits at least.
 std::string time_text(std::int64_t ns);
 /// "1.0 MiB"

@@ -24,8 +24,19 @@ struct WalkThrough {
   std::size_t most = 64;
 };
 
-/// A table with a column per rank and a row per round (or step): what each rank holds. Runs the
-/// schedules step by step on small values, in an order that respects their dependencies.
+/// What every rank holds at one point of a walk-through.
+struct Holdings {
+  std::string label;  ///< "before", "after round 3", or a step
+  /// Of each rank, its values as words: "·" is undefined; scratch stands behind "|"; "(6 more)"
+  /// stands for values that are not shown.
+  std::vector<std::vector<std::string>> ranks;
+};
+/// Before the first step and after every round, or every step: what each rank holds. Runs the
+/// schedules step by step on small values, in an order that respects their dependencies. Throws
+/// Error(invalid_argument) if the schedules are too large for people to read.
+std::vector<Holdings> holdings(std::span<const Schedule> schedules, const WalkThrough& how = {});
+
+/// holdings() as a table with a column per rank and a row per round, or step.
 std::string walk_through(std::span<const Schedule> schedules, const WalkThrough& how = {});
 
 /// One rank's schedule in words, round by round: "round 1: send output[0:4] to 2, …".

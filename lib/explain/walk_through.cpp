@@ -97,16 +97,16 @@ TableCell held(Walk& walk, const Schedule& schedule, std::size_t most) {
   return cell;
 }
 
-TableRow row(std::string label, Walk& walk, std::span<const Schedule> schedules, std::size_t most) {
-  TableRow row{std::move(label), {}};
-  for (const Schedule& schedule : schedules) row.cells.push_back(held(walk, schedule, most));
+Holdings row(std::string label, Walk& walk, std::span<const Schedule> schedules, std::size_t most) {
+  Holdings row{std::move(label), {}};
+  for (const Schedule& schedule : schedules) row.ranks.push_back(held(walk, schedule, most));
   return row;
 }
 
-TableRow first_row(Walk& walk, std::span<const Schedule> schedules, std::size_t most) {
-  TableRow row{"before", {}};
+Holdings first_row(Walk& walk, std::span<const Schedule> schedules, std::size_t most) {
+  Holdings row{"before", {}};
   for (const Schedule& schedule : schedules) {
-    row.cells.push_back(words(walk.buffer(schedule.rank(), source(schedule)), most));
+    row.ranks.push_back(words(walk.buffer(schedule.rank(), source(schedule)), most));
   }
   return row;
 }
@@ -131,7 +131,7 @@ std::string title(const Schedule& schedule) {
 
 }  // namespace
 
-std::string walk_through(std::span<const Schedule> schedules, const WalkThrough& how) {
+std::vector<Holdings> holdings(std::span<const Schedule> schedules, const WalkThrough& how) {
   if (how.most < 2)
     throw Error(
         ErrorCode::invalid_argument,
@@ -139,13 +139,10 @@ std::string walk_through(std::span<const Schedule> schedules, const WalkThrough&
   Walk walk(schedules, how.op);
   fill(walk, schedules, how.values);
 
-  std::vector<TableRow> rows{first_row(walk, schedules, how.most)};
+  std::vector<Holdings> rows{first_row(walk, schedules, how.most)};
   std::set<int> rounds;
-  bool scratch = false;
-  for (const Schedule& schedule : schedules) {
+  for (const Schedule& schedule : schedules)
     for (const Step& step : schedule.steps()) rounds.insert(step.round);
-    scratch = scratch || schedule.header().scratch > 0;
-  }
   for (const int round : rounds) {
     for (const Schedule& schedule : schedules) {
       for (std::size_t i = 0; i < schedule.steps().size(); ++i) {
@@ -161,10 +158,19 @@ std::string walk_through(std::span<const Schedule> schedules, const WalkThrough&
       rows.push_back(row(fmt::format("after round {}", round), walk, schedules, how.most));
     }
   }
+  return rows;
+}
 
+std::string walk_through(std::span<const Schedule> schedules, const WalkThrough& how) {
+  std::vector<TableRow> rows;
+  for (Holdings& held : holdings(schedules, how))
+    rows.push_back({std::move(held.label), std::move(held.ranks)});
   std::vector<std::string> heads;
-  for (const Schedule& schedule : schedules)
+  bool scratch = false;
+  for (const Schedule& schedule : schedules) {
     heads.push_back(fmt::format("rank {}", schedule.rank()));
+    scratch = scratch || schedule.header().scratch > 0;
+  }
   std::string text = title(schedules[0]);
   if (reducing(schedules[0].collective())) text += fmt::format(", {}", name(how.op));
   text += "\n\n" + table(heads, rows);

@@ -114,7 +114,7 @@ class Timeline(CommandTest):
 
     def test_errors_are_one_sentence(self):
         svg = str(self.folder / "x.svg")
-        endings = "one of .svg, .png, .pdf, .drawio, .json, .txt, .goal, .xml, found"
+        endings = "one of .svg, .png, .pdf, .drawio, .json, .html, .txt, .goal, .xml, found"
         for sentence, *arguments in [
             (endings, "broadcast", "-o", "x.gif"),
             (endings, "broadcast", "-o", "x"),

@@ -41,7 +41,7 @@ INCLUDES = [
     (r"lib/cli/.*\.hpp", r'(?!<CLI/|<nlohmann/json\.hpp>).*'),
     (r"lib/cli/.*", r'(?!<CLI/).*'),
     (r"diagrams/convert\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|<[\w/]+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
-    (r"diagrams/chrome_trace\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|<nlohmann/json\.hpp>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
+    (r"diagrams/text\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|<nlohmann/json\.hpp>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
     (r"diagrams/.*", rf'{STANDARD}|<fmt/\w+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
 ]
 

@@ -68,6 +68,14 @@ const std::vector<Format>& formats() {
        },
        {},
        true},
+      {"html",
+       "a page to zoom, search and play, without a network",
+       false,
+       [](const Subject& subject, const diagrams::Options& how) {
+         return diagrams::page(subject.timeline(), how);
+       },
+       {},
+       true},
       {"txt", "a walk-through, as a table", false,
        [](const Subject& subject, const diagrams::Options&) {
          return walk_through(subject.schedules());
