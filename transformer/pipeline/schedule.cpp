@@ -1,7 +1,5 @@
 #include "schedule.hpp"
 
-#include <fmt/core.h>
-
 namespace baton::transformer {
 
 std::string_view name(PipelineWork work) {
@@ -16,12 +14,6 @@ std::string_view name(PipelineWork work) {
       return "backward_weight";
   }
   return "unknown";
-}
-
-std::string print(const PipelineAction& action) {
-  constexpr std::string_view letters = "FBIW";
-  return fmt::format("{}{}{}", action.stage, letters[static_cast<std::size_t>(action.work)],
-                     action.micro_batch);
 }
 
 std::vector<int> ranks_of_stages(const PipelineSchedule& schedule) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "baton/export.hpp"
@@ -87,9 +88,16 @@ struct PipelineAlgorithm {
 const std::vector<PipelineAlgorithm>& pipeline_algorithms();
 /// The one of this name. Throws Error(invalid_argument) that lists all if there is none.
 const PipelineAlgorithm& pipeline_algorithm(std::string_view name);
-/// Its schedule. Throws Error(invalid_argument) if a number is not positive, or the algorithm does
-/// not serve the problem.
+/// Why an algorithm does not serve a problem, as a sentence; empty if it does.
+std::string refusal(const PipelineAlgorithm& algorithm, const PipelineProblem& problem);
+/// Its schedule. Throws Error(invalid_argument) if there is no such algorithm, or it does not serve
+/// the problem.
 PipelineSchedule pipeline_schedule(std::string_view algorithm, const PipelineProblem& problem);
+
+/// GPipe's order of forward: at clock k the pairs (micro-batch i, partition j) with i + j = k, by
+/// rising j. There are micro_batches + partitions - 1 clocks. Throws Error(invalid_argument) if a
+/// number is not positive. Source: Kim et al., torchgpipe (2020), algorithm 1.
+std::vector<std::vector<std::pair<int, int>>> clock_cycles(int micro_batches, int partitions);
 
 /// The text form of schedules that PyTorch's pipelining reads and writes: a line of
 /// comma-separated actions for each rank. Cells may be empty. `origin` names the text in errors.
