@@ -16,6 +16,7 @@
 #include "baton/launch.hpp"
 #include "baton/version.hpp"
 #include "budget.hpp"
+#include "pipeline.hpp"
 #include "report.hpp"
 
 namespace baton::transformer::program {
@@ -34,6 +35,7 @@ constexpr const char* footer =
     "  baton-train --model gpt2 --parallel fsdp --text FILE   a language model, its state divided\n"
     "  baton-train --model block --parallel tp --budget       what each rank would send\n"
     "  baton-train --analyze --model gpt2 --ranks 8           what each rank would hold and send\n"
+    "  baton-train pipeline explain 1f1b --ranks 4            who computes what when\n"
     "  baton-train --parallel tp --check --json > tp.json     then: scripts/plot tp.json -o plots\n"
     "\n"
     "Environment variables are those of `baton run --help`.\n"
@@ -44,6 +46,7 @@ constexpr const char* footer =
 int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
   if (std::find(argv, argv + argc, std::string_view("--analyze")) != argv + argc)
     return analyze(argc, argv, speaks);
+  if (argc > 1 && std::string_view(argv[1]) == "pipeline") return pipeline(argc, argv, speaks);
   CLI::App app(description, "baton-train");
   app.footer(std::string(footer));
   app.set_version_flag("--version", fmt::format("baton-train {}", version()));
