@@ -9,7 +9,7 @@
 namespace baton::transformer {
 
 std::string_view name(Axis axis) {
-  constexpr std::string_view names[] = {"dp", "tp", "sp"};
+  constexpr std::string_view names[] = {"dp", "tp", "sp", "pp"};
   return names[static_cast<std::size_t>(axis)];
 }
 

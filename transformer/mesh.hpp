@@ -15,14 +15,15 @@
 namespace BATON_API baton {
 namespace transformer {
 
-/// A dimension of a mesh. Ranks along it differ in their samples, weights or positions.
+/// A dimension of a mesh. Ranks along it differ in their samples, weights, positions or layers.
 enum class Axis : std::uint8_t {
   dp,  ///< data: ranks have different samples
   tp,  ///< tensor: ranks have different parts of the weights
   sp,  ///< sequence: ranks have different positions
+  pp,  ///< pipeline: ranks have different layers
 };
-inline constexpr int axis_count = 3;
-/// "dp", "tp" or "sp".
+inline constexpr int axis_count = 4;
+/// "dp", "tp", "sp" or "pp".
 std::string_view name(Axis axis);
 
 /// A set of axes.
@@ -77,7 +78,7 @@ class Mesh {
   Mesh(Communicator& world, StreamCommunicator* device,
        const std::vector<std::pair<Axis, int>>& axes);
   Axes without_ones(Axes axes) const;
-  std::array<int, axis_count> size_{1, 1, 1}, rank_{};
+  std::array<int, axis_count> size_{1, 1, 1, 1}, rank_{};
   struct Along {
     std::unique_ptr<Communicator> host;
     std::unique_ptr<StreamCommunicator> device;

@@ -161,6 +161,7 @@ double clip_gradients(const Params<T>& params, const Mesh& mesh, double most) {
   // Squares by the axes along which ranks have other elements; every rank adds the same sets.
   std::array<double, 1u << axis_count> squares{};
   for (const Param<T>* param : params) {
+    if (param->copy) continue;
     Axes parts = param->sharded;
     if (param->placement.dim >= 0) parts = parts | param->placement.axis;
     const Array<T> grad = accelerator() ? to_host<T>(param->grad) : param->grad;
@@ -175,11 +176,16 @@ double clip_gradients(const Params<T>& params, const Mesh& mesh, double most) {
     Axes parts;
     for (int a = 0; a < axis_count; ++a)
       if ((bits >> a & 1u) != 0) parts = parts | static_cast<Axis>(a);
+    if (parts.has(Axis::pp)) continue;
     if (Communicator* const others = mesh.along(parts)) {
       const ExchangeTimer timer;
       others->all_reduce(std::span(&squares[bits], 1), sum);
     }
     all += squares[bits];
+  }
+  if (Communicator* const stages = mesh.along(Axis::pp)) {
+    const ExchangeTimer timer;
+    stages->all_reduce(std::span(&all, 1), sum);
   }
   const double norm = std::sqrt(all);
   if (!(norm > most)) return norm;

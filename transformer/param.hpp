@@ -33,6 +33,9 @@ struct ParamInfo {
   /// Axes along which the elements themselves are divided, as sharding does it. Then the parameter
   /// is this rank's elements, in one row.
   Axes sharded = {};
+  /// Whether another stage of a pipeline has the same parameter, which counts in the norm of all
+  /// gradients.
+  bool copy = false;
 };
 
 /// A parameter of a model, or this rank's part of it, with its gradient.
@@ -84,7 +87,7 @@ template <class T>
 void broadcast_params(const Params<T>& params, const Mesh& mesh);
 
 /// The largest norm that gradients may have together. Returns the norm of all gradients, those of
-/// the whole parameters of all ranks, as one vector; if it is larger than `most`, every gradient is
+/// the whole parameters of all ranks, as one vector, copies on other stages left out; if it is larger than `most`, every gradient is
 /// scaled by most / norm. Gradients are complete (sync_grads()). Collective likewise; the same norm
 /// on all ranks. Pascanu, Mikolov, Bengio: On the difficulty of training recurrent neural networks
 /// (2013).

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <numeric>
 
 #include "support/ranks.hpp"
@@ -38,6 +39,20 @@ TEST_CASE("ranks of a mesh know their place along every axis") {
       CHECK(found[0] == expected);
     }
   });
+}
+
+TEST_CASE("ranks of four axes differ in layers, too") {
+  on_ranks(16, [](Communicator& world) {
+    const Mesh mesh(world, {{Axis::pp, 2}, {Axis::dp, 2}, {Axis::sp, 2}, {Axis::tp, 2}});
+    CHECK(mesh.rank(Axis::pp) == world.rank() / 8);
+    std::vector<std::int64_t> found{world.rank()};
+    mesh.along(Axis::pp)->all_reduce(found, sum);
+    CHECK(found[0] == 2 * (world.rank() % 8) + 8);
+    found = {1};
+    mesh.along(Axis::dp | Axis::tp | Axis::sp | Axis::pp)->all_reduce(found, sum);
+    CHECK(found[0] == 16);
+  });
+  CHECK(name(Axis::pp) == "pp");
 }
 
 TEST_CASE("axes of one rank have no communicator, and change no other") {
@@ -88,6 +103,23 @@ TEST_CASE("gradients are summed over the axes along which they are partial, and 
       CHECK(over_tp.grad.data()[0] == 2 + 20 * dp + 100);
       CHECK(both.grad.data()[16] == 4 + 20 + 200);
     }
+  });
+}
+
+TEST_CASE("the norm of all gradients has every stage, and a copy once") {
+  on_ranks(4, [](Communicator& world) {
+    const Mesh mesh(world, {{Axis::pp, 2}, {Axis::tp, 2}});
+    const int stage = mesh.rank(Axis::pp), tp = mesh.rank(Axis::tp);
+    Param<double> part("part", Array<double>({2}), {0, Axis::tp});
+    part.grad.data()[0] = 1 + stage, part.grad.data()[1] = 3 + tp;
+    Param<double> table("table", Array<double>({1}));
+    table.grad.data()[0] = 7;
+    table.copy = stage == 1;
+    // part: 1, 3, 1, 4 on the first stage, 2, 3, 2, 4 on the second.
+    const double norm = std::sqrt(1 + 9 + 1 + 16 + 4 + 9 + 4 + 16 + 49);
+    CHECK(clip_gradients<double>({&part, &table}, mesh, 100) == doctest::Approx(norm));
+    CHECK(clip_gradients<double>({&part, &table}, mesh, norm / 2) == doctest::Approx(norm));
+    CHECK(table.grad.data()[0] == doctest::Approx(3.5));  // of a copy, too
   });
 }
 

@@ -10,7 +10,7 @@
 namespace baton::transformer::state {
 namespace {
 
-constexpr Axes all_axes = Axis::dp | Axis::tp | Axis::sp;
+constexpr Axes all_axes = Axis::dp | Axis::tp | Axis::sp | Axis::pp;
 
 /// Whether this rank is the first along each of these axes.
 bool is_first(const Mesh& mesh, Axes axes) {
