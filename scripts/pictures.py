@@ -40,10 +40,11 @@ def read_json(file):
 
 def check_training(run, file):
     """A run of `baton-train --json`, or one sentence."""
+    if not isinstance(run, dict) or not {"loss", "parallel", "ranks", "sizes", "dtype"} <= set(run):
+        give_up(f"{file}: expected what `baton-train --json` prints, found another form")
     curves = [run["loss"], run.get("reference_loss", run["loss"])]
-    if not {"parallel", "ranks", "sizes", "dtype"} <= set(run) or any(
-            not isinstance(curve, list) or not curve or len(curve) != len(curves[0]) or
-            not all(isinstance(loss, (int, float)) for loss in curve) for curve in curves):
+    if any(not isinstance(curve, list) or not curve or len(curve) != len(curves[0]) or
+           not all(isinstance(loss, (int, float)) for loss in curve) for curve in curves):
         give_up(f"{file}: expected what `baton-train --json` prints, with losses, found another form")
 
 
@@ -142,12 +143,15 @@ def draw_losses(curves, reference, title, below, stem):
     return save(figure, stem)
 
 
+def save_as(figure, file):
+    """Writes the figure in the format of the file's ending."""
+    figure.savefig(file, dpi=150, metadata={"Date": None} if file.suffix == ".svg" else None)
+
+
 def save(figure, stem):
     """Writes the figure as PNG and SVG, and closes it."""
-    written = []
-    for suffix in ["png", "svg"]:
-        file = stem.with_name(f"{stem.name}.{suffix}")
-        figure.savefig(file, dpi=150, metadata={"Date": None} if suffix == "svg" else None)
-        written.append(file)
+    written = [stem.with_name(f"{stem.name}.{suffix}") for suffix in ["png", "svg"]]
+    for file in written:
+        save_as(figure, file)
     pyplot.close(figure)
     return written

@@ -19,7 +19,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 import report_page  # noqa: E402
 import report_pictures  # noqa: E402
-from pictures import STYLE, check_training, give_up, pyplot, read_json, technique  # noqa: E402
+from pictures import STYLE, give_up, pyplot, read_json  # noqa: E402
+from training_pictures import measured  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -104,35 +105,26 @@ def measure(folder, program, text, images, quick):
     (folder / INDEX).write_text(json.dumps(about, indent=1) + "\n")
 
 
-def measured(folder, name):
-    """A run: what `baton-train --json` printed, with its name, and seconds and items per second of its epochs
-    but the first."""
+def run_named(folder, name):
+    """A run with its name, and with what pictures of memory need."""
     file = folder / f"{name}.json"
-    result = read_json(file)
+    run = measured(file)
+    if len(run["epoch_seconds"]) < 2:
+        give_up(f"{file}: expected at least 2 epochs, of which the first is left out, found 1")
     try:
-        check_training(result, file)
-        item = "tokens" if "tokens_per_epoch" in result else "samples"
-        epochs, items = result["epoch_seconds"][1:], result[f"{item}_per_epoch"]
-        if not epochs:
-            give_up(f"{file}: expected at least 2 epochs, of which the first is left out, found 1")
-        mean = {part: sum(epoch[part] for epoch in epochs) / len(epochs) for part in ["all", *report_pictures.PARTS]}
-        most = [result["held_bytes"][part][when] for part in [*report_pictures.HELD, *report_pictures.PEAKS]
-                for when in ["now", "most"]]
-        if min([*mean.values(), *most]) < 0:
-            raise ValueError
-        return result | {
-            "name": name, "model": result["model"], "technique": technique(result), "item": item, "mean": mean,
-            "times": [epoch["all"] for epoch in epochs], "per_second": items / mean["all"],
-            "speeds": [items / epoch["all"] for epoch in epochs]}
-    except (ArithmeticError, KeyError, TypeError, ValueError):
-        give_up(f"{file}: expected what `baton-train --json` prints, found another form")
+        if min(run["held_bytes"][part][when] for part in [*report_pictures.HELD, *report_pictures.PEAKS]
+               for when in ["now", "most"]) >= 0:
+            return run | {"name": name, "model": run["model"]}
+    except (KeyError, TypeError):
+        pass
+    give_up(f"{file}: expected what `baton-train --json` prints, found another form")
 
 
 def draw(folder):
     about = read_json(folder / INDEX)
     if not isinstance(about, dict) or not {"date", "machine", "environment", "runs", "calculator"} <= set(about):
         give_up(f"{folder / INDEX}: expected what `scripts/report training` writes, found another form")
-    runs = [measured(folder, name) for name in about["runs"]]
+    runs = [run_named(folder, name) for name in about["runs"]]
     calculated = {name: read_json(folder / f"{name}.json") for name in about["calculator"]}
     with pyplot.rc_context(STYLE | {"axes.axisbelow": True}):
         pictures = report_pictures.draw_all(runs, calculated, about["machine"]["cores"], folder)

@@ -1,14 +1,11 @@
-"""The pictures of scripts/report training. A run is what report.measured() returns."""
+"""The pictures of scripts/report training. A run is what report.run_named() returns."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from matplotlib.ticker import FuncFormatter
+from pictures import OTHERS, OURS, about, draw_losses, form, give_up, pyplot, save, titled
+from training_pictures import above, bar, bars_by_name, draw_speeds, draw_split_time, number
 
-from pictures import (
-    MARKERS, OTHERS, OURS, about, counted, draw_losses, form, give_up, pyplot, ranks_axis, save, titled)
-
-PARTS = {"computation": OURS[0], "communication": OTHERS[0], "optimizer": OTHERS[2]}
 HELD = {"parameters": OURS[0], "gradients": OURS[1], "optimizer": OTHERS[2]}
 PEAKS = {"activations": OURS[2], "gathered": OTHERS[1]}
 TECHNIQUES = ["dp", "fsdp, stage 1", "fsdp, stage 2", "fsdp, stage 3", "tp", "sp"]
@@ -35,29 +32,6 @@ def find(runs, model, technique, folder, ranks=None):
     return found
 
 
-def bar(axes, at, height, what, **style):
-    """A bar, with `what` in its id in SVG."""
-    [patch] = axes.bar(at, height, **style)
-    patch.set_gid(f"bar {what}".replace(",", "").replace(" ", "-"))
-
-
-def above(axes, at, height, text, **style):
-    axes.annotate(text, (at, height), (0, 4), textcoords="offset points", ha="center", va="bottom", **style)
-
-
-def number(value):
-    """To 3 digits."""
-    return f"{value:,.0f}" if value >= 100 or value == 0 else f"{value:#.3g}"
-
-
-def bars_over_forms(axes, bars, runs):
-    axes.set_xticks(range(len(runs)), [form(run).replace(" on ", "\non ") for run in runs])
-    axes.set_xlim(-0.6, len(runs) - 0.4)
-    axes.set_ylim(0, 1.15 * bars)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.grid(False, axis="x")
-
-
 def draw_one_and_several(model, runs, folder):
     figure, all_axes = pyplot.subplots(1, 2, figsize=(9, 4.8), layout="constrained")
     item = runs[0]["item"]
@@ -70,7 +44,7 @@ def draw_one_and_several(model, runs, folder):
             axes.errorbar(at, value, [[max(value - low, 0)], [max(high - value, 0)]], color="#333333", linewidth=1,
                           capsize=3)
             above(axes, at, max(high, value), number(value))
-        bars_over_forms(axes, max(max(run[samples]) for run in runs), runs)
+        bars_by_name(axes, max(max(run[samples]) for run in runs), [form(run) for run in runs])
         titled(axes, f"{NAMES[model]}: {title}", below)
     figure.supxlabel("without the first epoch; thin lines: least and greatest epoch", fontsize=8, color="#666666",
                      x=0.99, ha="right")
@@ -81,22 +55,7 @@ def draw_one_and_several(model, runs, folder):
 
 def draw_time(model, runs, folder):
     figure, axes = pyplot.subplots(figsize=(9, 5.2), layout="constrained")
-    for at, run in enumerate(runs):
-        under = 0
-        for part, colour in PARTS.items():
-            value = run["mean"][part]
-            bar(axes, at, value, f"{part} {form(run)}", bottom=under, width=0.6, color=colour,
-                label=part if at == 0 else None)
-            if value > 0.06 * max(run["mean"]["all"] for run in runs):
-                axes.annotate(f"{number(value)} s ({value / run['mean']['all']:.0%})",
-                              (at, under + value / 2), ha="center", va="center", fontsize=9,
-                              color="black" if part == "optimizer" else "white")
-            under += value
-        above(axes, at, under, f"{number(run['mean']['all'])} s")
-    bars_over_forms(axes, max(run["mean"]["all"] for run in runs), runs)
-    axes.set_ylabel("seconds of an epoch, mean of ranks")
-    handles, labels = axes.get_legend_handles_labels()
-    axes.legend(handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1, 0.5))
+    draw_split_time(axes, {form(run): run for run in runs})
     titled(axes, f"{NAMES[model]}: where the time goes", about(runs[0]))
     return Picture(
         f"{NAMES[model]}: computation, communication, optimizer",
@@ -107,24 +66,7 @@ def draw_time(model, runs, folder):
 
 def draw_throughput(model, alone, by_technique, cores, folder):
     figure, axes = pyplot.subplots(figsize=(9, 5.8), layout="constrained")
-    ranks = sorted({run["ranks"] for runs in by_technique.values() for run in runs} | {1})
-    axes.plot(ranks, [alone["per_second"] * min(n, cores) for n in ranks], label="one rank's, times cores in use",
-              color="#777777", linestyle="--", linewidth=1)
-    for index, (name, runs) in enumerate(by_technique.items()):
-        points = {1: alone["per_second"]} | {run["ranks"]: run["per_second"] for run in runs}
-        [line] = axes.plot(*zip(*sorted(points.items())), label=name, marker=MARKERS[index], markersize=6,
-                           color=[OURS[0], OURS[1], OURS[2], OTHERS[2], OTHERS[0], OTHERS[1]][index], linewidth=1.8)
-        line.set_gid(f"line {name}".replace(",", "").replace(" ", "-"))
-    if ranks[-1] > cores:
-        axes.axvspan(cores * 1.05, ranks[-1] * 1.1, color="#eeeeee", linewidth=0, zorder=0)
-        axes.text(ranks[-1] * 1.09, 0.01, f"ranks share {counted(cores, 'core')}",
-                  transform=axes.get_xaxis_transform(), ha="right", va="bottom", fontsize=9, color="#555555")
-    ranks_axis(axes, ranks)
-    axes.set_xlim(0.92, ranks[-1] * 1.1)
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.set_ylabel(f"{alone['item']} per second, of all ranks together")
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    draw_speeds(axes, alone, by_technique, cores)
     titled(axes, f"{NAMES[model]}: throughput", about(alone))
     return Picture(
         f"{NAMES[model]}: throughput of each technique",

@@ -40,3 +40,9 @@ esac
 
 # The program finds its library wherever both were put.
 [[ ! -e $installed/bin/baton ]] || "$installed/bin/baton" --help >/dev/null
+# So does the program that trains, and what draws its runs.
+if [[ -e $installed/bin/baton-train ]] && /usr/bin/python3 -c 'import matplotlib' 2>/dev/null; then
+  "$installed/bin/baton-train" --epochs 2 --json >run-1.json
+  "$installed/bin/baton-train" plot split_time run=1 -o run.svg
+  [[ -s run.svg ]] || { echo "expected a picture of a run, found none"; exit 1; }
+fi

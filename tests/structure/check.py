@@ -31,7 +31,7 @@ INCLUDES = [
     (r"include/baton/mpi\.hpp", rf'{STANDARD}|"baton/[\w/]+\.hpp"|<mpi\.h>'),
     (r"include/baton/cuda_runtime\.hpp", rf'{STANDARD}|"baton/[\w/]+\.hpp"|<cuda_runtime_api\.h>'),
     (r"include/.*", rf'{STANDARD}|"baton/[\w/]+\.hpp"'),
-    (r"transformer/program/.*", rf'{STANDARD}|<unistd\.h>|<fmt/\w+\.h>|<CLI/CLI\.hpp>|<nlohmann/json\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
+    (r"transformer/program/.*", rf'{STANDARD}|<(?:sched|unistd)\.h>|<fmt/\w+\.h>|<CLI/CLI\.hpp>|<nlohmann/json\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
     (r"transformer/cuda/.*", rf'{STANDARD}|<fmt/\w+\.h>|<cuda_runtime(_api)?\.h>|<cublasLt\.h>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"|"\w+\.cuh"'),
     (r"transformer/state/.*", rf'{STANDARD}|<fmt/\w+\.h>|<nlohmann/json\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
     (r"transformer/data/.*", rf'{STANDARD}|<(fcntl|iconv|unistd|sys/stat|sentencepiece_\w+)\.h>|<fmt/\w+\.h>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),

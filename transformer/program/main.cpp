@@ -16,7 +16,9 @@
 #include "baton/launch.hpp"
 #include "baton/version.hpp"
 #include "budget.hpp"
+#include "cores.hpp"
 #include "pipeline.hpp"
+#include "plot.hpp"
 #include "report.hpp"
 
 namespace baton::transformer::program {
@@ -36,11 +38,20 @@ constexpr const char* footer =
     "  baton-train --model block --parallel tp --budget       what each rank would send\n"
     "  baton-train --analyze --model gpt2 --ranks 8           what each rank would hold and send\n"
     "  baton-train pipeline explain 1f1b --ranks 4            who computes what when\n"
-    "  baton-train --parallel tp --check --json > tp.json     then: scripts/plot tp.json -o plots\n"
+    "  baton-train --parallel tp --json > tp-2.json           what scripts/plot and plot draw\n"
+    "  baton-train plot split_time tp=2 -o time.svg           draws runs; baton-train plot --help\n"
     "\n"
     "Environment variables are those of `baton run --help`.\n"
     "Exit code: 0, 1 if the loss is not finite or --check finds a difference, 2 if the program\n"
     "cannot do it.";
+
+/// The exit code of a command that needs no ranks, or -1 if `argv` begins with none.
+int command(int argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  const bool speaks = launcher_rank() == 0;
+  if (name == "plot") return speaks ? plot(argc - 1, argv + 1) : 0;
+  return -1;
+}
 
 /// Sets `options` and returns -1, or the exit code of what was answered at once.
 int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
@@ -90,6 +101,15 @@ auto with_type(Datatype type, const Call& call) {
   return call(float{});
 }
 
+/// Pins this rank, or refuses on all.
+Pinning pinned(const Launch& launch, Communicator& world, int cores) {
+  try {
+    return pin(world, cores, launch.processes() > 0);
+  } catch (const Error& error) {
+    throw Refusal(error);
+  }
+}
+
 int run(Launch& launch, const TrainOptions& options) {
   use_blas_threads(options.threads);
   if (options.budget) {
@@ -103,6 +123,10 @@ int run(Launch& launch, const TrainOptions& options) {
   bool good = true;
   const bool done = on_ranks(launch, options.ranks, [&](Communicator& world) {
     Report* const listener = world.rank() == 0 ? &*report : nullptr;
+    if (options.cores_per_rank > 0) {
+      const Pinning pinning = pinned(launch, world, options.cores_per_rank);
+      if (listener) listener->pinned(pinning);
+    }
     const Outcome outcome =
         with_type(options.dtype, [&]<class T>(T) { return train<T>(world, options, listener); });
     if (listener) good = listener->finish(outcome);
@@ -114,6 +138,8 @@ int run(Launch& launch, const TrainOptions& options) {
 int run(int argc, char** argv) {
   std::unique_ptr<Launch> launch;
   try {
+    const int done = command(argc, argv);
+    if (done >= 0) return done;
     launch = Launch::start(argc, argv);
     TrainOptions options;
     const int answered = parse(argc, argv, launch->rank() == 0, options);

@@ -15,6 +15,14 @@ Batch<T> make_data(const TrainOptions& options) {
 }
 
 template <class T>
+Batch<T> make_validation(const TrainOptions& options) {
+  TrainOptions others = options;
+  others.samples = options.validation_samples;
+  others.seed = Random{options.seed}.of("validation").stream;
+  return make_data<T>(others);
+}
+
+template <class T>
 std::vector<std::shared_ptr<TransformerBlock<T>>> make_blocks(const TrainOptions& options) {
   std::vector<std::shared_ptr<TransformerBlock<T>>> blocks;
   for (std::int64_t layer = 0; layer < options.layers; ++layer) {
@@ -59,6 +67,7 @@ std::unique_ptr<Sequential<T>> make_model(const TrainOptions& options, const Mes
 
 #define BATON_INSTANTIATE(T)                                                                   \
   template Batch<T> make_data(const TrainOptions&);                                            \
+  template Batch<T> make_validation(const TrainOptions&);                                      \
   template std::vector<std::shared_ptr<TransformerBlock<T>>> make_blocks(const TrainOptions&); \
   template std::unique_ptr<Sequential<T>> make_model(const TrainOptions&);                     \
   template std::unique_ptr<Sequential<T>> make_model(const TrainOptions&, const Mesh&);

@@ -13,6 +13,9 @@ namespace baton::transformer::program {
 /// All samples of the run.
 template <class T>
 Batch<T> make_data(const TrainOptions& options);
+/// Other samples of the same kind.
+template <class T>
+Batch<T> make_validation(const TrainOptions& options);
 
 /// The blocks of ModelKind::block, each with a name of its own.
 template <class T>

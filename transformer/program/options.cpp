@@ -125,6 +125,10 @@ void add_options(CLI::App& app, TrainOptions& options) {
       "of weights and activations; of bf16, masters and the optimizer's state are f32 [f32]");
   app.add_option("--threads", options.threads, "of each rank's linear layers [1]")
       ->check(whole_number(1, 1024));
+  app.add_option("--cores-per-rank", options.cores_per_rank,
+                 "each rank runs on so many cores, of its own where there are enough, otherwise "
+                 "round-robin [any]")
+      ->check(whole_number(1, 4096));
 
   app.add_option("--hidden", options.hidden, "mlp: hidden units [32]")->check(whole_number(1));
   app.add_option("--noise", options.noise, "mlp: standard deviation added to points [0.1]")
@@ -161,7 +165,8 @@ void add_options(CLI::App& app, TrainOptions& options) {
                  "gpt2: share of the text that is not trained on [0.1]")
       ->check(number(0, 1));
   app.add_option("--validation-samples", options.validation_samples,
-                 "gpt2: sequences of it to evaluate after each epoch [64]; vgg16: images [256]")
+                 "samples that are not trained on, to evaluate after each epoch [64; block: 8; "
+                 "vgg16: 256]")
       ->check(whole_number(1));
   app.add_option("--write", options.writes, "gpt2: tokens that it writes at the end [40]")
       ->check(whole_number(0));
@@ -221,10 +226,17 @@ void add_options(CLI::App& app, TrainOptions& options) {
       ->check(whole_number(1));
   app.add_option("--resume", options.resume, "goes on from a checkpoint, on this mesh or another")
       ->type_name("FILE");
-  app.add_flag("--check", options.check,
-               "train on one rank beside it, and say how far the two are apart");
-  app.add_option("--tolerance", options.tolerance,
-                 "of --check, relative to the largest element [f32 1e-5, f64 1e-12, bf16 1.6e-2]")
+  const auto check_all = [&options](std::int64_t) {
+    options.check_output = options.check_weights = options.check_gradients = true;
+  };
+  app.add_flag_function("--check", check_all,
+                        "train on one rank beside it, and say how far losses, outputs, gradients "
+                        "and weights of the two are apart");
+  app.add_flag("--check-output", options.check_output, "the same of losses and outputs only");
+  app.add_flag("--check-weights", options.check_weights, "the same of weights only");
+  app.add_option(
+         "--tolerance", options.tolerance,
+         "of what is checked, relative to the largest element [f32 1e-5, f64 1e-12, bf16 1.6e-2]")
       ->check(number(0, HUGE_VAL));
   app.add_flag("--budget", options.budget,
                "block: only say what each rank sends in a step, and by which algorithms");
@@ -254,8 +266,7 @@ void complete(const CLI::App& app, TrainOptions& options) {
          {"--recompute", "--text", "--preset", "--vocabulary", "--validation", "--write",
           "--prompt", "--temperature"},
          "--model gpt2", model);
-  expect(gpt2 || vgg16, {"--validation-samples", "--load", "--save"}, "--model gpt2 or vgg16",
-         model);
+  expect(gpt2 || vgg16, {"--load", "--save"}, "--model gpt2 or vgg16", model);
   expect(vgg16, {"--images", "--width", "--pooled"}, "--model vgg16", model);
   const bool samples = options.parallel == Parallel::dp || options.parallel == Parallel::fsdp;
   const std::string_view parallel = name(options.parallel);
@@ -273,12 +284,15 @@ void complete(const CLI::App& app, TrainOptions& options) {
          "--optimizer adamw or momentum", name(options.optimizer));
   if (!given("--weight-decay") && options.optimizer != OptimizerKind::adamw)
     options.weight_decay = 0;
-  expect(options.check, {"--tolerance"}, "--check", "none");
+  expect(options.checks(), {"--tolerance"}, "--check, --check-output or --check-weights", "none");
   expect(!options.checkpoint.empty(), {"--checkpoint-steps"}, "--checkpoint", "none");
   expect(options.resume.empty(), {"--load"}, "no --resume", "it");
   if ((gpt2 || vgg16) && !given("--epochs")) options.epochs = 1;
   if ((gpt2 || vgg16) && !given("--batch-size")) options.batch_size = gpt2 ? 8 : 64;
-  if (vgg16 && !given("--validation-samples")) options.validation_samples = 256;
+  if (!given("--validation-samples")) {
+    if (vgg16) options.validation_samples = 256;
+    if (block) options.validation_samples = 8;
+  }
   if (vgg16 && options.images.empty())
     refuse("--model vgg16: expected --images FOLDER, found none; scripts/data images makes one");
   if (!gpt2) return;
@@ -304,6 +318,8 @@ void settle(TrainOptions& options, int launched) {
   if (options.budget && options.model != ModelKind::block)
     refuse(fmt::format("--budget: expected --model block, found {}", name(options.model)));
   if (options.budget && options.json) refuse("--budget: expected no --json, found it");
+  if (options.budget && options.cores_per_rank > 0)
+    refuse("--budget: expected no --cores-per-rank, found it");
   if (launched > 0) options.ranks = launched;
   if (options.tp == 0) options.tp = options.parallel == Parallel::tp_sp ? 2 : 1;
   if (options.ranks == 0) options.ranks = alone ? 1 : 2 * options.tp * options.sp;

@@ -34,6 +34,7 @@ struct TrainOptions {
   bool sequence_parallel = false;
   Datatype dtype = Datatype::f32;  ///< f32, f64 or bf16
   int threads = 1;                 ///< of each rank's matrix products
+  int cores_per_rank = 0;          ///< that it is pinned to; 0: it runs anywhere
 
   std::int64_t hidden = 32;  ///< of the MLP
   double noise = 0.1;        ///< of the two moons
@@ -70,11 +71,14 @@ struct TrainOptions {
   std::string checkpoint, resume;     ///< files; empty: none
   std::int64_t checkpoint_steps = 0;  ///< between two checkpoints; 0: an epoch's
 
-  bool check = false;
+  /// Compared with the same training on one rank; losses with outputs.
+  bool check_output = false, check_weights = false, check_gradients = false;
   std::optional<double> tolerance;
   bool budget = false;
   bool json = false;
 
+  /// Whether rank 0 trains alone, too.
+  bool checks() const { return check_output || check_weights || check_gradients; }
   double rate() const {
     if (learning_rate) return *learning_rate;
     return optimizer == OptimizerKind::sgd        ? 0.1

@@ -13,8 +13,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json in_json(const Difference& difference) {
-  return {{"relative", difference.relative}, {"where", difference.where}};
+/// The differences that were asked for, each with its name.
+std::vector<std::pair<std::string, Difference>> checked(const TrainOptions& options,
+                                                        const Outcome& outcome) {
+  const Differences& d = outcome.differences;
+  std::vector<std::pair<std::string, Difference>> all;
+  if (options.check_output) all = {{"losses", d.loss}, {"outputs", d.output}};
+  if (options.check_gradients) all.emplace_back("gradients", d.gradients);
+  if (options.check_weights) all.emplace_back("weights", d.weights);
+  return all;
 }
 
 std::string_view item(const TrainOptions& options) {
@@ -53,8 +60,30 @@ void print_memory(const Outcome& outcome) {
              megabytes(outcome.held[purpose_count].most), parts);
 }
 
+/// "0-3,8"
+std::string ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[i]);
+    if (last > i) text += fmt::format("-{}", numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+void print_cores(const Pinning& pinning) {
+  constexpr std::size_t shown = 16;
+  std::string text;
+  for (std::size_t rank = 0; rank < std::min(shown, pinning.cores.size()); ++rank)
+    text += fmt::format("{}{}", rank == 0 ? "" : " | ", ranges(pinning.cores[rank]));
+  fmt::print("# cores of ranks: {}{}{}\n", text, pinning.cores.size() > shown ? " | ..." : "",
+             pinning.shared ? "; round-robin, for there are too few" : "");
+}
+
 bool within(const Outcome& outcome, const TrainOptions& options) {
-  return !options.check || outcome.differences.largest() <= options.allowed();
+  return outcome.differences.largest() <= options.allowed();
 }
 
 std::string sizes(const TrainOptions& options) {
@@ -91,14 +120,12 @@ void Report::head() {
   fmt::print("# {}\n", sizes(options_));
   fmt::print("# {} of {}; {}, {}, learning rate {}, seed {}\n", form(options_), transport_,
              name(options_.dtype), name(options_.optimizer), options_.rate(), options_.seed);
+  if (pinning_) print_cores(*pinning_);
   fmt::print("{:>5}  {:<22}", "epoch", "loss");
-  if (options_.check) fmt::print("  {:<22}  {}", "on one rank", "relative difference");
-  if (options_.model == ModelKind::gpt2 || options_.model == ModelKind::vgg16) {
-    fmt::print("  {:>10}", "validation");
-    if (options_.model == ModelKind::vgg16) fmt::print("  {:>8}", "accuracy");
-    fmt::print("  {:>9}", fmt::format("{}/s", item(options_)));
-  }
-  fmt::print("\n");
+  if (options_.checks()) fmt::print("  {:<22}  {}", "on one rank", "relative difference");
+  fmt::print("  {:>10}", "validation");
+  if (options_.model == ModelKind::vgg16) fmt::print("  {:>8}", "accuracy");
+  fmt::print("  {:>9}\n", fmt::format("{}/s", item(options_)));
   std::fflush(stdout);
 }
 
@@ -119,13 +146,13 @@ void Report::epoch(const Outcome& outcome) {
   const int digits = options_.dtype == Datatype::f64 ? 16 : 9;
   const auto epoch = static_cast<std::size_t>(outcome.first_epoch) + outcome.losses.size() - 1;
   fmt::print("{:>5}  {:<22.{}g}", epoch, loss, digits);
-  if (options_.check) {
+  if (options_.checks()) {
     const double reference = outcome.reference_losses.back();
     fmt::print("  {:<22.{}g}  {:.1e}", reference, digits,
                loss == reference ? 0 : std::abs(loss - reference) / std::abs(reference));
   }
   if (!outcome.validation.empty()) {
-    fmt::print("{}  {:>10.5g}", options_.check ? "            " : "", outcome.validation.back());
+    fmt::print("{}  {:>10.5g}", options_.checks() ? "            " : "", outcome.validation.back());
     if (!outcome.accuracy.empty()) fmt::print("  {:>7.2f}%", 100 * outcome.accuracy.back());
     fmt::print("  {:>9.{}f}", static_cast<double>(outcome.items) / outcome.epochs.back().all,
                options_.model == ModelKind::vgg16 ? 1 : 0);
@@ -140,14 +167,11 @@ bool Report::finish(const Outcome& outcome) {
   const bool good = outcome.stopped.empty() && within(outcome, options_);
   if (options_.json) {
     json(outcome);
-  } else if (options_.check && outcome.stopped.empty()) {
-    const Differences& d = outcome.differences;
+  } else if (options_.checks() && outcome.stopped.empty()) {
     fmt::print("# largest relative difference from one rank, allowed {:.1e}:\n",
                options_.allowed());
-    for (const auto& [what, difference] :
-         {std::pair("losses", d.loss), std::pair("outputs", d.output),
-          std::pair("gradients", d.gradients), std::pair("weights", d.weights)}) {
-      if (options_.parallel == Parallel::fsdp && what == std::string_view("gradients")) continue;
+    for (const auto& [what, difference] : checked(options_, outcome)) {
+      if (options_.parallel == Parallel::fsdp && what == "gradients") continue;
       fmt::print("#   {:<9}  {:.1e}{}\n", what, difference.relative,
                  difference.where.empty() ? "" : "  (" + difference.where + ")");
     }
@@ -204,15 +228,17 @@ void Report::json(const Outcome& outcome) const {
   }
   json["held_bytes"] = held;
   if (!outcome.written.empty()) json["written"] = outcome.written;
-  if (options_.check) {
-    const Differences& d = outcome.differences;
+  if (pinning_) {
+    json["cores"] = pinning_->cores;
+    json["cores_shared"] = pinning_->shared;
+  }
+  if (options_.checks()) {
     json["reference_loss"] = outcome.reference_losses;
     json["check"] = {{"tolerance", options_.allowed()},
-                     {"match", outcome.stopped.empty() && within(outcome, options_)},
-                     {"loss", in_json(d.loss)},
-                     {"outputs", in_json(d.output)},
-                     {"gradients", in_json(d.gradients)},
-                     {"weights", in_json(d.weights)}};
+                     {"match", outcome.stopped.empty() && within(outcome, options_)}};
+    for (const auto& [what, difference] : checked(options_, outcome))
+      json["check"][what == "losses" ? "loss" : what] = {{"relative", difference.relative},
+                                                         {"where", difference.where}};
   }
   if (!outcome.stopped.empty()) json["stopped"] = outcome.stopped;
   fmt::print("{}\n", json.dump(1, ' ', false, Json::error_handler_t::replace));

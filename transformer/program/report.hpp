@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "cores.hpp"
 #include "run.hpp"
 
 namespace baton::transformer::program {
@@ -15,6 +17,8 @@ class Report final : public Listener {
   Report(const Report&) = delete;
   Report& operator=(const Report&) = delete;
 
+  /// Before the first step, where ranks have cores.
+  void pinned(const Pinning& pinning) { pinning_ = pinning; }
   void step(const Progress& progress) override;
   void epoch(const Outcome& outcome) override;
   /// Prints the end of the report. Returns whether all results are within tolerance.
@@ -26,6 +30,7 @@ class Report final : public Listener {
   void clear();
   const TrainOptions& options_;
   std::string transport_;
+  std::optional<Pinning> pinning_;
   bool terminal_, shown_ = false, headed_ = false;
 };
 

@@ -6,28 +6,14 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
-#include <numeric>
+#include <optional>
 
 #include "../exchange.hpp"
 #include "../optimizer.hpp"
 #include "../state/checkpoint.hpp"
-#include "../training/compare.hpp"
 #include "task.hpp"
 
 namespace baton::transformer::program {
-
-void Difference::add(double other, const std::string& at) {
-  // A NaN is larger than any number, and stays.
-  if (std::isnan(relative) || other <= relative) return;
-  relative = other;
-  where = at;
-}
-
-double Differences::largest() const {
-  Difference all;
-  for (const Difference& d : {loss, output, gradients, weights}) all.add(d.relative, d.where);
-  return all.relative;
-}
 
 double Outcome::seconds() const {
   double all = 0;
@@ -121,7 +107,7 @@ class Training {
     counting_.reset();
     if (!options.resume.empty()) resume(trained_);
     memory_.forget_most();  // a model is whole before it is divided
-    if (options.check && world.rank() == 0)
+    if (options.checks() && world.rank() == 0)
       reference_ = std::make_unique<Trained<T>>(nullptr, options, alone_);
     if (!options.resume.empty() && reference_) resume(*reference_);
   }
@@ -218,7 +204,7 @@ class Training {
     average(seconds);
     outcome_.items = items;
     outcome_.losses.push_back(trained_.sum / static_cast<double>(items));
-    if (options_.check) compare(epoch, static_cast<double>(items));
+    if (options_.checks()) compare(epoch, static_cast<double>(items));
     if (const auto found = trained_.task->validation(*trained_.replicas)) {
       outcome_.validation.push_back(found->loss);
       if (found->accuracy) outcome_.accuracy.push_back(*found->accuracy);
@@ -293,51 +279,19 @@ class Training {
   }
 
   void compare(int epoch, double items) {
-    const auto at = [&](const std::string& what) {
-      return fmt::format("{}, epoch {}", what, epoch);
-    };
     Differences& differences = outcome_.differences;
-    const auto add = [&](Difference& difference, const std::string& what, const Array<T>& found,
-                         const Array<T>& expected) {
-      difference.add(compare_tensors<T>(found, expected, 0).relative(), at(what));
-    };
-    const Array<T> output = trained_.task->output(*trained_.replicas);
+    std::optional<Replicated<T>> reference;
     if (reference_) {
+      reference.emplace(Replicated<T>{*reference_->task, *reference_->replicas});
       const double loss = reference_->sum / items;
       outcome_.reference_losses.push_back(loss);
-      const double difference = std::abs(outcome_.losses.back() - loss);
-      differences.loss.add(difference == 0 ? 0 : difference / std::abs(loss), at("loss"));
-      if (!output.empty()) {
-        add(differences.output, "output", output, reference_->task->output(*reference_->replicas));
-      }
+      const double apart = std::abs(outcome_.losses.back() - loss);
+      if (options_.check_output)
+        differences.loss.add(apart == 0 ? 0 : apart / std::abs(loss),
+                             fmt::format("loss, epoch {}", epoch));
     }
-    if (options_.parallel != Parallel::fsdp) compare_gradients(at);
-    const Params<T> references = reference_ ? reference_->task->model().params() : Params<T>();
-    trained_.replicas->with_values([&] {
-      const Params<T> params = trained_.task->model().params();
-      for (std::size_t p = 0; p < params.size(); ++p) {
-        const Array<T> value = whole_value(*params[p], mesh_);
-        if (reference_ && trained_.task->matters(*params[p]))
-          add(differences.weights, params[p]->name, value, references[p]->value);
-      }
-    });
-  }
-
-  template <class At>
-  void compare_gradients(const At& at) {
-    const Params<T> references = reference_ ? reference_->task->model().params() : Params<T>();
-    double steepest = 0;  // of any parameter: what is small beside it may be nothing but rounding
-    for (const Param<T>* param : references)
-      for (const T g : param->grad.span())
-        steepest = std::fmax(steepest, std::abs(double(widen(g))));
-    const Params<T> params = trained_.task->model().params();
-    for (std::size_t p = 0; p < params.size(); ++p) {
-      const Array<T> grad = whole_grad(*params[p], mesh_);
-      if (!reference_) continue;
-      const double difference = compare_tensors<T>(grad, references[p]->grad, 0).max_difference;
-      outcome_.differences.gradients.add(difference == 0 ? 0 : difference / steepest,
-                                         at(params[p]->name));
-    }
+    program::compare<T>(options_, mesh_, {*trained_.task, *trained_.replicas},
+                        reference ? &*reference : nullptr, epoch, differences);
   }
 
   Communicator& world_;

@@ -6,24 +6,10 @@
 
 #include "../held.hpp"
 #include "baton/error.hpp"
+#include "check.hpp"
 #include "options.hpp"
 
 namespace baton::transformer::program {
-
-/// The largest difference between corresponding tensors, relative to the largest element; of
-/// gradients, to the largest element of any.
-struct Difference {
-  double relative = 0;
-  std::string where;  ///< the tensor's name and the epoch
-
-  void add(double other, const std::string& at);
-};
-
-/// The differences of the parallel run from the run on one rank, at the end of each epoch.
-struct Differences {
-  Difference loss, output, gradients, weights;
-  double largest() const;
-};
 
 /// Seconds of an epoch's steps, averaged over ranks.
 struct EpochSeconds {
@@ -36,12 +22,12 @@ struct EpochSeconds {
 struct Outcome {
   int first_epoch = 1;                   ///< of those that follow
   std::vector<double> losses;            ///< of each epoch: mean over its samples, before each step
-  std::vector<double> reference_losses;  ///< on one rank; with --check, on rank 0
-  std::vector<double> validation;        ///< loss after each epoch, where there is data for it
+  std::vector<double> reference_losses;  ///< on one rank; where it is checked, on rank 0
+  std::vector<double> validation;        ///< loss after each epoch, on data that is not trained on
   std::vector<double> accuracy;          ///< likewise, of models that classify
   std::vector<EpochSeconds> epochs;      ///< of steps, without the reference's
   std::int64_t items = 0;                ///< samples or tokens of an epoch, on all ranks
-  Differences differences;               ///< with --check, on rank 0
+  Differences differences;               ///< of what is checked, on rank 0
   std::string stopped;                   ///< why training ended early
   std::string written;                   ///< text that the model wrote at the end
   /// Bytes of arrays by purpose; the last is of all together. Of the rank with the largest `most`.

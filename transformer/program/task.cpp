@@ -20,6 +20,7 @@ class Regression final : public Task<T> {
       : options_(options),
         mesh_(mesh),
         data_(make_data<T>(options)),
+        others_(make_validation<T>(options)),
         model_(mesh.size(Axis::tp | Axis::sp) > 1 ? make_model<T>(options, mesh)
                                                   : make_model<T>(options)) {}
 
@@ -32,13 +33,16 @@ class Regression final : public Task<T> {
                 const StepOptions& how) override {
     const Batch<T> batch = samples_of(data_, range(step));
     batch_ = batch.target.shape();
-    share_ = share_of(batch, mesh_, options_.sequence_parallel && mesh_.size(Axis::tp) > 1);
+    share_ = share(batch);
     const StepResult<T> result = train_step(*model_, replicas, share_, optimizer, mesh_, how);
     output_ = result.output;
     return result;
   }
   Array<T> output(DataParallel<T>&) override {
     return whole_of_shares(output_, batch_, share_.others, mesh_);
+  }
+  std::optional<Validation> validation(DataParallel<T>& replicas) override {
+    return Validation{evaluate(*model_, replicas, share(others_), mesh_), {}};
   }
   std::string not_finite(Communicator& world, const StepOptions& how) override {
     Context context;
@@ -52,10 +56,13 @@ class Regression final : public Task<T> {
     const std::int64_t begin = step * options_.batch();
     return {begin, std::min(begin + options_.batch(), options_.samples)};
   }
+  Share<T> share(const Batch<T>& batch) const {
+    return share_of(batch, mesh_, options_.sequence_parallel && mesh_.size(Axis::tp) > 1);
+  }
 
   const TrainOptions& options_;
   const Mesh& mesh_;
-  Batch<T> data_;
+  Batch<T> data_, others_;
   std::unique_ptr<Sequential<T>> model_;
   Share<T> share_;  // of the last step
   Shape batch_;     // of its target

@@ -238,6 +238,7 @@ struct FullyShardedDataParallel<T>::State {
   const Use* next_use() const {
     const std::size_t n = uses.size();
     if (n == 0 || n >= expected.size() || expected[n - 1] != uses.back()) return nullptr;
+    if (expected[n].backward && !trains) return nullptr;
     return &expected[n];
   }
   void completed(const ParamInfo& param) {
@@ -262,6 +263,7 @@ struct FullyShardedDataParallel<T>::State {
   std::map<const ParamInfo*, Flat<T>*> flat_of;
   std::deque<Flat<T>*> reducing;
   std::vector<Use> uses, expected;
+  bool trains = true;  // whether backward follows forward
   Traffic sent;
 };
 
@@ -296,6 +298,7 @@ void FullyShardedDataParallel<T>::attach(Context& context, bool last) {
   State& state = *state_;
   if (state.uses.size() > state.expected.size()) state.expected = state.uses;
   state.uses.clear();
+  state.trains = context.keeps;
   for (Flat<T>& flat : state.flats) flat.complete = 0;
   context.meanwhile = [&state] { state.progress(); };
   if (last || state.divides_gradients())

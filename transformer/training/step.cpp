@@ -94,12 +94,29 @@ StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& 
   return train_step(model, replicas, share, optimizer, mesh, options);
 }
 
+template <class T>
+double evaluate(Module<T>& model, DataParallel<T>& replicas, const Share<T>& share,
+                const Mesh& mesh) {
+  Context context;
+  context.keeps = context.training = false;
+  context.first_sample = share.first_sample;
+  replicas.attach(context, false);
+  const Array<T> output = model.forward(share.batch.x, context);
+  expect_shape("output", output.shape(), share.batch.target.shape());
+  double loss = mse<T>(output, share.batch.target, share.elements, {});
+  if (Communicator* const ranks = mesh.along(share.others))
+    ranks->all_reduce(std::span(&loss, 1), sum);
+  return loss;
+}
+
 #define BATON_INSTANTIATE(T)                                                                     \
   template BATON_INSTANTIATION StepLoss train_step(DataParallel<T>&, Optimizer<T>&, const Mesh&, \
                                                    Axes, const MicroBatch&, const StepOptions&); \
   template BATON_INSTANTIATION StepResult<T> train_step(Module<T>&, DataParallel<T>&,            \
                                                         const Share<T>&, Optimizer<T>&,          \
                                                         const Mesh&, const StepOptions&);        \
+  template BATON_INSTANTIATION double evaluate(Module<T>&, DataParallel<T>&, const Share<T>&,    \
+                                               const Mesh&);                                     \
   template BATON_INSTANTIATION StepResult<T> train_step(                                         \
       Module<T>&, const Share<T>&, Optimizer<T>&, const Mesh&, const StepOptions&);
 BATON_INSTANTIATE(float)

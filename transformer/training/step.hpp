@@ -65,6 +65,12 @@ template <class T>
 StepResult<T> train_step(Module<T>& model, const Share<T>& share, Optimizer<T>& optimizer,
                          const Mesh& mesh, const StepOptions& options = {});
 
+/// The mean squared error of a model's output, without dropout; the same on every rank. Collective
+/// over the mesh. Throws Error(invalid_argument) if the shapes of output and target differ.
+template <class T>
+double evaluate(Module<T>& model, DataParallel<T>& replicas, const Share<T>& share,
+                const Mesh& mesh);
+
 /// The step on this rank alone: the reference for parallel steps.
 template <class T>
 StepResult<T> reference_step(Module<T>& model, const Batch<T>& batch, Optimizer<T>& optimizer,

@@ -19,6 +19,14 @@ class UnderMpirun(CommandTest):
                     self.assertNotEqual(result["transport"], "threads")
                     self.assertTrue(result["check"]["match"])
 
+    def test_every_rank_has_cores(self):
+        result = self.json("--parallel", "dp", "--epochs", "1", "--cores-per-rank", "1")
+        usable = len({core for cores in result["cores"] for core in cores})
+        self.assertEqual([len(cores) for cores in result["cores"]], [1] * 4)
+        self.assertEqual(result["cores_shared"], usable < 4)
+        self.assertNotIn("MPI_ABORT", self.refused("--cores-per-rank: expected at most the", "--parallel", "dp",
+                                                   "--cores-per-rank", "4096"))
+
     def test_lines_are_printed_once(self):
         text = self.output("--parallel", "dp", "--epochs", "2")
         self.assertEqual([line.split()[0] for line in text.splitlines()], ["#", "#", "epoch", "1", "2"])

@@ -5,6 +5,7 @@ import pty
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from command import CommandTest, run_tests
 
@@ -131,6 +132,81 @@ class Train(CommandTest):
             self.assertEqual(check["tolerance"], promise)
             self.assertTrue(check["match"])
 
+    def test_outputs_or_weights_alone_are_checked(self):
+        for model, forms in FORMS.items():
+            for parallel in forms:
+                how = ["--model", model, *SMALL[model], "--epochs", "3", "--parallel", *parallel, "--ranks", "4"]
+                with self.subTest(model=model, parallel=parallel):
+                    output = self.json(*how, "--check-output")["check"]
+                    self.assertEqual(output.keys(), {"tolerance", "match", "loss", "outputs"})
+                    weights = self.json(*how, "--check-weights")["check"]
+                    self.assertEqual(weights.keys(), {"tolerance", "match", "weights"})
+                    self.assertGreater(max(output["outputs"]["relative"], weights["weights"]["relative"]), 0)
+                    self.assertTrue(output["match"] and weights["match"])
+                    both = self.json(*how, "--check-weights", "--check-output")["check"]
+                    self.assertEqual(both, output | weights)
+        lines = self.output("--parallel", "tp", "--epochs", "1", "--check-weights").splitlines()
+        self.assertEqual([line.split()[1] for line in lines if line.startswith("#   ")], ["weights"])
+
+    def test_evaluation_in_every_form(self):
+        for model, forms in FORMS.items():
+            alone = self.json("--model", model, *SMALL[model], "--dtype", "f64")["validation_loss"]
+            self.assertLess(alone[-1], alone[0] if model == "mlp" else 3)
+            for parallel in forms:
+                # Of three samples that are not trained on, some ranks have none.
+                for samples in [[], ["--validation-samples", "3"]]:
+                    with self.subTest(model=model, parallel=parallel, samples=samples):
+                        how = ["--model", model, *SMALL[model], "--dtype", "f64", *samples]
+                        expected = self.json(*how)["validation_loss"] if samples else alone
+                        found = self.json(*how, "--parallel", *parallel, "--ranks", "4")["validation_loss"]
+                        self.assertEqual(len(found), len(expected))
+                        for a, b in zip(found, expected):
+                            self.assertAlmostEqual(a, b, 12)
+        # No dropout.
+        still = ["--model", "block", *SMALL["block"], "--lr", "0", "--epochs", "3", "--dropout", "0.3"]
+        self.assertEqual(len(set(self.json(*still)["validation_loss"])), 1)
+
+    def allowed(self, process):
+        """The cores of each thread of a process."""
+        sets = []
+        for status in Path(f"/proc/{process.pid}/task").glob("*/status"):
+            try:
+                sets.append(re.search(r"^Cpus_allowed_list:\s*(\S+)$", status.read_text(), re.M)[1])
+            except OSError:
+                pass  # it has ended
+        return sets
+
+    def test_ranks_have_cores_of_their_own_where_there_are_enough(self):
+        usable = sorted(os.sched_getaffinity(0))
+        for ranks in 1, 2, 3, 4, 5, 7, 8:
+            parallel = ["--parallel", "dp"] if ranks > 1 else []
+            result = self.json("--ranks", str(ranks), *parallel, "--epochs", "1", "--cores-per-rank", "1")
+            self.assertEqual(result["cores"], [[usable[rank % len(usable)]] for rank in range(ranks)])
+            self.assertEqual(result["cores_shared"], ranks > len(usable))
+        self.assertNotIn("cores", self.json("--epochs", "1"))
+        every = str(len(usable))
+        alone = self.json("--epochs", "1", "--cores-per-rank", every)
+        self.assertEqual((alone["cores"], alone["cores_shared"]), ([usable], False))
+        lines = self.output("--parallel", "dp", "--epochs", "1", "--cores-per-rank", every).splitlines()
+        self.assertRegex(lines[2], r"^# cores of ranks: (\S+) \| \1; round-robin, for there are too few$")
+        too_many = str(len(usable) + 1)
+        self.refused(f"--cores-per-rank: expected at most the {every} core", "--cores-per-rank", too_many)
+        self.refused(f"that rank 0 may use, found {too_many}", "--parallel", "dp", "--cores-per-rank", too_many)
+        for wrong in ["0", "-1", "x", "1.5", "4097"]:
+            self.refused("--cores-per-rank: expected a whole number from 1 to 4096", "--cores-per-rank", wrong)
+
+    def test_threads_run_on_the_cores_of_their_rank(self):
+        usable = sorted(os.sched_getaffinity(0))
+        endless = subprocess.Popen(
+            [*self.command, "--model", "block", "--parallel", "dp", "--epochs", "1000000", "--cores-per-rank", "1"],
+            stdout=subprocess.DEVNULL)
+        try:
+            while not {str(core) for core in usable[:2]} <= set(self.allowed(endless)):
+                self.assertIsNone(endless.poll())
+        finally:
+            endless.kill()
+            endless.wait()
+
     def test_what_is_beyond_the_tolerance_is_found(self):
         how = ["--parallel", "tp", "--ranks", "4", "--check", "--tolerance", "1e-12"]
         self.assertFalse(self.json(*how, code=1)["check"]["match"])
@@ -199,7 +275,9 @@ class Train(CommandTest):
                 ("--prompt: expected --model gpt2, found mlp", "--prompt", "x"),
                 ("--seq: expected --model block or gpt2, found mlp", "--seq", "4"),
                 ("--weight-decay: expected --optimizer adamw or momentum, found sgd", "--weight-decay", "0.1"),
-                ("--tolerance: expected --check, found none", "--tolerance", "0.1"),
+                ("--tolerance: expected --check, --check-output or --check-weights, found none", "--tolerance", "0.1"),
+                ("--budget: expected no --cores-per-rank, found it", "--model", "block", "--budget",
+                 "--cores-per-rank", "1"),
                 ("--epoch", "--epoch", "3")]:
             with self.subTest(arguments=arguments):
                 self.refused(sentence, *arguments)
@@ -281,7 +359,7 @@ class Train(CommandTest):
             self.assertIn(word, text)
         self.assertRegex(self.output("--version"), r"^baton-train \d+\.\d+\.\d+\n$")
         for example in re.findall(r"^  baton-train (.*?)(?:  .*| >.*)?$", text, re.M):
-            if "--text" not in example:
+            if "--text" not in example and not example.startswith("plot"):
                 self.output(*example.split())
 
 
