@@ -2,6 +2,7 @@
 
 #include "block.hpp"
 #include "shape_guard.hpp"
+#include "weight_gradient.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -53,17 +54,6 @@ Array<T> summed_heads(const Array<T>& dy, int times) {
   for (std::int64_t head = 0; head < dy.extent(2); ++head)
     add<T>(dy.view().select(2, head), dx.view().select(2, head / times));
   return dx;
-}
-
-/// The function between pieces of a computation: it calls the caller's and advances `pending`. None
-/// if there is neither, since pieces take longer than the whole.
-template <class T>
-Meanwhile advancing(const Context& context, const Pending<T>& pending, const Exchange& by) {
-  if (!pending.under_way()) return context.meanwhile;
-  return [communicator = by.group.host, also = context.meanwhile] {
-    advance(*communicator);
-    if (also) also();
-  };
 }
 
 }  // namespace
@@ -197,9 +187,8 @@ Array<T> TransformerBlock<T>::attend_backward(Array<T> dy, const Saved& saved, C
                                               const Form& form) {
   auto dout_pending =
       form.to_positions.start_backward(by_heads(input_gradient(dy, *form.o), form.heads));
-  linear_backward_weight<T>(saved.attended, dy, form.o->grad.view(), {},
-                            advancing(context, dout_pending, form.to_positions));
-  context.complete(*form.o);
+  weight_gradient(saved.attended, dy, *form.o, context,
+                  advancing(context, dout_pending, form.to_positions));
   const Array<T> dout = dout_pending.wait();
 
   auto dq = Array<T>::uninitialized(saved.q.shape());
@@ -221,14 +210,9 @@ Array<T> TransformerBlock<T>::attend_backward(Array<T> dy, const Saved& saved, C
   // The gradient by the input is summed over ranks while those by the weights are computed.
   auto pending = form.attention.enter.start_backward(std::move(dnormed));
   const Meanwhile meanwhile = advancing(context, pending, form.attention.enter);
-  const auto weights = [&](const Array<T>& d, Param<T>& weight, Param<T>& bias) {
-    linear_backward_weight<T>(saved.normed1, d, weight.grad.view(), bias.grad.view(), meanwhile);
-    context.complete(weight);
-    if (!bias.empty()) context.complete(bias);
-  };
-  weights(dq, *form.q, *form.q_bias);
-  weights(dk, *form.k, *form.k_bias);
-  weights(dv, *form.v, *form.v_bias);
+  weight_gradient(saved.normed1, dq, *form.q, *form.q_bias, context, meanwhile);
+  weight_gradient(saved.normed1, dk, *form.k, *form.k_bias, context, meanwhile);
+  weight_gradient(saved.normed1, dv, *form.v, *form.v_bias, context, meanwhile);
   return pending.wait();
 }
 
@@ -250,12 +234,8 @@ Array<T> TransformerBlock<T>::feed_forward_backward(Array<T> dy, const Saved& sa
   activate_backward<T>(config_.activation, dactive, saved.pre, dactive.view());
   auto pending = form.feed_forward.enter.start_backward(input_gradient(dactive, *form.fc1));
   const Meanwhile meanwhile = advancing(context, pending, form.feed_forward.enter);
-  linear_backward_weight<T>(saved.active, dy, form.fc2->grad.view(), {}, meanwhile);
-  context.complete(*form.fc2);
-  linear_backward_weight<T>(saved.normed2, dactive, form.fc1->grad.view(),
-                            form.fc1_bias->grad.view(), meanwhile);
-  context.complete(*form.fc1);
-  context.complete(*form.fc1_bias);
+  weight_gradient(saved.active, dy, *form.fc2, context, meanwhile);
+  weight_gradient(saved.normed2, dactive, *form.fc1, *form.fc1_bias, context, meanwhile);
   return pending.wait();
 }
 

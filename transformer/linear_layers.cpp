@@ -6,6 +6,7 @@
 
 #include "ops/ops.hpp"
 #include "shape_guard.hpp"
+#include "weight_gradient.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -96,19 +97,6 @@ Array<T> input_gradient(const Array<T>& dy, const Param<T>& weight, const Shape&
   return dx;
 }
 
-/// While `beside`, which may be null, has something under way.
-template <class T>
-void weight_gradient(const Array<T>& x, const Array<T>& dy, Param<T>& weight, Param<T>& bias,
-                     const Context& context, Communicator* beside = nullptr) {
-  const auto meanwhile = [&] {
-    if (beside) advance(*beside);
-    if (context.meanwhile) context.meanwhile();
-  };
-  linear_backward_weight<T>(x, dy, weight.grad.view(), bias.grad.view(), meanwhile);
-  context.complete(weight);
-  if (!bias.empty()) context.complete(bias);
-}
-
 }  // namespace
 
 // --- whole ---------------------------------------------------------------------------------------
@@ -129,7 +117,7 @@ template <class T>
 Array<T> Linear<T>::backward(const Array<T>& dy, Context& context) {
   const auto saved = context.pop<Saved>();
   Array<T> dx = input_gradient(dy, weight, saved.x.shape());
-  weight_gradient(saved.x, dy, weight, bias, context);
+  weight_gradient(saved.x, dy, weight, bias, context, context.meanwhile);
   return dx;
 }
 
@@ -169,7 +157,7 @@ Array<T> ColumnParallelLinear<T>::backward(const Array<T>& dy, Context& context)
   const auto saved = context.pop<Saved>();
   const Array<T> part = gather_.backward(dy);
   Pending<T> dx = broadcast_.start_backward(input_gradient(part, weight, saved.x.shape()));
-  weight_gradient(saved.x, part, weight, bias, context, broadcast_.group.host);
+  weight_gradient(saved.x, part, weight, bias, context, advancing(context, dx, broadcast_));
   return dx.wait();
 }
 
@@ -211,7 +199,7 @@ Array<T> RowParallelLinear<T>::backward(const Array<T>& dy, Context& context) {
   const auto saved = context.pop<Saved>();
   const Array<T> sum = reduce_.backward(dy);
   Pending<T> dx = split_.start_backward(input_gradient(sum, weight, saved.x.shape()));
-  weight_gradient(saved.x, sum, weight, bias, context, split_.group.host);
+  weight_gradient(saved.x, sum, weight, bias, context, advancing(context, dx, split_));
   return dx.wait();
 }
 

@@ -2,6 +2,7 @@
 /// Models with explicit forward and backward.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "baton/export.hpp"
+#include "ops/ops.hpp"
 #include "param.hpp"
 #include "random.hpp"
 
@@ -24,10 +26,12 @@ class Context {
   bool keeps = true;
   /// Whether dropout happens.
   bool training = true;
+  /// Whether backward leaves gradients of weights to compute_postponed().
+  bool postpones = false;
   Random random;                  ///< for dropout; another one for each step and micro-batch
   std::int64_t first_sample = 0;  ///< index of this rank's first sample in the whole batch
   /// Called between pieces of long computations; advances operations that are under way.
-  std::function<void()> meanwhile;
+  Meanwhile meanwhile;
   /// Called by backward when a parameter's gradient is complete on this rank.
   std::function<void(const ParamInfo&)> completed;
   /// Called before a model uses the parameters of a unit, its number in Model::units(), and when it
@@ -62,6 +66,26 @@ class Context {
   /// The number of values that are kept.
   std::size_t kept() const { return saved_.size(); }
 
+  /// A piece of backward that adds to gradients of weights, and that nothing else in backward waits
+  /// for. It gets the context in which it runs, and calls `meanwhile` between its own pieces.
+  using WeightPart = std::function<void(const Context& now, const Meanwhile& meanwhile)>;
+  /// Runs `part`, with `beside`, or keeps it for compute_postponed(), with all that it has
+  /// captured, if this context `postpones`.
+  template <class Part>
+  void weight_part(Part part, const Meanwhile& beside) {
+    if (postpones) return postponed_.push_back(std::move(part));
+    part(*this, beside);
+  }
+  /// The number of parts that are postponed.
+  std::size_t postponed() const { return postponed_.size(); }
+  /// Runs what has been postponed, in order, and gives up each part's values as soon as it has run.
+  void compute_postponed();
+  /// Takes over what another context of the same micro-batch has postponed.
+  void take_postponed(Context& other);
+  /// Throws Error(invalid_argument) unless backward has used all that forward kept, and nothing is
+  /// postponed.
+  void expect_finished() const;
+
  private:
   void* last(const std::type_info& type);
   struct Slot {
@@ -71,6 +95,7 @@ class Context {
     const std::type_info* type;
   };
   std::vector<Slot> saved_;
+  std::deque<WeightPart> postponed_;
 };
 
 /// Parameters that a model uses at the same time, those of a block for example.

@@ -7,6 +7,7 @@ namespace {
 Context fresh(const Context& context) {
   Context other;
   other.training = context.training;
+  other.postpones = context.postpones;
   other.random = context.random;
   other.first_sample = context.first_sample;
   other.meanwhile = context.meanwhile;
@@ -30,7 +31,9 @@ Array<T> Recomputed<T>::backward(const Array<T>& dy, Context& context) {
   const auto saved = context.pop<Saved>();
   Context inner = fresh(context);
   module_.forward(saved.x, inner);
-  return module_.backward(dy, inner);
+  Array<T> dx = module_.backward(dy, inner);
+  context.take_postponed(inner);
+  return dx;
 }
 
 template class Recomputed<float>;
