@@ -87,9 +87,17 @@ class Trace {
         return fmt::format("send {} to {}", chunk, event.peer);
       case StepKind::recv:
         return fmt::format("recv {} from {}", chunk, event.peer);
+      case StepKind::compute:
+        return chunk;
       default:
         return fmt::format("{} {}", name(event.kind), chunk);
     }
+  }
+  /// "work", or the class of a computation.
+  std::string category(const Event& event) const {
+    const bool named = event.kind == StepKind::compute && event.chunk < timeline_.chunks.size();
+    const auto& its = named ? timeline_.chunks[event.chunk].computation : std::nullopt;
+    return std::string(its ? name(*its) : "work");
   }
   void slice(const std::string& text, int pid, std::size_t tid, std::int64_t from, std::int64_t to,
              const std::string& category, const std::string& arguments) {
@@ -134,7 +142,7 @@ class Trace {
       Span work = work_of(event);
       work.from = std::max(work.from, busy);  // clocks of a recording may overlap by their reading
       if (work.to > work.from) {
-        slice(text(event), rank, 0, work.from, work.to, "work", arguments(event));
+        slice(text(event), rank, 0, work.from, work.to, category(event), arguments(event));
         busy = work.to;
       }
       if (!event.message()) continue;

@@ -69,18 +69,20 @@ std::string drawio(const Timeline& timeline, const Options& options) {
       const Event& event = view.event(e);
       const Span work = work_of(event);
       if (event.message() || work.to <= work.from) continue;
-      const std::string fill = palette[origin_of(timeline, event)].hex();
+      const std::string fill = colour_of(timeline, event, palette).hex();
       const bool copies = event.kind == StepKind::copy;
+      const bool computes = event.kind == StepKind::compute;
       cells += drawio_vertex(
-          fmt::format("work{}", e), id, "",
-          fmt::format("rounded=0;fillColor={};strokeColor={};", copies ? "#ffffff" : fill, fill),
+          fmt::format("work{}", e), id, computes ? chunk_text(timeline, event) : "",
+          fmt::format("rounded=0;fillColor={};strokeColor={};{}", copies ? "#ffffff" : fill, fill,
+                      computes ? "fontColor=#ffffff;fontSize=10;" : ""),
           {x(work.from), middle - high / 2, std::max(x(work.to) - x(work.from), 1.0), high});
     }
   }
   for (std::size_t i = 0; i < view.messages.size(); ++i) {
     const Event& send = view.event(view.messages[i].send);
     const Event& recv = view.event(view.messages[i].recv);
-    const std::string colour = palette[origin_of(timeline, send)].hex();
+    const std::string colour = colour_of(timeline, send, palette).hex();
     const std::string style = fmt::format("ellipse;strokeColor=#ffffff;fillColor={};", colour);
     const double middle = (pitch - 10) / 2;
     const auto end = [&](const char* what, const Event& event, std::int64_t when) {

@@ -41,7 +41,9 @@ std::string goal(const Timeline& timeline) {
             step.kind == StepKind::send ? "to" : "from", step.peer, 8 * k + step.lane);
       } else {
         const auto took = work.find({operation.rank_of(schedule.rank()), i});
-        put("l{}: calc {}\n", i + 1, took == work.end() ? 0 : took->second);
+        const std::int64_t given =
+            step.kind == StepKind::compute ? schedule.computation(step).ns : 0;
+        put("l{}: calc {}\n", i + 1, took == work.end() ? given : took->second);
       }
       for (const std::uint32_t d : schedule.dependencies(i)) {
         put("l{} requires l{}\n", i + 1, d + 1);

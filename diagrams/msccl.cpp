@@ -35,6 +35,8 @@ const char* msccl_name(Collective collective) {
       return "alltoall";
     case Collective::barrier:
       refuse("MSCCL has no barrier");
+    case Collective::program:
+      refuse("MSCCL has collectives only, found a program of computations");
     default:
       return "custom";
   }
@@ -168,6 +170,8 @@ class Gpu {
       }
       case StepKind::divide:
         refuse("MSCCL has no division by the number of ranks, which an average ends with");
+      case StepKind::compute:
+        refuse("MSCCL has collectives only, found a computation");
     }
     // Other blocks' steps that it waits for: the latest of each, one here, others by steps before.
     std::map<int, std::int64_t> waits;

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "baton/error.hpp"
 #include "baton/explain.hpp"
@@ -73,12 +74,12 @@ class Page {
     const Palette palette(origins);
     std::vector<int> numbers(static_cast<std::size_t>(std::min(origins, 96)));
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int>(i);
-    constexpr StepKind kinds[] = {StepKind::send, StepKind::recv, StepKind::fold, StepKind::copy,
-                                  StepKind::divide};
+    constexpr StepKind kinds[] = {StepKind::send, StepKind::recv,   StepKind::fold,
+                                  StepKind::copy, StepKind::divide, StepKind::compute};
     std::string data = fmt::format(
         "{{\"title\":{},\"facts\":{},\"capped\":{},\n\"kinds\":{},\n\"ranks\":{},\n\"colours\":{},"
         "\n"
-        "\"chunks\":{},\n",
+        "\"chunks\":{},\n\"classes\":{},\n",
         json_text(heading(timeline_)), json_text(what_text(timeline_)), json_text(capped_),
         listed(kinds, [](StepKind kind) { return json_text(std::string(name(kind))); }),
         listed(view.ranks,
@@ -87,9 +88,18 @@ class Page {
                                     json_text(rank_name(rank)));
                }),
         listed(numbers, [&](int i) { return json_text(palette[i].hex()); }),
-        listed(chunks_, [](const ChunkName& chunk) {
-          return fmt::format("{{\"text\":{},\"origin\":{},\"reduced\":{}}}", json_text(chunk.text),
-                             chunk.origin, chunk.reduced);
+        listed(chunks_,
+               [](const ChunkName& chunk) {
+                 return fmt::format(
+                     "{{\"text\":{},\"origin\":{},\"reduced\":{}{}}}", json_text(chunk.text),
+                     chunk.origin, chunk.reduced,
+                     chunk.computation
+                         ? fmt::format(",\"colour\":\"{}\"", colour_of(*chunk.computation).hex())
+                         : "");
+               }),
+        listed(classes_of(timeline_), [](ComputationKind kind) {
+          return fmt::format("{{\"name\":\"{}\",\"colour\":\"{}\"}}", legend_of(kind),
+                             colour_of(kind).hex());
         }));
     data += operations();
     data += fmt::format(",\n\"panels\":[{}]}}", panels);
@@ -139,8 +149,9 @@ class Page {
   std::uint32_t chunk_of(const Timeline& timeline, const Event& event) {
     if (event.chunk >= timeline.chunks.size()) return Event::none;
     const ChunkName& chunk = timeline.chunks[event.chunk];
-    const auto [at, added] = chunk_number_.try_emplace({chunk.text, chunk.origin, chunk.reduced},
-                                                       static_cast<std::uint32_t>(chunks_.size()));
+    const auto [at, added] =
+        chunk_number_.try_emplace({chunk.text, chunk.origin, chunk.reduced, chunk.computation},
+                                  static_cast<std::uint32_t>(chunks_.size()));
     if (added) chunks_.push_back(chunk);
     return at->second;
   }
@@ -237,7 +248,8 @@ class Page {
   const Options& options_;
   std::string capped_;
   std::vector<ChunkName> chunks_;
-  std::map<std::tuple<std::string, int, bool>, std::uint32_t> chunk_number_;
+  std::map<std::tuple<std::string, int, bool, std::optional<ComputationKind>>, std::uint32_t>
+      chunk_number_;
   std::map<const TimedOperation*, std::unordered_map<int, int>> places_;
 };
 

@@ -57,6 +57,24 @@ const Colour& Palette::operator[](int i) const {
   return colours_[static_cast<std::size_t>(((i % n) + n) % n)];
 }
 
+Colour colour_of(ComputationKind kind) {
+  switch (kind) {
+    case ComputationKind::forward:
+      return {0, 98, 160};
+    case ComputationKind::backward:
+      return {196, 82, 0};
+    case ComputationKind::backward_input:
+      return {164, 106, 0};
+    case ComputationKind::backward_weight:
+      return {0, 128, 92};
+    case ComputationKind::optimizer:
+      return {112, 72, 160};
+    case ComputationKind::other:
+      break;
+  }
+  return {91, 104, 120};
+}
+
 Colour heat(double share) {
   const double s = std::clamp(share, 0.0, 1.0);
   return oklch(0.975 - 0.62 * s, 0.015 + 0.23 * s * (1 - 0.52 * s), 0.66 + 0.06 * s);

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "baton/schedule/computation.hpp"
+
 namespace baton::diagrams {
 
 /// A colour in sRGB, 0 to 255.
@@ -27,6 +29,9 @@ class Palette {
  private:
   std::vector<Colour> colours_;
 };
+
+/// Of a class of computations: dark enough for white text.
+Colour colour_of(ComputationKind kind);
 
 /// Shares from 0 to 1, from almost white to dark blue.
 Colour heat(double share);

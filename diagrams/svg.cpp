@@ -50,16 +50,21 @@ text{font-family:"Helvetica Neue",Helvetica,Arial,"Liberation Sans","DejaVu Sans
 .flight{fill:#c8d5e4;stroke:#7f95ad;stroke-width:.8}
 </style>
 )";
+constexpr const char* style_of_work =
+    "<style>.work{font-size:11px;text-anchor:middle;fill:#fff;pointer-events:none}</style>\n";
 
 class Page {
  public:
   Page(const Timeline& timeline, const Options& options)
       : timeline_(timeline), options_(options), view_(timeline, options) {
-    std::vector<int> count(static_cast<std::size_t>(timeline.ranks));
+    std::vector<int> count(static_cast<std::size_t>(timeline.ranks)), computations(count.size());
     for (const TimedMessage& message : view_.messages) {
       ++count[static_cast<std::size_t>(view_.event(message.send).rank)];
       ++count[static_cast<std::size_t>(view_.event(message.recv).rank)];
     }
+    for (const Event& event : timeline.events)
+      computations[static_cast<std::size_t>(event.rank)] += event.kind == StepKind::compute ? 1 : 0;
+    computations_ = computations.empty() ? 0 : std::ranges::max(computations);
     const int most = count.empty() ? 0 : *std::max_element(count.begin(), count.end());
     heat_ = view_.rows() > most_rows || most > 2 * most_messages;
     if (options.prediction != nullptr && !heat_) {
@@ -80,6 +85,7 @@ class Page {
         width_, height);
     out += fmt::format("<title>{}</title>\n", escaped(heading(timeline_)));
     out += style;
+    if (computations_ > 0) out += style_of_work;
     out += fmt::format("<rect width=\"{}\" height=\"{:.0f}\" fill=\"#fff\"/>\n", width_, height);
     return out + head() + body + "</svg>\n";
   }
@@ -98,8 +104,8 @@ class Page {
       const double messages = timeline_.kind == TimelineKind::rounds
                                   ? 5.5 * static_cast<double>(view_.to - view_.from) / 1000
                                   : most;
-      wanted = std::clamp(left() + right_margin + per_message * messages, wanted,
-                          std::max<double>(widest, wanted));
+      const double room = std::max(per_message * messages, 30.0 * computations_);
+      wanted = std::clamp(left() + right_margin + room, wanted, std::max<double>(widest, wanted));
     }
     width_ = static_cast<int>(wanted);
     frame_.left = left();
@@ -113,6 +119,7 @@ class Page {
     frame_.pitch = rows <= 4 ? 84 : rows <= 8 ? 62 : rows <= 16 ? 42 : 30;
     if (prediction_) frame_.pitch *= 0.8;
     frame_.bar = rows <= 8 ? 13 : rows <= 16 ? 10 : 8;
+    if (computations_ > 0) frame_.bar = std::max(frame_.bar, std::min(0.44 * frame_.pitch, 30.0));
     frame_.top = header;
   }
   double left() const { return timeline_.hosts.empty() ? 78 : 98; }
@@ -200,18 +207,24 @@ class Page {
   std::string legend(const Palette& palette, double y) {
     std::string out = "<g class=\"legend\">\n";
     double x = 20;
-    const double middle = y - 4;
+    double middle = y - 4;
     const auto key = [&](const std::string& text) {
       put(out, "<text class=\"key\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 32, y,
           escaped(text));
       x += 32 + 6.2 * static_cast<double>(text.size()) + 20;
     };
-    const auto bar = [&](const char* kind, double h, const std::string& more, const char* text) {
+    const auto bar = [&](const char* kind, double h, const std::string& more,
+                         const std::string& text) {
+      if (x + 32 + 6.2 * static_cast<double>(text.size()) > width_ - right_margin) {
+        x = 20;
+        y += 20;
+        middle += 20;
+      }
       put(out, "<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"24\" height=\"{:.1f}\"{}/>\n",
           kind, x, middle - h / 2, h, more);
       key(text);
     };
-    bool works[5] = {};
+    bool works[6] = {};
     bool waits = false;
     for (int row = 0; row < view_.rows(); ++row) {
       for (const std::uint32_t e : view_.events[static_cast<std::size_t>(row)]) {
@@ -225,8 +238,13 @@ class Page {
         "<path d=\"M{0:.1f} {1:.1f}h24\" stroke=\"#5b6878\" stroke-width=\"1.6\"/>"
         "<path d=\"M{2:.1f} {1:.1f}l-7 -3.2v6.4z\" fill=\"#5b6878\"/>\n",
         x, middle, x + 26);
-    key(timeline_.kind == TimelineKind::rounds ? "message, coloured by chunk"
-                                               : "message, sent to arrived, coloured by chunk");
+    const std::string by = computations_ > 0 ? "coloured by what computed it" : "coloured by chunk";
+    key(timeline_.kind == TimelineKind::rounds ? "message, " + by
+                                               : "message, sent to arrived, " + by);
+    for (const ComputationKind its : classes_of(timeline_)) {
+      bar("compute", 13, fmt::format(" fill=\"{}\"", colour_of(its).hex()),
+          std::string(legend_of(its)));
+    }
     const std::string sample = palette[0].hex();
     if (kind(StepKind::fold)) bar("fold", 11, fmt::format(" fill=\"{}\"", sample), "reducing");
     if (kind(StepKind::copy)) bar("copy", 9, fmt::format(" stroke=\"{}\"", sample), "copying");
@@ -279,6 +297,7 @@ class Page {
   Differences differences_;
   std::optional<JoinedStep> largest_;
   std::int64_t median_ = 0;
+  int computations_ = 0;  // of the rank that has most
   bool heat_ = false;
   int width_ = 0;
   Frame frame_;

@@ -112,7 +112,7 @@ class Labels {
       }
       if (!best) continue;
       placed.add(*best);
-      const Colour& its = palette_[origin_of(view_.timeline, send)];
+      const Colour its = colour_of(view_.timeline, send, palette_);
       fmt::format_to(
           std::back_inserter(out),
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" rx=\"{:.1f}\" "

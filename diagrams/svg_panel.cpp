@@ -34,9 +34,7 @@ class Panel {
   }
 
   bool rounds() const { return view_.timeline.kind == TimelineKind::rounds; }
-  const Colour& colour(const Event& event) const {
-    return palette_[origin_of(view_.timeline, event)];
-  }
+  Colour colour(const Event& event) const { return colour_of(view_.timeline, event, palette_); }
   double x(std::int64_t ns) const { return std::clamp(frame_.x(ns), frame_.left, frame_.right); }
   int row(int rank) const { return view_.row_of[static_cast<std::size_t>(rank)]; }
   double y(int rank) const { return frame_.y(row(rank)); }
@@ -149,17 +147,24 @@ class Panel {
       const Span work = work_of(event);
       if (work.to <= work.from) continue;
       const double left = x(work.from), width = std::max(x(work.to) - left, 0.6);
-      const char* kind = event.message()                  ? "call"
-                         : event.kind == StepKind::copy   ? "copy"
-                         : event.kind == StepKind::divide ? "divide"
-                                                          : "fold";
+      const char* kind = event.message()                   ? "call"
+                         : event.kind == StepKind::copy    ? "copy"
+                         : event.kind == StepKind::divide  ? "divide"
+                         : event.kind == StepKind::compute ? "compute"
+                                                           : "fold";
       const bool hollow = event.kind == StepKind::copy;
       const double h = event.message() ? half * 0.62 : hollow ? half - 1 : half;
       put("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"", kind,
           left, middle - h, width, 2 * h);
-      if (event.kind == StepKind::fold) put(" fill=\"{}\"", colour(event).hex());
+      if (event.kind == StepKind::fold || event.kind == StepKind::compute)
+        put(" fill=\"{}\"", colour(event).hex());
       if (hollow) put(" stroke=\"{}\"", colour(event).hex());
       put("><title>{}</title></rect>\n", escaped(work_tip(e, work)));
+      const std::string text = chunk_text(view_.timeline, event);
+      if (event.kind == StepKind::compute && width >= 6.4 * static_cast<double>(text.size()) + 3) {
+        put("<text class=\"work\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left + width / 2,
+            middle + 3.8, escaped(text));
+      }
     }
   }
 
@@ -173,12 +178,14 @@ class Panel {
                          event.kind == StepKind::send ? "to" : "from", event.peer);
     } else {
       what = fmt::format("rank {} {} {}", event.rank,
-                         event.kind == StepKind::fold   ? "reduces"
-                         : event.kind == StepKind::copy ? "copies"
-                                                        : "divides",
+                         event.kind == StepKind::fold      ? "reduces"
+                         : event.kind == StepKind::copy    ? "copies"
+                         : event.kind == StepKind::compute ? "computes"
+                                                           : "divides",
                          chunk_text(view_.timeline, event));
     }
-    what += fmt::format(": {} (step {})", bytes_text(event.bytes), event.step);
+    if (event.kind != StepKind::compute) what += ": " + bytes_text(event.bytes);
+    what += fmt::format(" (step {})", event.step);
     what += rounds() ? "\n" + when(work.from)
                      : fmt::format("\n{} to {}, {}", time_text(work.from), time_text(work.to),
                                    time_text(work.to - work.from));

@@ -98,7 +98,7 @@ std::string what_text(const Timeline& timeline) {
   }
   if (timeline.operations.size() != 1) return text;
   const TimedOperation& operation = timeline.operations[0];
-  text += " · " + bytes_text(operation.bytes);
+  if (operation.name != name(Collective::program)) text += " · " + bytes_text(operation.bytes);
   if (!operation.type.empty() || !operation.op.empty()) {
     text += " · " + operation.type + (operation.op.empty() ? "" : " " + operation.op);
   }

@@ -13,6 +13,35 @@ Span work_of(const Event& event) {
   return event.message() ? Span{event.posted, event.start} : Span{event.start, event.end};
 }
 
+Colour colour_of(const Timeline& timeline, const Event& event, const Palette& palette) {
+  if (event.chunk >= timeline.chunks.size()) return palette[0];
+  const ChunkName& chunk = timeline.chunks[event.chunk];
+  return chunk.computation ? colour_of(*chunk.computation) : palette[chunk.origin];
+}
+
+std::string_view legend_of(ComputationKind kind) {
+  switch (kind) {
+    case ComputationKind::backward_input:
+      return "backward by input";
+    case ComputationKind::backward_weight:
+      return "backward by weights";
+    case ComputationKind::other:
+      return "other work";
+    default:
+      return name(kind);
+  }
+}
+
+std::vector<ComputationKind> classes_of(const Timeline& timeline) {
+  std::vector<ComputationKind> classes;
+  for (int k = 0; k < computation_kind_count; ++k) {
+    const auto kind = static_cast<ComputationKind>(k);
+    const auto its = [&](const ChunkName& chunk) { return chunk.computation == kind; };
+    if (std::ranges::any_of(timeline.chunks, its)) classes.push_back(kind);
+  }
+  return classes;
+}
+
 View::View(const Timeline& shown, const Options& options) : timeline(shown) {
   const auto size = static_cast<std::size_t>(timeline.ranks);
   row_of.assign(size, -1);

@@ -2,9 +2,11 @@
 /// The part of a timeline that a picture shows: some ranks as rows, and a stretch of time.
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "diagrams.hpp"
+#include "palette.hpp"
 
 namespace baton::diagrams {
 
@@ -33,6 +35,14 @@ struct View {
   /// When a row's rank has messages outstanding and is not at work.
   std::vector<Span> waiting(int row) const;
 };
+
+/// Of a computation, and of a message that carries its result, that of its class; otherwise by
+/// where the data comes from.
+Colour colour_of(const Timeline& timeline, const Event& event, const Palette& palette);
+/// "forward", "backward by input" and so on, for legends.
+std::string_view legend_of(ComputationKind kind);
+/// The classes of computations that the timeline has, in the order of the enumeration.
+std::vector<ComputationKind> classes_of(const Timeline& timeline);
 
 /// When an event keeps its rank at work.
 Span work_of(const Event& event);

@@ -67,6 +67,7 @@ const chunkText = (panel, e) => {
 };
 const colourOf = (panel, e) => {
   const chunk = data.chunks[panel.chunk[e]];
+  if (chunk && chunk.colour) return chunk.colour;  // of a class of computations
   return data.colours[(chunk ? chunk.origin : 0) % data.colours.length];
 };
 /** How long the receiver was idle until a message came, from when it could first take it. */

@@ -274,6 +274,12 @@ new ResizeObserver(() => { clampView(), draw(); }).observe(chart);
 // --- beginning ---------------------------------------------------------------------------------------
 
 byId("title").textContent = data.title;
+byId("classes").replaceChildren(...data.classes.map((its) => {
+  const key = document.createElement("span"), colour = document.createElement("i");
+  colour.style.background = its.colour;
+  key.append(colour, its.name);
+  return key;
+}));
 byId("facts").textContent = [data.facts, ...panels.map((panel) => panel.source), data.capped].filter(Boolean).join(" · ");
 data.operations.forEach((its, o) => {
   if (byId("operation").length < 1000) byId("operation").add(new Option(`${o}: ${its.name}`, String(o)));

@@ -20,13 +20,15 @@ enum class Collective : std::uint8_t {
   all_to_all,
   scan,
   exscan,
-  barrier
+  barrier,
+  program  ///< no collective: a schedule of computations and messages, such as a training step
 };
-inline constexpr int collective_count = 11;
+inline constexpr int collective_count = 11;  ///< without program
 
 /// "all_reduce" and so on.
 std::string_view name(Collective collective);
-/// The collective of that name; throws Error(invalid_argument) that lists those that exist.
+/// The collective of that name, not program; throws Error(invalid_argument) that lists those that
+/// exist.
 Collective collective_named(std::string_view name);
 bool rooted(Collective collective);    ///< whether the collective has a root
 bool reducing(Collective collective);  ///< whether the collective applies an op

@@ -106,7 +106,10 @@ struct SimulateOptions {
   int window = 2;                      ///< messages in flight per lane, peer and direction
   int calls = 1;                       ///< that each rank makes, one right after the other
   std::int64_t segment = 0;            ///< elements, as segmented() cuts schedules; 0: as they are
-  bool timeline = false;               ///< keeps every step's times, for one call
+  /// ns after which a computation lets the rank's messages progress, as calls of progress() between
+  /// panels of work do; 0: not before its end.
+  std::int64_t panel = 0;
+  bool timeline = false;  ///< keeps every step's times, for one call
 };
 
 /// Bytes that have passed a host's wire to other hosts.

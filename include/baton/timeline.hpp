@@ -1,10 +1,12 @@
 #pragma once
-/// A collective in time: one model of events for what is predicted and for what was measured.
+/// A collective, or a program, in time: one model of events for what is predicted and for what was
+/// measured.
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +36,8 @@ struct Event {
   StepKind kind = StepKind::copy;
   std::uint8_t lane = 0;
   std::uint32_t chunk = none;  ///< in Timeline::chunks; set by finish()
-  std::int64_t bytes = 0;      ///< of a message, or of one operand of another step
+  std::int64_t bytes = 0;      ///< of a message, or of one operand of another step; of a
+                               ///< computation: 0
   std::int64_t posted = 0, start = 0, end = 0;
 
   /// Whether the step is a send or a recv.
@@ -64,6 +67,9 @@ struct ChunkName {
   std::string text;      ///< "c3", "c2-c5", "1>4" (of an all_to_all: from whom to whom)
   int origin = 0;        ///< what to colour it by: the rank that it comes from, or its number
   bool reduced = false;  ///< the message is folded on arrival: "c3 +="
+  /// Of a computation, or of data that it has written: the class to colour it by. Its name is the
+  /// text.
+  std::optional<ComputationKind> computation = {};
   bool operator==(const ChunkName&) const = default;
 };
 

@@ -48,7 +48,8 @@ struct Proof {
 
 /// Checks the schedules of all ranks (schedules[r] is rank r's) against what the collective
 /// promises. `problems[r]` is rank r's. Exact for the given counts. Uses no dependency or overlap
-/// code of the library. Errors: invalid_argument if the numbers of ranks differ.
+/// code of the library. Of a program: messages, order and hazards only, as it has no promise.
+/// Errors: invalid_argument if the numbers of ranks differ.
 Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems);
 
 /// As above, for messages that run in fused groups, one after another on each rank, as fused()

@@ -228,6 +228,8 @@ void bind_counts(const Checker& check, Arguments& a) {
     case Collective::barrier:
       a.count = 1;
       break;
+    case Collective::program:
+      check.fail("expected a collective, found a program");
   }
 }
 

@@ -37,6 +37,17 @@ void check_bounds(const Schedule& schedule) {
   }
 }
 
+void check_runs(const Schedule& schedule) {
+  const auto steps = schedule.steps();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].kind != StepKind::compute) continue;
+    refuse(
+        "schedule of rank {}, step {}: expected messages and work on their data, found the "
+        "computation \"{}\": programs are simulated and drawn, not run",
+        schedule.rank(), i, schedule.computation(steps[i]).name);
+  }
+}
+
 /// Where tensors begin, without the first at 0. No region may cross these offsets.
 std::vector<std::int64_t> inner_boundaries(std::span<const std::int64_t> sizes) {
   std::vector<std::int64_t> offsets;
@@ -95,6 +106,7 @@ Schedule bound(const Schedule& schedule, std::span<const std::int64_t> inputs,
 Plan::Plan(const Schedule& original, std::size_t element_bytes,
            std::span<const std::int64_t> inputs, std::span<const std::int64_t> outputs)
     : header_(original.header()), element_bytes_(element_bytes) {
+  check_runs(original);
   check_extent("input", header_.input, inputs);
   check_extent("output", header_.output, outputs);
   const Schedule schedule = bound(original, inputs, outputs);

@@ -35,6 +35,8 @@ std::array<std::int64_t, 5> extents(const Schedule::Header& h) {
 
 void check(const Schedule& schedule) {
   const Schedule::Header& h = schedule.header();
+  if (h.collective == Collective::program || !schedule.computations().empty())
+    refuse("a walk-through expects a collective, found a program of computations");
   const auto elements_of = extents(h);
   for (const std::int64_t elements : elements_of) {
     if (elements < 0 || elements > most_elements) {
@@ -180,6 +182,8 @@ void Walk::execute(int rank, std::size_t index) {
       write(rank, index, left);
       break;
     }
+    case StepKind::compute:  // refused by check()
+      break;
     case StepKind::divide: {
       std::vector<Value> values = read(rank, index, 0);
       for (Value& value : values) {

@@ -192,6 +192,14 @@ void ScheduleBuilder::reduced(const Regions& regions) {
   for (const Region& region : regions) state_->reduced(region);
 }
 
+void ScheduleBuilder::compute(const Computation& computation, const Regions& reads,
+                              const Regions& writes) {
+  Step step = state_->step(StepKind::compute);
+  step.peer = state_->writer.computation(computation);
+  const Regions from = state_->read(reads);
+  state_->writer.append(step, state_->write(writes), from);
+}
+
 void ScheduleBuilder::lane(int lane) {
   assert(lane >= 0 && lane < scheduling::ScheduleWriter::lanes);
   state_->lane = static_cast<std::uint8_t>(lane);

@@ -32,6 +32,7 @@ std::optional<std::string> difference(const Schedule::Header& a, const Schedule:
 std::optional<std::string> difference(const Schedule& a, const Schedule& b, std::size_t i) {
   const Step &x = a.steps()[i], &y = b.steps()[i];
   bool same = x.kind == y.kind && x.peer == y.peer;
+  if (same && x.kind == StepKind::compute) same = a.computation(x) == b.computation(y);
   for (int k = 0; same && k < operands(x.kind); ++k) {
     same = std::ranges::equal(a.operand(x, k), b.operand(y, k));
   }

@@ -24,7 +24,9 @@ void append_placed(const Regions& buffer, const Region& region, Regions& out) {
 
 void ScheduleBuilder::embed(const Schedule& part, std::span<const int> ranks, const Regions& input,
                             const Regions& output) {
-  if (!slots_in_pairs(part)) return embed(with_slots_in_scratch(part), ranks, input, output);
+  const bool program = state_->p.collective == Collective::program;
+  if (program ? part.header().slots > 0 : !slots_in_pairs(part))
+    return embed(with_slots_in_scratch(part), ranks, input, output);
   State& state = *state_;
   assert(ranks.size() == static_cast<std::size_t>(part.size()));
   assert(ranks[static_cast<std::size_t>(part.rank())] == state.p.rank);
@@ -50,6 +52,8 @@ void ScheduleBuilder::embed(const Schedule& part, std::span<const int> ranks, co
   };
 
   for (Step step : part.steps()) {
+    step.lane = static_cast<std::uint8_t>(step.lane + state.lane);
+    assert(step.lane < ScheduleWriter::lanes);
     if (writes_slot(part, step)) {
       const StepKind direction = step.kind == StepKind::recv ? StepKind::recv : StepKind::send;
       slot = state.writer.slot(step.lane, direction, part.length(step));
@@ -82,6 +86,12 @@ void ScheduleBuilder::embed(const Schedule& part, std::span<const int> ranks, co
         }
         state.writer.append(step, state.read(first));
         break;
+      case StepKind::compute: {
+        step.peer = state.writer.computation(part.computation(step));
+        const Regions read = state.read(second);
+        state.writer.append(step, state.write(first), read);
+        break;
+      }
     }
   }
   state.round += part.rounds();

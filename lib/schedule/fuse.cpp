@@ -20,6 +20,10 @@ using namespace scheduling;
 
 namespace {
 
+std::vector<Computation> computations_of(const Schedule& schedule) {
+  return {schedule.computations().begin(), schedule.computations().end()};
+}
+
 std::span<Region> regions_of(Regions& regions, const Step& step) {
   return std::span(regions).subspan(step.first, step.parts[0] + step.parts[1] + step.parts[2]);
 }
@@ -38,7 +42,8 @@ Unfused with_own_slots(Schedule schedule) {
   if (schedule.header().slots == 0 || !slots_in_pairs(schedule)) return {std::move(schedule), {}};
   std::vector<Step> steps(schedule.steps().begin(), schedule.steps().end());
   Regions regions(schedule.regions().begin(), schedule.regions().end());
-  if (Schedule(schedule.header(), steps, regions).dependencies() != schedule.dependencies()) {
+  if (Schedule(schedule.header(), steps, regions, computations_of(schedule)).dependencies() !=
+      schedule.dependencies()) {
     return {std::move(schedule), {}};
   }
   Schedule::Header header = without_slots(schedule.header());
@@ -53,7 +58,9 @@ Unfused with_own_slots(Schedule schedule) {
     }
     header.slots += schedule.length(steps[i]);
   }
-  return {Schedule(std::move(header), std::move(steps), std::move(regions)), std::move(fills)};
+  return {
+      Schedule(std::move(header), std::move(steps), std::move(regions), computations_of(schedule)),
+      std::move(fills)};
 }
 
 /// Hands out slots by number, the lowest that is free.
@@ -193,7 +200,7 @@ Schedule fuse(const Unfused& unfused, const OwnLevels& levels) {
   }
   if (!own_slots) {
     return Schedule(schedule.header(), std::move(steps), std::move(regions),
-                    reordered(schedule.dependencies(), order));
+                    reordered(schedule.dependencies(), order), computations_of(schedule));
   }
   const std::vector<std::int64_t> places = slots.places();
   for (Region& region : regions) {
@@ -202,7 +209,8 @@ Schedule fuse(const Unfused& unfused, const OwnLevels& levels) {
   }
   Schedule::Header header = schedule.header();
   header.slots = places.back();
-  return Schedule(std::move(header), std::move(steps), std::move(regions));
+  return Schedule(std::move(header), std::move(steps), std::move(regions),
+                  computations_of(schedule));
 }
 
 }  // namespace

@@ -200,9 +200,14 @@ Dependencies infer_dependencies(std::span<const Step> steps, std::span<const Reg
   dependencies.begin.reserve(steps.size() + 1);
   dependencies.list.reserve(2 * steps.size());
   std::vector<std::uint32_t> found;
+  std::uint32_t computation = none;  // the last one: a rank computes one thing after the other
   for (std::uint32_t s = 0; s < steps.size(); ++s) {
     const Step& step = steps[s];
     found.clear();
+    if (step.kind == StepKind::compute) {
+      if (computation != none) found.push_back(computation);
+      computation = s;
+    }
     std::uint32_t region = step.first;
     for (int k = 0; k < operands(step.kind); ++k) {
       const bool write = k == 0 && step.kind != StepKind::send;

@@ -13,19 +13,21 @@
 namespace baton {
 namespace {
 
-constexpr std::array<std::string_view, collective_count> names{
+constexpr std::array<std::string_view, collective_count + 1> names{
     "broadcast",      "reduce",     "all_reduce", "gather", "scatter", "all_gather",
-    "reduce_scatter", "all_to_all", "scan",       "exscan", "barrier"};
+    "reduce_scatter", "all_to_all", "scan",       "exscan", "barrier", "program"};
 
 }  // namespace
 
 std::string_view name(Collective collective) { return names[static_cast<std::size_t>(collective)]; }
 
 Collective collective_named(std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("expected a collective ({}), found \"{}\"",
-                                                         fmt::join(names, ", "), name));
+  const auto end = names.begin() + collective_count;
+  const auto found = std::find(names.begin(), end, name);
+  if (found == end) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected a collective ({}), found \"{}\"",
+                            fmt::join(names.begin(), end, ", "), name));
   }
   return static_cast<Collective>(found - names.begin());
 }
@@ -71,13 +73,15 @@ std::int64_t Blocks::extent() const {
 
 bool Problem::aliased() const {
   if (collective == Collective::broadcast) return true;
-  if (!in_place || collective == Collective::barrier) return false;
+  if (!in_place || collective == Collective::barrier || collective == Collective::program)
+    return false;
   return !rooted(collective) || rank == root;
 }
 
 std::int64_t Problem::input_extent() const {
   switch (collective) {
     case Collective::broadcast:
+    case Collective::program:
       return 0;
     case Collective::barrier:
       return 1;
@@ -97,6 +101,7 @@ std::int64_t Problem::input_extent() const {
 std::int64_t Problem::output_extent() const {
   switch (collective) {
     case Collective::barrier:
+    case Collective::program:
       return 0;
     case Collective::reduce:
       return rank == root ? count : 0;

@@ -21,6 +21,13 @@ void append_piece(ScheduleWriter& writer, const Schedule& schedule, const Step& 
   writer.append(step, lists[0], lists[1], lists[2]);
 }
 
+/// Appends a computation, which is never cut.
+void append_computation(ScheduleWriter& writer, const Schedule& schedule, Step step) {
+  const auto written = schedule.operand(step, 0), read = schedule.operand(step, 1);
+  step.peer = writer.computation(schedule.computation(step));
+  writer.append(step, written, read);
+}
+
 }  // namespace
 
 Schedule segmented(const Schedule& schedule, std::int64_t segment) {
@@ -30,6 +37,10 @@ Schedule segmented(const Schedule& schedule, std::int64_t segment) {
   const auto steps = schedule.steps();
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
+    if (step.kind == StepKind::compute) {
+      append_computation(writer, schedule, step);
+      continue;
+    }
     // A step that fills a slot and the next one, which empties it, are cut together.
     const bool pair = writes_slot(schedule, step) && i + 1 < steps.size();
     const Step* next = pair ? &steps[++i] : nullptr;
@@ -61,7 +72,9 @@ Schedule packed(const Schedule& schedule) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     const std::int64_t length = schedule.length(step);
-    if (writes_slot(schedule, step) && i + 1 < steps.size()) {
+    if (step.kind == StepKind::compute) {
+      append_computation(writer, schedule, step);
+    } else if (writes_slot(schedule, step) && i + 1 < steps.size()) {
       const Region slot = writer.slot(
           step.lane, step.kind == StepKind::recv ? StepKind::recv : StepKind::send, length);
       append_piece(writer, schedule, step, 0, length, slot);

@@ -38,7 +38,8 @@ Schedule::Header without_slots(Schedule::Header header) {
 }
 
 bool writes_slot(const Schedule& schedule, const Step& step) {
-  return step.kind != StepKind::send && schedule.operand(step, 0)[0].buffer == Buffer::slot;
+  return step.kind != StepKind::send && step.kind != StepKind::compute &&
+         schedule.operand(step, 0)[0].buffer == Buffer::slot;
 }
 
 bool slots_in_pairs(const Schedule& schedule) {
@@ -67,7 +68,8 @@ Schedule with_slots_in_scratch(const Schedule& schedule) {
   Schedule::Header header = without_slots(schedule.header());
   header.scratch += schedule.header().slots;
   return Schedule(header, {schedule.steps().begin(), schedule.steps().end()}, std::move(regions),
-                  schedule.dependencies());
+                  schedule.dependencies(),
+                  {schedule.computations().begin(), schedule.computations().end()});
 }
 
 }  // namespace baton::scheduling

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "baton/error.hpp"
 #include "infer.hpp"
@@ -21,7 +23,8 @@ void check_step(const Schedule& schedule, std::size_t i) {
   const Schedule::Header& header = schedule.header();
   std::size_t last = step.first;
   for (int k = 0; k < 3; ++k) {
-    if ((step.parts[k] > 0) != (k < operands(step.kind))) {
+    const bool optional = step.kind == StepKind::compute && k < operands(step.kind);
+    if (!optional && (step.parts[k] > 0) != (k < operands(step.kind))) {
       refuse(header, i,
              fmt::format("expected {} operands of a {}, found operand {} {}", operands(step.kind),
                          name(step.kind), k, step.parts[k] > 0 ? "present" : "missing"));
@@ -36,7 +39,10 @@ void check_step(const Schedule& schedule, std::size_t i) {
           (region.count == 1 ? region.stride != 0 : region.stride < region.block)) {
         refuse(header, i, fmt::format("operand {} has a region that is empty or malformed", k));
       }
+      if (step.kind == StepKind::compute && region.buffer == Buffer::slot)
+        refuse(header, i, "expected a computation that touches no slot, found one that does");
     }
+    if (step.kind == StepKind::compute) continue;
     if (schedule.length(step, k) != schedule.length(step, 0)) {
       refuse(header, i,
              fmt::format("expected operands of equal length, found {} and {} elements",
@@ -48,6 +54,46 @@ void check_step(const Schedule& schedule, std::size_t i) {
            fmt::format("expected a peer other than {} below {}, found {}", header.rank, header.size,
                        step.peer));
   }
+}
+
+void check_computations(const Schedule::Header& header, std::span<const Step> steps,
+                        std::span<const Computation> computations) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].kind != StepKind::compute) continue;
+    const auto place = static_cast<std::size_t>(steps[i].peer);
+    if (steps[i].peer < 0 || place >= computations.size()) {
+      refuse(header, i,
+             fmt::format("expected one of {} computations, found number {}", computations.size(),
+                         steps[i].peer));
+    }
+    if (computations[place].ns < 0) {
+      refuse(
+          header, i,
+          fmt::format("expected a computation of 0 ns or more, found {}", computations[place].ns));
+    }
+  }
+}
+
+/// Each computation that is used once, in the order of their first steps, so that schedules that
+/// do the same are equal.
+void list_once(std::vector<Step>& steps, std::vector<Computation>& computations) {
+  if (computations.empty()) return;
+  std::map<std::tuple<std::string, ComputationKind, std::int64_t>, std::int32_t> known;
+  std::vector<std::int32_t> place(computations.size(), -1);
+  std::vector<Computation> listed;
+  for (Step& step : steps) {
+    if (step.kind != StepKind::compute) continue;
+    const auto old = static_cast<std::size_t>(step.peer);
+    if (place[old] < 0) {
+      const Computation& its = computations[old];
+      const auto [found, added] = known.try_emplace(std::tuple(its.name, its.kind, its.ns),
+                                                    static_cast<std::int32_t>(listed.size()));
+      if (added) listed.push_back(its);
+      place[old] = found->second;
+    }
+    step.peer = place[old];
+  }
+  computations = std::move(listed);
 }
 
 void check_header(const Schedule::Header& h) {
@@ -74,6 +120,8 @@ std::string_view name(StepKind kind) {
       return "copy";
     case StepKind::divide:
       return "divide";
+    case StepKind::compute:
+      return "compute";
   }
   return "?";
 }
@@ -83,6 +131,7 @@ int operands(StepKind kind) {
     case StepKind::fold:
       return 3;
     case StepKind::copy:
+    case StepKind::compute:
       return 2;
     default:
       return 1;
@@ -90,29 +139,48 @@ int operands(StepKind kind) {
 }
 
 Schedule::Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions,
-                   Dependencies dependencies)
+                   Dependencies dependencies, std::vector<Computation> computations)
     : header_(std::move(header)),
       steps_(std::move(steps)),
       regions_(std::move(regions)),
-      dependencies_(std::move(dependencies)) {
+      dependencies_(std::move(dependencies)),
+      computations_(std::move(computations)) {
   check_header(header_);
+  check_computations(header_, steps_, computations_);
+  list_once(steps_, computations_);
   if (dependencies_.size() != steps_.size()) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("expected dependencies of {} steps, found those of {}", steps_.size(),
                             dependencies_.size()));
   }
+  std::optional<std::size_t> computation;  // the last one
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     check_step(*this, i);
-    for (const std::uint32_t d : dependencies_.of(i)) {
+    const auto waits_for = dependencies_.of(i);
+    for (const std::uint32_t d : waits_for) {
       if (d >= i)
         refuse(header_, i, fmt::format("expected to wait for earlier steps, found {}", d));
     }
+    if (steps_[i].kind != StepKind::compute) continue;
+    if (computation && std::ranges::find(waits_for, *computation) == waits_for.end()) {
+      refuse(header_, i,
+             fmt::format("expected a computation that waits for the one before it, step {}, found "
+                         "one that does not",
+                         *computation));
+    }
+    computation = i;
   }
 }
 
-Schedule::Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions)
-    : header_(std::move(header)), steps_(std::move(steps)), regions_(std::move(regions)) {
+Schedule::Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions,
+                   std::vector<Computation> computations)
+    : header_(std::move(header)),
+      steps_(std::move(steps)),
+      regions_(std::move(regions)),
+      computations_(std::move(computations)) {
   check_header(header_);
+  check_computations(header_, steps_, computations_);
+  list_once(steps_, computations_);
   for (std::size_t i = 0; i < steps_.size(); ++i) check_step(*this, i);
   dependencies_ = scheduling::infer_dependencies(steps_, regions_, assumed_);
 }
@@ -154,6 +222,12 @@ std::int64_t Schedule::received() const {
 std::int64_t Schedule::messages() const {
   return std::count_if(steps_.begin(), steps_.end(),
                        [](const Step& step) { return step.kind == StepKind::send; });
+}
+
+std::int64_t Schedule::computed() const {
+  std::int64_t ns = 0;
+  for (const Step& step : steps_) ns += step.kind == StepKind::compute ? computation(step).ns : 0;
+  return ns;
 }
 
 }  // namespace baton

@@ -29,7 +29,7 @@ std::string quoted(std::string_view name) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
-  if (std::all_of(name.begin(), name.end(), plain)) return std::string(name);
+  if (!name.empty() && std::all_of(name.begin(), name.end(), plain)) return std::string(name);
   std::string text = "\"";
   for (const char c : name) {
     if (c == '\n') {
@@ -50,6 +50,13 @@ std::string print(std::span<const Region> regions) {
 
 /// The text after the kind of a step that is no message.
 std::string equation(const Schedule& schedule, const Step& step) {
+  if (step.kind == StepKind::compute) {
+    const Computation& its = schedule.computation(step);
+    std::string text = fmt::format("{} {} {}", its.ns, baton::name(its.kind), quoted(its.name));
+    if (step.parts[1] > 0) text += " reads " + print(schedule.operand(step, 1));
+    if (step.parts[0] > 0) text += " writes " + print(schedule.operand(step, 0));
+    return text;
+  }
   std::string text = print(schedule.operand(step, 0));
   if (operands(step.kind) > 1) text += " = " + print(schedule.operand(step, 1));
   if (operands(step.kind) > 2) text += " + " + print(schedule.operand(step, 2));

@@ -33,7 +33,8 @@ bool HeaderLines::read(TextLine& line) {
   if (line.take_word("collective")) {
     const std::string_view found = line.word();
     try {
-      collective = collective_named(found);
+      const bool program = found == name(Collective::program);
+      collective = program ? Collective::program : collective_named(found);
     } catch (const Error&) {
       line.fail("the name of a collective", fmt::format("\"{}\"", found));
     }
@@ -100,10 +101,11 @@ Schedule RankText::finish(const TextLine& line) {
   header.slots = header_.slots.value_or(end_of(Buffer::slot));
   header.in_place = header_.in_place;
 
-  Schedule inferred(header, steps_, regions_);
+  Schedule inferred(header, steps_, regions_, computations_);
   if (header_.listed ? after_ == inferred.dependencies() : after_.list.empty()) return inferred;
   if (!header_.listed) after_ = united(after_, inferred.dependencies());
-  return Schedule(std::move(header), std::move(steps_), std::move(regions_), std::move(after_));
+  return Schedule(std::move(header), std::move(steps_), std::move(regions_), std::move(after_),
+                  std::move(computations_));
 }
 
 void RankText::read_step(TextLine& line) {
@@ -151,6 +153,8 @@ void RankText::read_kind(TextLine& line) {
     append(line, StepKind::copy, -1, operands);
   } else if (line.take_word("divide") || line.take_word("finish")) {
     append(line, StepKind::divide, -1, {line.regions()});
+  } else if (line.take_word("compute")) {
+    read_compute(line);
   } else if (line.take_word("recv_reduce")) {
     read_recv_reduce(line);
   } else if (line.take_word("recv_late")) {
@@ -186,6 +190,28 @@ void RankText::read_recv_reduce(TextLine& line) {
   }
 }
 
+void RankText::read_compute(TextLine& line) {
+  Computation computation;
+  computation.ns = line.number("a time in ns", 0);
+  const std::string_view found = line.word();
+  try {
+    computation.kind = computation_kind_named(found);
+  } catch (const Error&) {
+    line.fail("the class of a computation", fmt::format("\"{}\"", found));
+  }
+  computation.name = line.name("the name of a computation");
+  Operands operands;
+  if (line.take_word("reads")) operands[1] = line.regions();
+  if (line.take_word("writes")) operands[0] = line.regions();
+  for (const Regions& list : operands) {
+    for (const Region& region : list) {
+      if (region.buffer == Buffer::slot) line.fail("a computation that touches no slot", "one");
+    }
+  }
+  append(line, StepKind::compute, static_cast<int>(computations_.size()), operands);
+  computations_.push_back(std::move(computation));
+}
+
 void RankText::read_after(TextLine& line) {
   const auto first = static_cast<std::ptrdiff_t>(after_.list.size());
   if (line.take_word("after")) {
@@ -212,14 +238,14 @@ void RankText::append(const TextLine& line, StepKind kind, int peer, const Opera
   const std::int64_t length = length_of(lists[0]);
   for (int k = 0; k < operands(kind); ++k) {
     const Regions& list = lists[static_cast<std::size_t>(k)];
-    if (length_of(list) != length) {
+    if (kind != StepKind::compute && length_of(list) != length) {
       line.fail(fmt::format("operands of equal length ({} elements)", length),
                 fmt::format("{}", length_of(list)));
     }
     step.parts[k] = static_cast<std::uint32_t>(list.size());
     regions_.insert(regions_.end(), list.begin(), list.end());
   }
-  total_ += length;
+  total_ += kind == StepKind::compute ? 0 : length;
   if (total_ > 4096 * TextLine::most_elements) {
     line.fail("fewer elements in a schedule", fmt::format("{}", total_));
   }

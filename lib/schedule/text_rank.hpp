@@ -56,6 +56,7 @@ class RankText {
   void read_kind(TextLine& line);
   int read_peer(TextLine& line) const;
   void read_recv_reduce(TextLine& line);
+  void read_compute(TextLine& line);
   void read_after(TextLine& line);
   void append(const TextLine& line, StepKind kind, int peer, const Operands& lists);
   void append_through_slot(const TextLine& line, StepKind kind, int peer, const Operands& lists,
@@ -68,6 +69,7 @@ class RankText {
   std::int32_t round_ = 0;
   std::vector<Step> steps_;
   std::vector<Region> regions_;
+  std::vector<Computation> computations_;
   Dependencies after_;
   std::vector<std::int64_t> numbers_;     // of the steps as written
   std::vector<std::uint32_t> last_step_;  // that each of them became

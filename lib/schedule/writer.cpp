@@ -17,7 +17,14 @@ void ScheduleWriter::append(Step step, std::span<const Region> first,
     }
     step.parts[k] = parts;
   }
-  if (step.parts[0] > 0) steps_.push_back(step);
+  if (step.parts[0] > 0 || step.kind == StepKind::compute) steps_.push_back(step);
+}
+
+std::int32_t ScheduleWriter::computation(const Computation& computation) {
+  // Neighbours are often equal; build() finds all others that are.
+  if (computations_.empty() || !(computations_.back() == computation))
+    computations_.push_back(computation);
+  return static_cast<std::int32_t>(computations_.size()) - 1;
 }
 
 // Until build(), when the slots' sizes are known, a slot's offset says which one it is.
@@ -42,7 +49,8 @@ Schedule ScheduleWriter::build() {
       region.offset = place[static_cast<std::size_t>(region.offset)];
   }
   header_.slots = end;
-  return Schedule(std::move(header_), std::move(steps_), std::move(regions_));
+  return Schedule(std::move(header_), std::move(steps_), std::move(regions_),
+                  std::move(computations_));
 }
 
 }  // namespace baton::scheduling

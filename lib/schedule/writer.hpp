@@ -20,9 +20,13 @@ class ScheduleWriter {
   Schedule::Header& header() { return header_; }
   std::vector<Step>& steps() { return steps_; }
 
-  /// Appends a step with these operands, whose lengths are equal. Steps on nothing are dropped.
+  /// Appends a step with these operands, whose lengths are equal, or a computation. Other steps on
+  /// nothing are dropped.
   void append(Step step, std::span<const Region> first, std::span<const Region> second = {},
               std::span<const Region> third = {});
+
+  /// The number of a computation, for Step::peer.
+  std::int32_t computation(const Computation& computation);
 
   /// The next slot for a message of `length` elements in this lane, received or to be sent. Lanes
   /// and directions have slots of their own, used in turn.
@@ -43,6 +47,7 @@ class ScheduleWriter {
   Schedule::Header header_;
   std::vector<Step> steps_;
   std::vector<Region> regions_;
+  std::vector<Computation> computations_;
   std::array<Ring, 2 * lanes> rings_{};
 };
 

@@ -14,6 +14,7 @@ Engine::Engine(State& state, const Network& network, const SimulateOptions& opti
       call_(network.call),
       window_(static_cast<std::uint32_t>(std::clamp(options.window, 1, 0xffff))),
       calls_(static_cast<std::uint32_t>(options.calls)),
+      panel_(options.panel),
       outboxes_(threads) {}
 
 void Engine::start(int rank) {
@@ -55,6 +56,7 @@ std::uint32_t Engine::take(RankState& rank, Fifo& fifo) {
 }
 
 void Engine::wake(RankState& rank, std::int64_t time) {
+  if (rank.computing.running) return interrupt(rank, time);
   if (rank.awaited) return;
   Processors& processors = state_.processors;
   if (time < rank.busy) {
@@ -91,12 +93,8 @@ void Engine::free_processor(RankState& rank, std::int64_t time) {
 
 void Engine::batch(RankState& rank, std::int64_t time) {
   now_ = time;
-  do {
-    if (!rank.started) {
-      begin(rank);
-    } else {
-      deal_with(rank, take(rank, rank.arrivals));
-    }
+  if (!rank.started) begin(rank);
+  for (;;) {
     for (;;) {
       if (!rank.posts.empty()) {
         post(rank, take(rank, rank.posts));
@@ -108,9 +106,12 @@ void Engine::batch(RankState& rank, std::int64_t time) {
         break;
       }
     }
-  } while (now_ == time && !rank.arrivals.empty());
+    if (now_ != time || rank.arrivals.empty()) break;
+    deal_with(rank, take(rank, rank.arrivals));
+  }
   rank.busy = now_;
   if (rank.left == 0 && rank.finish == 0) rank.finish = now_;
+  if (rank.computing.step != none && rank.arrivals.empty()) return compute(rank);
   if (state_.processors.shared || !rank.arrivals.empty()) {
     rank.awaited = true;
     push({now_, EventKind::free_again, rank.number});
@@ -240,6 +241,10 @@ void Engine::complete(RankState& rank, std::uint32_t step) {
 void Engine::work(RankState& rank, std::uint32_t step) {
   ++events_;
   const Shape::Step& s = fixed(rank, step);
+  if (s.kind == StepKind::compute) {  // as soon as there is nothing else to do
+    rank.computing = {step, false, false, false, 0, s.bytes, rank.computing.stretch};
+    return;
+  }
   const std::int64_t begin = now_;
   now_ += s.kind == StepKind::fold ? fold_.of(s.bytes) : copy_.of(s.bytes);
   if (rank.times) {

@@ -68,6 +68,13 @@ class Engine {
   void work(RankState& rank, std::uint32_t step);
   void free_processor(RankState& rank, std::int64_t time);
 
+  // Computations.
+  void compute(RankState& rank);
+  /// A message has come while the rank computes.
+  void interrupt(RankState& rank, std::int64_t time);
+  void end_panel(RankState& rank, const Event& event);
+  void end_computation(RankState& rank, const Event& event);
+
   // Events of messages.
   /// `moment` is when the sender's processor has copied it.
   void put_on_wire(RankState& rank, std::uint32_t send, std::int64_t time, std::int64_t moment);
@@ -97,6 +104,7 @@ class Engine {
   std::int64_t call_;
   std::uint32_t window_;
   std::uint32_t calls_;
+  std::int64_t panel_;
   std::uint32_t domain_ = 0;
   EventQueue* queue_ = nullptr;  ///< the domain's
   std::vector<std::vector<Event>> outboxes_;

@@ -15,12 +15,16 @@ enum class EventKind : std::uint8_t {
   announced,   ///< a rendezvous message: its receiver knows of it
   answered,    ///< its sender knows that the receiver waits
   sent,        ///< all of it has left
+  panel,       ///< a computation lets messages progress
+  computed,    ///< a computation ends
 };
 
 struct Event {
   std::int64_t time;
-  std::uint64_t what;   ///< kind, rank, step
-  std::int64_t moment;  ///< for `inject` and `head`: the earliest arrival of the last byte
+  std::uint64_t what;  ///< kind, rank, step
+  /// For `inject` and `head`: the earliest arrival of the last byte. For `panel` and `computed`:
+  /// Computing::stretch.
+  std::int64_t moment;
 
   Event(std::int64_t time, EventKind kind, int rank, std::uint32_t step = 0,
         std::int64_t moment = 0)

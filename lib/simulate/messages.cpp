@@ -170,6 +170,10 @@ void Engine::handle(const Event& event) {
     case EventKind::announced:
     case EventKind::answered:
       return heard(rank, event);
+    case EventKind::panel:
+      return end_panel(rank, event);
+    case EventKind::computed:
+      return end_computation(rank, event);
     case EventKind::sent:
       ++events_;
       if (rank.times) rank.times[step].end = std::max(rank.times[step].end, time);

@@ -45,7 +45,9 @@ FlatRank flattened(const Schedule& schedule, std::size_t element_bytes, int call
     const std::size_t own = i % each, call = i - own;
     Shape::Step& step = shape->steps[i];
     step.kind = list[own].kind;
-    step.bytes = schedule.length(list[own]) * static_cast<std::int64_t>(element_bytes);
+    step.bytes = step.kind == StepKind::compute
+                     ? schedule.computation(list[own]).ns
+                     : schedule.length(list[own]) * static_cast<std::int64_t>(element_bytes);
     for (const std::uint32_t d : schedule.dependencies(own))
       ++shape->steps[call + d + 1].first_dependent;
     step.waits = static_cast<std::uint32_t>(schedule.dependencies(own).size());
@@ -125,6 +127,8 @@ void Program::match() {
 
 std::string Program::phrase(int r, std::uint32_t number) const {
   const Shape::Step& step = rank(r).shape->steps[number];
+  if (step.kind == StepKind::compute)
+    return fmt::format("step {} (compute of {} ns)", number, step.bytes);
   if (!step.message())
     return fmt::format("step {} ({} of {} B)", number, name(step.kind), step.bytes);
   const scheduling::Channel& channel = rank(r).shape->channels[step.channel];

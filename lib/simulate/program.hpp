@@ -16,7 +16,7 @@ using scheduling::none;
 /// program order, and channels.
 struct Shape {
   struct Step {
-    std::int64_t bytes = 0;             ///< of a message, or of one operand
+    std::int64_t bytes = 0;             ///< of a message, or of one operand; ns of a computation
     std::uint32_t channel = none;       ///< of a message
     std::uint32_t place = 0;            ///< of a message in its channel
     std::uint32_t first_dependent = 0;  ///< ends at the next step's

@@ -70,6 +70,7 @@ Key key_of(const Schedule& schedule, Peers& peers, bool dependencies) {
     const Step& step = steps[i];
     key.push_back(static_cast<std::int64_t>(step.kind) << 8 | step.lane);
     if (step.message()) key.push_back(peers.number(step.peer));
+    if (step.kind == StepKind::compute) key.push_back(schedule.computation(step).ns);
     const bool swap =
         step.kind == StepKind::fold && before(schedule.operand(step, 2), schedule.operand(step, 1));
     append(key, schedule.operand(step, 0));

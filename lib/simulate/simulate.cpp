@@ -95,7 +95,7 @@ Timeline timeline_of(std::shared_ptr<const std::vector<Schedule>> schedules, con
       event.step = i;
       event.rank = r;
       event.kind = step.kind;
-      event.bytes = step.bytes;
+      event.bytes = step.kind == StepKind::compute ? 0 : step.bytes;
       if (step.message()) {
         event.peer = program.channel(r, step.channel).peer;
         event.lane = shape.channels[step.channel].lane;

@@ -67,6 +67,17 @@ struct ChannelState {
   bool across = false;  ///< to another host
 };
 
+/// A computation of a rank, whose processor has it in stretches, between messages and folds.
+struct Computing {
+  std::uint32_t step = none;  ///< none: the rank does not compute
+  bool begun = false;
+  bool running = false;      ///< the processor has it now
+  bool wanted = false;       ///< a message waits for the end of the panel
+  std::int64_t since = 0;    ///< begin of the stretch
+  std::int64_t left = 0;     ///< ns, at the begin of the stretch
+  std::int64_t stretch = 0;  ///< events of earlier stretches mean nothing
+};
+
 struct RankState {
   const Shape* shape = nullptr;
   StepState* steps = nullptr;
@@ -78,11 +89,12 @@ struct RankState {
   bool started = false;
   bool awaited = false;   ///< an event, or a place in the line for a processor, will wake it
   Fifo posts;             ///< messages whose turn has come
-  Fifo locals;            ///< folds and copies that are ready
+  Fifo locals;            ///< folds, copies and a computation that are ready
   Fifo sent;              ///< sends whose buffers were free at once
   Fifo arrivals;          ///< messages for the processor to handle
   std::int64_t busy = 0;  ///< end of its work
   std::int64_t finish = 0;
+  Computing computing;
   std::uint32_t left = 0;       ///< incomplete steps
   std::uint32_t each = 0;       ///< steps of one call
   std::uint32_t call_left = 0;  ///< incomplete steps of the current call

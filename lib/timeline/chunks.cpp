@@ -148,6 +148,8 @@ class Tracer {
         runs = either(runs, right);
         break;
       }
+      case StepKind::compute:  // writes data of its own
+        return true;
     }
     if (followed && step.kind != StepKind::send && step.kind != StepKind::divide) {
       followed = write(rank, schedule.operand(step, 0), runs);

@@ -9,6 +9,7 @@
 
 #include "baton/schedule/text.hpp"
 #include "chunks.hpp"
+#include "results.hpp"
 
 namespace baton::timing {
 namespace {
@@ -29,7 +30,7 @@ struct Share {
 class Namer {
  public:
   Namer(const Steps& steps, const Flow* flow, int ranks)
-      : steps_(steps), flow_(flow), ranks_(ranks) {
+      : steps_(steps), flow_(flow), ranks_(ranks), results_(steps) {
     if (flow_ == nullptr) return;
     for (const ChunkPart& part : flow_->parts()) sizes_[part.id] += part.length;
     find_pieces();
@@ -38,13 +39,15 @@ class Namer {
   std::vector<std::uint32_t> name(std::vector<ChunkName>& names) {
     std::vector<std::uint32_t> named;
     named.reserve(steps_.count());
-    std::map<std::tuple<std::string, int, bool>, std::uint32_t> known;
+    std::map<std::tuple<std::string, int, bool, std::optional<ComputationKind>>, std::uint32_t>
+        known;
     const std::vector<bool> reduced = find_reduced();
     for (std::uint32_t s = 0; s < steps_.count(); ++s) {
       ChunkName its = of(s);
       its.reduced = reduced[s];
-      const auto [at, added] = known.try_emplace({its.text, its.origin, its.reduced},
-                                                 static_cast<std::uint32_t>(names.size()));
+      const auto [at, added] =
+          known.try_emplace({its.text, its.origin, its.reduced, its.computation},
+                            static_cast<std::uint32_t>(names.size()));
       if (added) names.push_back(std::move(its));
       named.push_back(at->second);
     }
@@ -142,10 +145,12 @@ class Namer {
   }
 
   ChunkName of(std::uint32_t s) {
+    if (const Computation* computation = results_.of(s))
+      return {computation->name, 0, false, computation->kind};
     if (flow_ == nullptr) return region(s);
     if (flow_->naming() == Naming::token) {
       const Step& step = steps_.step(s);
-      return {"token", step.kind == StepKind::recv ? step.peer : steps_.rank(s)};
+      return {"token", step.kind == StepKind::recv ? step.peer : steps_.rank(s), false, {}};
     }
     std::int64_t front = 0;
     shares_of(s, front);
@@ -182,12 +187,15 @@ class Namer {
     const Step& step = steps_.step(s);
     const auto regions = steps_.schedule(s).operand(step, 0);
     return {regions.empty() ? std::string("nothing") : print(regions.front()),
-            step.kind == StepKind::recv ? step.peer : steps_.rank(s)};
+            step.kind == StepKind::recv ? step.peer : steps_.rank(s),
+            false,
+            {}};
   }
 
   const Steps& steps_;
   const Flow* flow_;
   std::int64_t ranks_;
+  Results results_;
   std::map<std::int64_t, std::int64_t> sizes_;                 // of chunks
   std::vector<std::pair<std::int64_t, std::int64_t>> pieces_;  // (chunk, place)
   std::vector<Share> shares_;
@@ -204,7 +212,8 @@ StepNames name_steps(std::span<const Schedule> schedules, std::vector<ChunkName>
   }
   if (count == 0 || count > most_named) return {};
   const Steps steps(schedules);
-  const auto flow = Flow::of(steps, schedules);
+  std::optional<Flow> flow;
+  if (schedules[0].collective() != Collective::program) flow = Flow::of(steps, schedules);
   named.of = Namer(steps, flow ? &*flow : nullptr, static_cast<int>(schedules.size())).name(names);
   return named;
 }

@@ -104,7 +104,8 @@ Timeline rounds_of(std::shared_ptr<const std::vector<Schedule>> schedules,
       event.peer = step.message() ? step.peer : -1;
       event.kind = step.kind;
       event.lane = step.lane;
-      event.bytes = steps.schedule(s).length(step) * static_cast<std::int64_t>(element_bytes);
+      if (step.kind != StepKind::compute)
+        event.bytes = steps.schedule(s).length(step) * static_cast<std::int64_t>(element_bytes);
       const std::int64_t base = round[s] * round_ns;
       if (step.kind == StepKind::send) {
         event.posted = event.start = sent[s].first;

@@ -23,7 +23,7 @@ constexpr std::uint64_t most_ranks = 1 << 24;
 
 Schedule read_schedule(ByteReader& from) {
   Schedule::Header header;
-  header.collective = static_cast<Collective>(from.number(collective_count - 1));
+  header.collective = static_cast<Collective>(from.number(collective_count));
   header.algorithm = from.text();
   header.size = static_cast<int>(from.number(most_ranks));
   header.rank = static_cast<int>(from.number(most_ranks));
@@ -34,9 +34,10 @@ Schedule read_schedule(ByteReader& from) {
   std::vector<Step> steps(from.count());
   std::vector<Region> regions;
   Dependencies dependencies;
+  std::vector<Computation> computations;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     Step& step = steps[i];
-    step.kind = static_cast<StepKind>(from.number(static_cast<std::uint64_t>(StepKind::divide)));
+    step.kind = static_cast<StepKind>(from.number(static_cast<std::uint64_t>(StepKind::compute)));
     step.lane = static_cast<std::uint8_t>(from.number(255));
     step.peer = static_cast<std::int32_t>(from.signed_number());
     step.round = static_cast<std::int32_t>(from.signed_number());
@@ -55,8 +56,15 @@ Schedule read_schedule(ByteReader& from) {
     for (std::size_t d = 0; d < waits_for; ++d)
       dependencies.list.push_back(static_cast<std::uint32_t>(i - from.number(i)));
     dependencies.end_step();
+    if (step.kind != StepKind::compute) continue;
+    step.peer = static_cast<std::int32_t>(computations.size());
+    Computation& computation = computations.emplace_back();
+    computation.name = from.text();
+    computation.kind = static_cast<ComputationKind>(from.number(computation_kind_count - 1));
+    computation.ns = from.signed_number();
   }
-  return Schedule(std::move(header), std::move(steps), std::move(regions), std::move(dependencies));
+  return Schedule(std::move(header), std::move(steps), std::move(regions), std::move(dependencies),
+                  std::move(computations));
 }
 
 TimedOperation read_operation(ByteReader& from) {

@@ -37,6 +37,11 @@ void write(ByteWriter& to, const Schedule& schedule) {
     const auto waits_for = schedule.dependencies(i);
     to.number(waits_for.size());
     for (const std::uint32_t step_before : waits_for) to.number(i - step_before);
+    if (step.kind != StepKind::compute) continue;
+    const Computation& computation = schedule.computation(step);
+    to.text(computation.name);
+    to.number(static_cast<std::uint64_t>(computation.kind));
+    to.signed_number(computation.ns);
   }
 }
 

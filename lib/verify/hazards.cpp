@@ -52,6 +52,10 @@ void Hazards::find(std::uint32_t s) {
       reading(0);
       writing();
       break;
+    case StepKind::compute:
+      reading(1);
+      writing();
+      break;
     case StepKind::copy:
     case StepKind::fold:
       for (int k = 1; k < operands(step.kind); ++k) reading(k);

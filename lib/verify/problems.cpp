@@ -113,6 +113,8 @@ std::vector<Problem> problems_of(std::span<const Schedule> schedules) {
     problems.push_back(p);
   }
   switch (schedules[0].collective()) {
+    case Collective::program:
+      break;
     case Collective::gather:
     case Collective::scatter:
     case Collective::all_gather:

@@ -84,6 +84,8 @@ inline Promise::Promise(const Program& program, std::span<const Problem> problem
 /// Elements of the rank's input with the gaps between its blocks, in whichever buffer.
 inline std::int64_t Promise::leaf_extent(const Problem& p) const {
   switch (p.collective) {
+    case Collective::program:
+      return 0;
     case Collective::broadcast:
       return p.rank == p.root ? p.count : 0;
     case Collective::barrier:
@@ -182,6 +184,7 @@ void Promise::for_results(int rank, const Copied& copied, const Reduced& reduced
       break;
     }
     case Collective::barrier:
+    case Collective::program:
       break;
   }
 }

@@ -83,6 +83,8 @@ void Values::run(const Program& program, std::span<const std::uint32_t> sequence
         }
         break;
       }
+      case StepKind::compute:  // of programs, which have no promise of values
+        break;
       case StepKind::divide:
         for_pieces(program.operand(step, 0), [&](std::uint32_t first, std::uint32_t n) {
           for (std::uint32_t e = first; e < first + n; ++e) {

@@ -55,6 +55,7 @@ struct Verifier::Workspace {
 
   void check_values(std::span<const Problem> problems, std::span<const std::uint32_t> sequence) {
     if (findings.any(Flaw::hazard)) return;  // values would depend on timing
+    if (problems[0].collective == Collective::program) return;
     const Promise promise(program, problems);
     values.check(program, promise, sequence, findings);
     if (problems[0].collective == Collective::barrier) {

@@ -16,6 +16,31 @@ def expect(holds, sentence):
         raise ValueError(sentence)
 
 
+# --- programs -------------------------------------------------------------------------------------
+
+PROGRAM = """baton-schedule 1
+collective program
+algorithm zero_bubble
+size 2
+input 0
+output 0
+rank 0
+compute 40000 forward 0F0 writes scratch[0:64]
+send 1 scratch[0:64]
+recv 1 scratch[64:64] lane 1
+compute 40000 backward_input 0I0 reads scratch[64:64]
+compute 40000 backward_weight 0W0
+compute 30000 optimizer AdamW
+rank 1
+recv 0 scratch[0:64]
+compute 40000 forward 1F0 reads scratch[0:64]
+compute 80000 backward 1B0 writes scratch[64:64]
+send 0 scratch[64:64] lane 1
+compute 30000 optimizer AdamW
+"""
+COMPUTED = ["0F0", "0I0", "0W0", "1B0", "1F0", "AdamW", "AdamW"]  # sorted
+CLASSES = ["forward", "backward", "backward by input", "backward by weights", "optimizer"]
+
 # --- SVG ------------------------------------------------------------------------------------------
 
 def arrows(svg):

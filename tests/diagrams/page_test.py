@@ -107,6 +107,30 @@ class Page(unittest.TestCase):
         self.assertEqual(first, self.write("all_to_all", "--ranks", 4, "--bytes", "64K", "--network",
                                            "shared-memory"))
 
+    def test_a_program_has_bars_with_names_and_a_legend_of_colours(self):
+        program = Path(self.folder.name, "program.txt")
+        program.write_text(checkers.PROGRAM)
+        self.write("--schedule", program, "--network", "shared-memory")
+        data = self.data()
+        self.assertEqual([its["name"] for its in data["classes"]], checkers.CLASSES)
+        colours = {its["colour"] for its in data["classes"]}
+        self.assertEqual(len(colours), len(checkers.CLASSES))
+        panel, = data["panels"]
+        names = [data["chunks"][panel["chunk"][e]] for e, kind in enumerate(panel["kind"])
+                 if data["kinds"][kind] == "compute"]
+        self.assertEqual(sorted(name["text"] for name in names), checkers.COMPUTED)
+        self.assertEqual({name["colour"] for name in names}, colours)
+        found = self.act("""
+          answers.legend = [...byId("classes").children].map((its) => its.textContent);
+          const compute = KINDS.indexOf("compute"), panel = panels[0];
+          const e = panel.kind.indexOf(compute);
+          answers.text = workText(panel, e), answers.colour = colourOf(panel, e), answers.ink = ink();
+        """)
+        self.assertEqual(found["legend"], checkers.CLASSES)
+        self.assertIn("compute 0F0", found["text"])
+        self.assertIn(found["colour"], colours)
+        self.assertGreater(found["ink"], 10000)
+
     def test_is_drawn(self):
         self.write("all_reduce", "--algorithm", "ring", "--ranks", 4, "--bytes", "1M", "--network",
                    "shared-memory")

@@ -189,6 +189,54 @@ class Pictures(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "found all_reduce"):
             drawn("split.svg", "rounds", ("all_reduce", "ring", 4, 4))
 
+    def program(self, form, *options):
+        """A picture of a program that computes."""
+        with tempfile.TemporaryDirectory() as folder:
+            text, picture = Path(folder, "program.txt"), Path(folder, "picture." + form)
+            text.write_text(checkers.PROGRAM)
+            done = subprocess.run([baton, "timeline", "--schedule", text, "-o", picture, *options],
+                                  capture_output=True, text=True)
+            return picture.read_text() if done.returncode == 0 else done.stderr
+
+    def test_svg_of_a_program_has_a_bar_with_a_name_in_a_colour_for_each_computation(self):
+        for options in ((), ("--network", "shared-memory")):
+            svg = self.program("svg", *options)
+            self.assertTrue(xmllint(svg))
+            root = ElementTree.fromstring(svg)
+            bars = [rect for rect in root.iter(checkers.SVG + "rect") if rect.get("class") == "compute"]
+            done = [bar for bar in bars if bar.find(checkers.SVG + "title") is not None]
+            self.assertEqual(len(done), len(checkers.COMPUTED))
+            self.assertEqual(len({bar.get("fill") for bar in done}), len(checkers.CLASSES))
+            texts = [text.text for text in root.iter(checkers.SVG + "text")]
+            for text in checkers.CLASSES:
+                self.assertIn(text, texts)
+            self.assertEqual(sorted(checkers.labels(svg)), ["0F0", "1B0"])
+            self.assertEqual([arrow[:2] for arrow in checkers.arrows(svg)], [(0, 1), (1, 0)])
+        names = [text.text for text in root.iter(checkers.SVG + "text") if text.get("class") == "work"]
+        self.assertEqual(sorted(names), checkers.COMPUTED)
+        self.assertIn("program by zero_bubble", texts)
+        self.assertEqual(len({text.get("y") for text in root.iter(checkers.SVG + "text")
+                              if text.get("class") == "work"}), 2)
+
+    def test_other_forms_of_a_program(self):
+        drawio = self.program("drawio", "--network", "shared-memory")
+        self.assertEqual(len(checkers.drawio_edges(drawio)), 2)
+        for name in checkers.COMPUTED:
+            self.assertIn(f'value="{name}"', drawio)
+        trace = self.program("json", "--network", "shared-memory")
+        checkers.trace(trace)
+        work = [item for item in checkers.json.loads(trace)["traceEvents"]
+                if item["ph"] == "X" and item["name"] in checkers.COMPUTED]
+        self.assertEqual(sorted(item["name"] for item in work), checkers.COMPUTED)
+        self.assertEqual({item["cat"] for item in work},
+                         {"forward", "backward", "backward_input", "backward_weight", "optimizer"})
+        for options in ((), ("--network", "shared-memory")):
+            goal = self.program("goal", *options)
+            self.assertEqual(sorted(map(int, re.findall(r"calc (\d+)", goal))),
+                             [30000, 30000, 40000, 40000, 40000, 40000, 80000])
+        self.assertIn("found a program of computations", self.program("xml"))
+        self.assertIn("found a program of computations", self.program("txt"))
+
     def test_the_same_bytes_each_time(self):
         for form in ("svg", "drawio", "json", "goal", "xml", "split.svg", "split.drawio"):
             subject = ("all_to_all", "pairwise", 4, 16)

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "baton/error.hpp"
+#include "support/programs.hpp"
 #include "support/schedules.hpp"
 
 using namespace baton;
@@ -165,4 +166,10 @@ TEST_CASE("the schedule that a plan gives back is the one that it runs") {
       CHECK(support::flaws(given_back, problems) == "");
     }
   }
+}
+
+TEST_CASE("a program is not run, and the sentence says why") {
+  CHECK(refused(parse(support::two_stages)[1], {}, {},
+                "schedule of rank 1, step 1: expected messages and work on their data, found the "
+                "computation \"1F0\": programs are simulated and drawn, not run"));
 }

@@ -3,6 +3,7 @@
 #include <baton/explain.hpp>
 #include <baton/schedule/text.hpp>
 
+#include "support/programs.hpp"
 #include "support/schedules.hpp"
 
 using namespace baton;
@@ -229,4 +230,12 @@ rank 1: recv output[0:9] from 0: 10 11 12 (4 more) 17 18   10 11 12 (4 more) 17 
   // A million elements are no million words.
   CHECK(walk_through(schedules_of("linear", problem(Collective::broadcast, 2, 1 << 20))).size() <
         10000);
+}
+
+TEST_CASE("a program has words, but no values to walk through") {
+  const auto schedules = parse(support::two_stages);
+  CHECK(refused(schedules).find("found a program of computations") != std::string::npos);
+  CHECK(in_words(schedules[1])
+            .find("recv scratch[0:4] from 0 (lane 0), compute 1000 forward "
+                  "1F0 reads scratch[0:4] (lane 0)") != std::string::npos);
 }

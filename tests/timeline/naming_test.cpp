@@ -4,7 +4,9 @@
 #include <set>
 
 #include "baton/schedule/passes.hpp"
+#include "baton/schedule/text.hpp"
 #include "baton/timeline.hpp"
+#include "support/programs.hpp"
 #include "timelines.hpp"
 
 using namespace baton;
@@ -121,4 +123,28 @@ TEST_CASE("every message of every algorithm is named by chunks, the same in eith
       for (const std::string& text : messages(timeline)) CHECK(text.find('[') == std::string::npos);
     }
   });
+}
+
+TEST_CASE("a program's steps are named and coloured by the computation whose result they carry") {
+  const auto program = std::make_shared<const std::vector<Schedule>>(parse(support::two_stages));
+  const Timeline timeline = rounds_of(program, 4);
+  CHECK(timeline.operations[0].name == "program");
+  CHECK(messages(timeline) == Texts{"0->1 0F0", "0->1 0F1", "1->0 1B0", "1->0 1B1"});
+  std::map<std::string, int> computations;
+  for (const Event& event : timeline.events) {
+    const ChunkName& name = timeline.chunks.at(event.chunk);
+    CHECK(event.bytes == (event.kind == StepKind::compute ? 0 : 16));
+    REQUIRE(name.computation.has_value());
+    CHECK(*name.computation ==
+          (name.text[1] == 'F' ? ComputationKind::forward : ComputationKind::backward));
+    if (event.kind == StepKind::compute) ++computations[name.text];
+  }
+  CHECK(computations.size() == 8);
+
+  // Through a collective, too.
+  const Algorithm& ring = Registry::builtin().find(Collective::all_reduce, "ring");
+  auto reduced = std::make_shared<std::vector<Schedule>>();
+  for (int r = 0; r < 3; ++r) reduced->push_back(support::compute_reduce_compute(ring, 3, r, 6));
+  for (const std::string& text : messages(rounds_of(reduced, 4)))
+    CHECK(text.find(" loss") != std::string::npos);
 }

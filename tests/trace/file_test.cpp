@@ -2,6 +2,7 @@
 
 #include "baton/trace.hpp"
 #include "parts.hpp"
+#include "support/programs.hpp"
 #include "support/ranks.hpp"
 
 using namespace baton;
@@ -40,6 +41,18 @@ TEST_CASE("what is written is read back") {
   CHECK(read.damage.empty());
   REQUIRE(read.parts.size() == 3);
   for (std::size_t p = 0; p < 3; ++p) CHECK(same(read.parts[p], parts[p]));
+}
+
+TEST_CASE("programs are read back") {
+  for (const Schedule& schedule : parse(support::two_stages)) {
+    tracing::Part part = ring_part(schedule.rank(), 2, 1);
+    part.plans[0].schedule = schedule;
+    part.records.clear();
+    const auto read = tracing::read_parts(file_of({part}), "x");
+    CHECK(read.damage.empty());
+    REQUIRE(read.parts.size() == 1);
+    CHECK(same(read.parts[0], part));
+  }
 }
 
 TEST_CASE("schedules of all algorithms are read back") {

@@ -153,6 +153,7 @@ struct Promise {
         }
         break;
       case Collective::barrier:
+      case Collective::program:
         break;
     }
   }

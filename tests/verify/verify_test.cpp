@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "by_hand.hpp"
+#include "support/programs.hpp"
 
 using namespace by_hand;
 
@@ -230,4 +231,38 @@ TEST_CASE("bounds: regions outside their buffers, buffers of another size") {
   CHECK(flaws(exchange, [](Problem& p) { p.in_place = true; }) == "bounds 0, bounds 1");
   CHECK(sentence(exchange, [](Problem& p) { p.count = 3; }) ==
         "expected input of 3 elements on rank 0, found 2");
+}
+
+TEST_CASE("programs: messages, order and hazards are checked, values are not") {
+  const std::string good = support::two_stages;
+  const auto without = [&](const std::string& line) {
+    std::string text = good;
+    const auto at = text.find(line + "\n");
+    REQUIRE(at != std::string::npos);
+    return text.erase(at, line.size() + 1);
+  };
+  const auto flaws_of = [](const std::string& text) {
+    const auto schedules = parse(text);
+    return summary(verify(schedules, problems_of(schedules)));
+  };
+  CHECK(flaws_of(good) == "");
+  CHECK(flaws_of(without("send 1 scratch[4:4]")).find("unmatched") != std::string::npos);
+  CHECK(flaws_of(without("recv 1 scratch[8:4] lane 1")).find("unmatched") != std::string::npos);
+
+  // Each rank computes what the other one needs only after it has received: nobody begins.
+  CHECK(flaws_of("baton-schedule 1\ncollective program\nsize 2\ninput 0\noutput 0\n"
+                 "rank 0\nrecv 1 scratch[0:1]\ncompute 5 forward a reads scratch[0:1] writes "
+                 "scratch[1:1]\nsend 1 scratch[1:1]\n"
+                 "rank 1\nrecv 0 scratch[0:1]\ncompute 5 forward b reads scratch[0:1] writes "
+                 "scratch[1:1]\nsend 0 scratch[1:1]\n")
+            .find("deadlock") != std::string::npos);
+  // A message is sent while a computation writes it.
+  CHECK(flaws_of("baton-schedule 1\ncollective program\nsize 2\ninput 0\noutput 0\n"
+                 "scratch 1\ndependencies listed\n"
+                 "rank 0\ncompute 5 forward a writes scratch[0:1]\nsend 1 scratch[0:1]\n"
+                 "rank 1\nrecv 0 scratch[0:1]\n")
+            .find("hazard") != std::string::npos);
+  CHECK(flaws_of("baton-schedule 1\ncollective program\nsize 1\ninput 0\noutput 0\nscratch 1\n"
+                 "rank 0\ncompute 5 forward a writes scratch[0:2]\n")
+            .find("bounds") != std::string::npos);
 }

@@ -109,11 +109,16 @@ class ScheduleBuilder {
   void reduced(const Region& region);
   /// The same for several regions.
   void reduced(const Regions& regions);
+  /// The rank computes for `computation.ns`, after the computation before it. It reads and writes
+  /// these regions, and so waits for receives, and sends wait for it.
+  void compute(const Computation& computation, const Regions& reads = {},
+               const Regions& writes = {});
 
   /// Appends the steps of `part`, the schedule of this rank in a collective of some of the ranks:
   /// its rank i is `ranks[i]` here, its buffers are `input` and `output` in packed order (a buffer
   /// that it has not: none), and its scratch is new scratch. What it finishes is divided by the
-  /// number of ranks here. So schedules are put together from others.
+  /// number of ranks here. Its lanes count from the current one. So schedules are put together from
+  /// others. In a program, its slots are new scratch, too: operations do not share them.
   void embed(const Schedule& part, std::span<const int> ranks, const Regions& input,
              const Regions& output);
 

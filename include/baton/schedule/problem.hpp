@@ -41,6 +41,7 @@ struct Blocks {
 /// | all_to_all     | size * count     | size * count           | input is output                 |
 /// | scan, exscan   | count            | count                  | input is output                 |
 /// | barrier        | count = 1, token | -                      | -                               |
+/// | program        | -                | -                      | -                               |
 struct Problem {
   Collective collective = Collective::all_reduce;
   int size = 1;

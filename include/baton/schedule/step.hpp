@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "baton/export.hpp"
+#include "baton/schedule/computation.hpp"
 #include "baton/schedule/problem.hpp"
 #include "baton/schedule/region.hpp"
 
@@ -16,11 +17,13 @@ namespace BATON_API baton {
 
 /// Kinds of steps, with their operands.
 enum class StepKind : std::uint8_t {
-  send,    ///< operand(0) to peer
-  recv,    ///< from peer into operand(0)
-  fold,    ///< operand(0) = operand(1) (+) operand(2), left and right as given
-  copy,    ///< operand(0) = operand(1)
-  divide,  ///< operand(0) is divided by the number of ranks (avg)
+  send,     ///< operand(0) to peer
+  recv,     ///< from peer into operand(0)
+  fold,     ///< operand(0) = operand(1) (+) operand(2), left and right as given
+  copy,     ///< operand(0) = operand(1)
+  divide,   ///< operand(0) is divided by the number of ranks (avg)
+  compute,  ///< a computation reads operand(1) and writes operand(0), whose lengths are unrelated;
+            ///< either may be empty
 };
 std::string_view name(StepKind kind);  ///< "send" and so on
 
@@ -30,7 +33,7 @@ struct Step {
   StepKind kind = StepKind::copy;
   std::uint8_t lane =
       0;  ///< an independent strand; messages are first-in-first-out per lane and peer
-  std::int32_t peer = -1;  ///< of a send or recv
+  std::int32_t peer = -1;  ///< of a send or recv; of a compute: in Schedule::computations()
   std::int32_t round = 0;  ///< a label for readers; nothing relies on it
   std::uint32_t first = 0;
   std::uint32_t parts[3] = {0, 0, 0};
@@ -41,6 +44,7 @@ struct Step {
 };
 
 /// Number of operands that a step of this kind has; the first is written, unless it is a send.
+/// All have one length, except a computation's.
 int operands(StepKind kind);
 
 /// For each step the earlier steps that it waits for.
@@ -59,10 +63,10 @@ struct Dependencies {
   bool operator==(const Dependencies&) const = default;
 };
 
-/// One rank's part of a collective: steps in program order, the regions they touch, and for each
-/// step the earlier steps that it waits for. Immutable; made by ScheduleBuilder, by a pass, or by
-/// parse(). Comparable, printable, and complete: it needs no other rank's schedule to be
-/// understood.
+/// One rank's part of a collective, or of a program, which also computes: steps in program order,
+/// the regions they touch, and for each step the earlier steps that it waits for. Immutable; made
+/// by ScheduleBuilder, by a pass, or by parse(). Comparable, printable, and complete: it needs no
+/// other rank's schedule to be understood.
 class Schedule {
  public:
   /// Facts about the schedule and the sizes of its buffers.
@@ -82,12 +86,15 @@ class Schedule {
 
   /// Takes a schedule's parts as they are. Throws Error(invalid_argument) where they are no
   /// schedule at all: a peer that is no other rank, operands that are missing or of unequal length,
-  /// a dependency that is not an earlier step. Whether it is a correct one is for verify() to say.
+  /// a dependency that is not an earlier step, a computation that is not listed, touches a slot or
+  /// does not wait for the one before it. Whether it is a correct one is for verify() to say.
   Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions,
-           Dependencies dependencies);
+           Dependencies dependencies, std::vector<Computation> computations = {});
   /// As above, with dependencies inferred: a step waits for the earlier steps that touch an
   /// overlapping region, one of the two writing, unless a step between them hides them by a write.
-  Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions);
+  /// A computation also waits for the computation before it.
+  Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions,
+           std::vector<Computation> computations = {});
 
   const Header& header() const { return header_; }              ///< collective and sizes
   Collective collective() const { return header_.collective; }  ///< of the header
@@ -96,6 +103,12 @@ class Schedule {
 
   std::span<const Step> steps() const { return steps_; }        ///< in program order
   std::span<const Region> regions() const { return regions_; }  ///< operands of all steps
+  /// Of all compute steps, each once, in the order of their first steps.
+  std::span<const Computation> computations() const { return computations_; }
+  /// Of a compute step.
+  const Computation& computation(const Step& step) const {
+    return computations_[static_cast<std::size_t>(step.peer)];
+  }
   /// The k-th operand of a step.
   std::span<const Region> operand(const Step& step, int k) const;
   /// Elements in the k-th operand.
@@ -112,6 +125,7 @@ class Schedule {
   std::int64_t sent() const;      ///< elements sent
   std::int64_t received() const;  ///< elements received
   std::int64_t messages() const;  ///< messages sent
+  std::int64_t computed() const;  ///< ns of all computations
 
   bool operator==(const Schedule&) const = default;
 
@@ -120,6 +134,7 @@ class Schedule {
   std::vector<Step> steps_;
   std::vector<Region> regions_;
   Dependencies dependencies_;
+  std::vector<Computation> computations_;
   std::int64_t assumed_ = 0;
 };
 

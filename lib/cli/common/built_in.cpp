@@ -200,6 +200,8 @@ std::vector<BuiltIn> even(const Case& e, MPI_Datatype type, MPI_Op op, const voi
       return {BATON_MPI(Exscan).on(in, out, n, type, op, comm)};
     case Collective::barrier:
       return {BATON_MPI(Barrier).on(comm)};
+    case Collective::program:
+      break;
   }
   return {};
 }

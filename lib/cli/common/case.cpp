@@ -73,6 +73,8 @@ Call Case::call(const ConstData& in, const Data& out) const {
       return calls::exscan(in, out, op);
     case Collective::barrier:
       return calls::barrier();
+    case Collective::program:
+      break;
   }
   return {};
 }

@@ -76,7 +76,8 @@ int explain(const ExplainOptions& options, Launch& launch) {
     if (format == "text") text += print(*schedule);
     if (format.empty() || format == "words") text += in_words(*schedule) + "\n";
   }
-  if (format.empty() || format == "table") text += walk_through(schedules, how);
+  const bool program = schedules[0].collective() == Collective::program;  // without values
+  if ((format.empty() && !program) || format == "table") text += walk_through(schedules, how);
   fmt::print("{}", text);
   return 0;
 }
