@@ -13,6 +13,13 @@
 
 namespace baton::transformer {
 
+std::string whole_name(const ParamInfo& param) {
+  constexpr std::string_view part = "_shard";  // TransformerBlock::parallelize()
+  std::string name = param.name;
+  if (name.ends_with(part)) name.resize(name.size() - part.size());
+  return name;
+}
+
 template <class T>
 void Param<T>::zero_grad() {
   detail::zero(grad.data(), grad.bytes());

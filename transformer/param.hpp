@@ -33,10 +33,15 @@ struct ParamInfo {
   /// Axes along which the elements themselves are divided, as sharding does it. Then the parameter
   /// is this rank's elements, in one row.
   Axes sharded = {};
-  /// Whether another stage of a pipeline has the same parameter, which counts in the norm of all
-  /// gradients.
+  /// Whether two stages of a pipeline have the parameter. It is divided by itself, so that both
+  /// have the same parts of it.
+  bool shared = false;
+  /// Whether this is the second one, which does not count in the norm of all gradients.
   bool copy = false;
 };
+
+/// The name of a parameter, the same whether this rank has all of it or a part.
+std::string whole_name(const ParamInfo& param);
 
 /// A parameter of a model, or this rank's part of it, with its gradient.
 template <class T>
@@ -87,10 +92,10 @@ template <class T>
 void broadcast_params(const Params<T>& params, const Mesh& mesh);
 
 /// The largest norm that gradients may have together. Returns the norm of all gradients, those of
-/// the whole parameters of all ranks, as one vector, copies on other stages left out; if it is larger than `most`, every gradient is
-/// scaled by most / norm. Gradients are complete (sync_grads()). Collective likewise; the same norm
-/// on all ranks. Pascanu, Mikolov, Bengio: On the difficulty of training recurrent neural networks
-/// (2013).
+/// the whole parameters of all ranks, as one vector, copies on other stages left out; if it is
+/// larger than `most`, every gradient is scaled by most / norm. Gradients are complete
+/// (sync_grads()). Collective likewise; the same norm on all ranks. Pascanu, Mikolov, Bengio: On
+/// the difficulty of training recurrent neural networks (2013).
 template <class T>
 double clip_gradients(const Params<T>& params, const Mesh& mesh, double most);
 

@@ -79,6 +79,12 @@ class Gpt2 : public Model<T> {
   /// nothing in the context. The ids are the same on the ranks of a sample, and not cut along axis
   /// sp. Collective. Throws like forward().
   Array<T> logits(View<const std::int32_t> ids, Context context = {});
+  /// For logits of ids [b, s]: this rank's positions of them, with a few more if they cannot be cut
+  /// equally. The targets are no others.
+  TokenBatch own_positions(View<const std::int32_t> ids) const;
+  /// The logits [b, positions, vocabulary] that ranks along tp and sp have in parts [b, own
+  /// positions, own vocabulary]. Collective along these axes.
+  Array<T> joined_logits(Array<T> part, std::int64_t positions) const;
 
   Params<T> params() override;
   /// The first unit has the embeddings and the final norm, which the head needs as well; each block

@@ -177,10 +177,8 @@ void Gpt2<T>::embed_backward(View<const std::int32_t> ids, Array<T> dx, Context&
 }
 
 template <class T>
-Array<T> Gpt2<T>::logits(View<const std::int32_t> ids, Context context) {
-  expect_whole("logits");
+TokenBatch Gpt2<T>::own_positions(View<const std::int32_t> ids) const {
   expect_shape("GPT-2: ids", ids.shape(), {any, any});
-  context.keeps = context.training = false;
   // Positions at the end make equal parts; those before do not see them.
   const std::int64_t samples = ids.extent(0), positions = ids.extent(1);
   const int cuts = mesh_.size(sequence_parallel_ ? Axis::sp | Axis::tp : Axes(Axis::sp));
@@ -192,17 +190,29 @@ Array<T> Gpt2<T>::logits(View<const std::int32_t> ids, Context context) {
     padded.ids.resize(static_cast<std::size_t>((sample + 1) * padded.shape[1]));
   }
   padded.targets = padded.ids;
-  const TokenBatch own = positions_of(padded, mesh_);
+  return positions_of(padded, mesh_);
+}
+
+template <class T>
+Array<T> Gpt2<T>::joined_logits(Array<T> part, std::int64_t positions) const {
+  Array<T> all = Exchange::gather_parallel(mesh_.group(Axis::tp), 2).forward(std::move(part));
+  all = Exchange::gather_parallel(mesh_.group(Axis::sp), 1).forward(std::move(all));
+  if (all.extent(1) == positions) return all;
+  return Array<T>::copy_of(all.view().slice(1, 0, positions));
+}
+
+template <class T>
+Array<T> Gpt2<T>::logits(View<const std::int32_t> ids, Context context) {
+  expect_whole("logits");
+  context.keeps = context.training = false;
+  const TokenBatch own = own_positions(ids);
   Saved saved;
   const Array<T> x =
       normed(through_blocks(embed(own.ids_view(), context), context), saved, context);
   auto part = Array<T>::uninitialized(x.shape().with(2, table()->value.extent(0)));
   linear<T>(x, table()->value, View<T>(), part.view());
   context.leave(0, false);
-  Array<T> all = Exchange::gather_parallel(mesh_.group(Axis::tp), 2).forward(std::move(part));
-  all = Exchange::gather_parallel(mesh_.group(Axis::sp), 1).forward(std::move(all));
-  if (all.extent(1) == positions) return all;
-  return Array<T>::copy_of(all.view().slice(1, 0, positions));
+  return joined_logits(std::move(part), ids.extent(1));
 }
 
 #define BATON_INSTANTIATE(T)                                                               \
@@ -210,6 +220,8 @@ Array<T> Gpt2<T>::logits(View<const std::int32_t> ids, Context context) {
   template void Gpt2<T>::backward(Context&);                                               \
   template StageOutput<T> Gpt2<T>::forward(const TokenBatch&, double, Array<T>, Context&); \
   template Array<T> Gpt2<T>::backward(Array<T>, Context&);                                 \
+  template TokenBatch Gpt2<T>::own_positions(View<const std::int32_t>) const;              \
+  template Array<T> Gpt2<T>::joined_logits(Array<T>, std::int64_t) const;                  \
   template Array<T> Gpt2<T>::logits(View<const std::int32_t>, Context);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)

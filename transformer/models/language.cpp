@@ -39,9 +39,9 @@ StepLoss train_step(Gpt2<T>& model, DataParallel<T>& replicas, const TokenShare&
   return train_step(replicas, optimizer, mesh, Axis::dp | Axis::sp, MicroBatch(compute), options);
 }
 
-template <class T>
-double evaluate(Gpt2<T>& model, DataParallel<T>& replicas, const Sequences& data,
-                std::int64_t samples, std::int64_t batch, const Mesh& mesh) {
+double evaluate(const std::function<double(const TokenShare& share)>& loss_of,
+                const Sequences& data, std::int64_t samples, std::int64_t batch, const Mesh& mesh,
+                Axes others) {
   if (samples < 1 || samples > data.size() || batch < 1) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("evaluate: expected 1 to {} sequences in batches of at least 1, found "
@@ -53,14 +53,24 @@ double evaluate(Gpt2<T>& model, DataParallel<T>& replicas, const Sequences& data
   for (std::int64_t first = 0; first < samples; first += batch) {
     std::vector<std::int64_t> numbers(static_cast<std::size_t>(std::min(batch, samples - first)));
     std::iota(numbers.begin(), numbers.end(), first);
+    const TokenBatch all = data.batch(numbers);
+    const Range own = slice_of(all.shape[0], mesh.size(Axis::dp), mesh.rank(Axis::dp));
+    loss += loss_of({share_of(all, mesh), own.begin, tokens});
+  }
+  if (Communicator* const ranks = mesh.along(others)) ranks->all_reduce(std::span(&loss, 1), sum);
+  return loss;
+}
+
+template <class T>
+double evaluate(Gpt2<T>& model, DataParallel<T>& replicas, const Sequences& data,
+                std::int64_t samples, std::int64_t batch, const Mesh& mesh) {
+  const auto loss = [&](const TokenShare& share) {
     Context context;
     context.keeps = context.training = false;
     replicas.attach(context, false);
-    loss += model.forward(share_of(data.batch(numbers), mesh), tokens, context);
-  }
-  if (Communicator* const others = mesh.along(Axis::dp | Axis::sp))
-    others->all_reduce(std::span(&loss, 1), sum);
-  return loss;
+    return model.forward(share.batch, share.tokens, context);
+  };
+  return evaluate(loss, data, samples, batch, mesh, Axis::dp | Axis::sp);
 }
 
 namespace {
@@ -89,9 +99,9 @@ std::int32_t drawn(const std::vector<double>& logits, const Sampling& sampling,
 }  // namespace
 
 template <class T>
-std::vector<std::int32_t> generate(Gpt2<T>& model, DataParallel<T>& replicas,
-                                   std::span<const std::int32_t> prompt, std::int64_t count,
-                                   const Sampling& sampling) {
+std::vector<std::int32_t> generate(
+    const std::function<Array<T>(View<const std::int32_t> ids)>& logits_of, std::int64_t context,
+    std::span<const std::int32_t> prompt, std::int64_t count, const Sampling& sampling) {
   if (prompt.empty() || !(sampling.temperature >= 0)) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("generate: expected a prompt and a temperature of at least 0, found {} "
@@ -99,15 +109,12 @@ std::vector<std::int32_t> generate(Gpt2<T>& model, DataParallel<T>& replicas,
                             prompt.size(), sampling.temperature));
   }
   std::vector<std::int32_t> tokens(prompt.begin(), prompt.end());
-  const auto most = static_cast<std::size_t>(model.config().context);
+  const auto most = static_cast<std::size_t>(context);
   for (std::int64_t number = 0; number < count; ++number) {
     const std::size_t seen = std::min(tokens.size(), most);
-    Context context;
-    context.keeps = context.training = false;
-    replicas.attach(context, false);
     const View<const std::int32_t> ids(tokens.data() + (tokens.size() - seen),
                                        {1, static_cast<std::int64_t>(seen)});
-    const Array<T> all = model.logits(ids, std::move(context));
+    const Array<T> all = logits_of(ids);
     const Array<T> last =
         to_host<T>(all.view().select(0, 0).select(0, static_cast<std::int64_t>(seen) - 1));
     std::vector<double> logits;
@@ -118,12 +125,28 @@ std::vector<std::int32_t> generate(Gpt2<T>& model, DataParallel<T>& replicas,
   return tokens;
 }
 
+template <class T>
+std::vector<std::int32_t> generate(Gpt2<T>& model, DataParallel<T>& replicas,
+                                   std::span<const std::int32_t> prompt, std::int64_t count,
+                                   const Sampling& sampling) {
+  const std::function logits = [&](View<const std::int32_t> ids) {
+    Context context;
+    context.keeps = context.training = false;
+    replicas.attach(context, false);
+    return model.logits(ids, std::move(context));
+  };
+  return generate<T>(logits, model.config().context, prompt, count, sampling);
+}
+
 #define BATON_INSTANTIATE(T)                                                                      \
   template BATON_INSTANTIATION StepLoss train_step(Gpt2<T>&, DataParallel<T>&, const TokenShare&, \
                                                    Optimizer<T>&, const Mesh&,                    \
                                                    const StepOptions&);                           \
   template BATON_INSTANTIATION double evaluate(Gpt2<T>&, DataParallel<T>&, const Sequences&,      \
                                                std::int64_t, std::int64_t, const Mesh&);          \
+  template BATON_INSTANTIATION std::vector<std::int32_t> generate<T>(                             \
+      const std::function<Array<T>(View<const std::int32_t>)>&, std::int64_t,                     \
+      std::span<const std::int32_t>, std::int64_t, const Sampling&);                              \
   template BATON_INSTANTIATION std::vector<std::int32_t> generate(                                \
       Gpt2<T>&, DataParallel<T>&, std::span<const std::int32_t>, std::int64_t, const Sampling&);
 BATON_INSTANTIATE(float)

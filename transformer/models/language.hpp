@@ -2,6 +2,7 @@
 /// Training, evaluation and use of a language model.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,11 @@ template <class T>
 double evaluate(Gpt2<T>& model, DataParallel<T>& replicas, const Sequences& data,
                 std::int64_t samples, std::int64_t batch, const Mesh& mesh);
 
+/// The same of a model of which `loss` computes this rank's share on a rank's part of a batch;
+/// shares are added along `others`.
+double evaluate(const std::function<double(const TokenShare& share)>& loss, const Sequences& data,
+                std::int64_t samples, std::int64_t batch, const Mesh& mesh, Axes others);
+
 /// How the next token is chosen.
 struct Sampling {
   double temperature = 1;  ///< logits are divided by it; 0: the most probable token
@@ -53,6 +59,12 @@ template <class T>
 std::vector<std::int32_t> generate(Gpt2<T>& model, DataParallel<T>& replicas,
                                    std::span<const std::int32_t> prompt, std::int64_t count,
                                    const Sampling& sampling = {});
+/// The same of a model whose context has `context` tokens, and of which `logits` computes [1, s,
+/// vocabulary] for ids [1, s].
+template <class T>
+std::vector<std::int32_t> generate(
+    const std::function<Array<T>(View<const std::int32_t> ids)>& logits, std::int64_t context,
+    std::span<const std::int32_t> prompt, std::int64_t count, const Sampling& sampling = {});
 
 }  // namespace transformer
 }  // namespace baton

@@ -71,8 +71,9 @@ StepLoss train_step(Vgg16<T>& model, DataParallel<T>& replicas, const ImageShare
 }
 
 template <class T>
-Classification evaluate(Vgg16<T>& model, DataParallel<T>& replicas, const Images& data,
-                        std::int64_t samples, std::int64_t batch, const Mesh& mesh) {
+Classification evaluate(const std::function<Array<T>(const ImageBatch<T>& images)>& logits_of,
+                        const Images& data, std::int64_t samples, std::int64_t batch,
+                        const Mesh& mesh, Axes others) {
   if (samples < 1 || samples > data.size() || batch < 1) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("evaluate: expected 1 to {} images in batches of at least 1, found {} "
@@ -87,14 +88,24 @@ Classification evaluate(Vgg16<T>& model, DataParallel<T>& replicas, const Images
     std::vector<std::int64_t> numbers(static_cast<std::size_t>(own.size()));
     std::iota(numbers.begin(), numbers.end(), first + own.begin);
     const ImageBatch<T> images = batch_of<T>(data, numbers);
-    Context context;
-    replicas.attach(context, false);
-    const Array<T> logits = model.logits(images.images, context);
+    const Array<T> logits = logits_of(images);
+    if (logits.empty()) continue;
     sums[0] += cross_entropy<T>(logits.view(), images.labels_view(), whole, {});
     sums[1] += static_cast<double>(hits(logits, images.labels));
   }
-  if (Communicator* const others = mesh.along(Axis::dp)) others->all_reduce(std::span(sums), sum);
+  if (Communicator* const ranks = mesh.along(others)) ranks->all_reduce(std::span(sums), sum);
   return {sums[0], sums[1] / whole};
+}
+
+template <class T>
+Classification evaluate(Vgg16<T>& model, DataParallel<T>& replicas, const Images& data,
+                        std::int64_t samples, std::int64_t batch, const Mesh& mesh) {
+  const std::function logits = [&](const ImageBatch<T>& images) {
+    Context context;
+    replicas.attach(context, false);
+    return model.logits(images.images, context);
+  };
+  return evaluate<T>(logits, data, samples, batch, mesh, Axis::dp);
 }
 
 #define BATON_INSTANTIATE(T)                                                                       \
@@ -105,6 +116,9 @@ Classification evaluate(Vgg16<T>& model, DataParallel<T>& replicas, const Images
   template BATON_INSTANTIATION StepLoss train_step(Vgg16<T>&, DataParallel<T>&,                    \
                                                    const ImageShare<T>&, Optimizer<T>&,            \
                                                    const Mesh&, const StepOptions&);               \
+  template BATON_INSTANTIATION Classification evaluate<T>(                                         \
+      const std::function<Array<T>(const ImageBatch<T>&)>&, const Images&, std::int64_t,           \
+      std::int64_t, const Mesh&, Axes);                                                            \
   template BATON_INSTANTIATION Classification evaluate(Vgg16<T>&, DataParallel<T>&, const Images&, \
                                                        std::int64_t, std::int64_t, const Mesh&);
 BATON_INSTANTIATE(float)

@@ -2,6 +2,7 @@
 /// Training and evaluation of a model that classifies images.
 
 #include <cstdint>
+#include <functional>
 
 #include "../data/images.hpp"
 #include "../data/partition.hpp"
@@ -50,6 +51,12 @@ struct Classification {
 template <class T>
 Classification evaluate(Vgg16<T>& model, DataParallel<T>& replicas, const Images& data,
                         std::int64_t samples, std::int64_t batch, const Mesh& mesh);
+/// The same of a model of which `logits` computes [n, classes] for a rank's images; empty: another
+/// rank along `others` has them.
+template <class T>
+Classification evaluate(const std::function<Array<T>(const ImageBatch<T>& images)>& logits,
+                        const Images& data, std::int64_t samples, std::int64_t batch,
+                        const Mesh& mesh, Axes others);
 
 }  // namespace transformer
 }  // namespace baton

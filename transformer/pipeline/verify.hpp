@@ -57,8 +57,8 @@ struct PipelineProof {
 
 /// Proves that each micro-batch goes through each stage forward and backward once, in an order that
 /// respects data; that no rank waits for ever, even if every message waits for its receiver and the
-/// messages of one kind between two ranks stay in their order; and counts bubble, peak and messages.
-/// Cost: in proportion to the actions times the ranks.
+/// messages of one kind between two ranks stay in their order; and counts bubble, peak and
+/// messages. Cost: in proportion to the actions times the ranks.
 PipelineProof verify(const PipelineSchedule& schedule);
 /// The same, and that the counted cost is `documented`.
 PipelineProof verify(const PipelineSchedule& schedule, const PipelineCost& documented);

@@ -42,7 +42,7 @@ class Tensors {
         return Held<E>{elements, param->value.shape(), param->placement,
                        part ? part->sharded : param->partial};
       };
-      const std::string name = state::whole_name(*param);
+      const std::string name = whole_name(*param);
       add(values_, "parameters." + name, held(part ? part->value : Array<T>::uninitialized({0})));
       for (const Kept<T>& some : kept) {
         if (part && !some.of.contains(part))

@@ -25,7 +25,7 @@ class Stored {
   /// Throws unless the format's parameters are these, and have values.
   Stored(const Params<T>& params, const WeightsFormat& format, const Mesh& mesh) : mesh_(mesh) {
     std::map<std::string, Param<T>*> by_name;
-    for (Param<T>* param : params) by_name[state::whole_name(*param)] = param;
+    for (Param<T>* param : params) by_name[whole_name(*param)] = param;
     for (const StoredTensor& tensor : format.tensors) {
       Tensor& stored = tensors_.emplace_back();
       stored.transposed = tensor.transposed;

@@ -56,13 +56,6 @@ Array<E> gather_rows(const Array<E>& own, Communicator& ranks) {
 
 }  // namespace
 
-std::string whole_name(const ParamInfo& param) {
-  constexpr std::string_view part = "_shard";  // TransformerBlock::parallelize()
-  std::string name = param.name;
-  if (name.ends_with(part)) name.resize(name.size() - part.size());
-  return name;
-}
-
 Shape whole_shape(const Shape& part, const Placement& placement, const Mesh& mesh) {
   if (placement.dim < 0) return part;
   return part.with(placement.dim, part[placement.dim] * mesh.size(placement.axis));

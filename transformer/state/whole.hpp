@@ -13,9 +13,6 @@
 
 namespace baton::transformer::state {
 
-/// The name of a parameter, the same whether this rank has all of it or a part.
-std::string whole_name(const ParamInfo& param);
-
 /// This rank's part of a tensor that the ranks of a mesh have together.
 template <class E>
 struct Held {

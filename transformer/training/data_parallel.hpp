@@ -28,6 +28,10 @@ class DataParallel {
   /// Prepares the context of a micro-batch, or of an evaluation. `last`: it is the step's last
   /// micro-batch, so gradients may be sent as soon as its backward completes them.
   virtual void attach(Context& context, bool last) = 0;
+  /// The same for a pipeline, whose micro-batches take turns: contexts that were attached before
+  /// stay in use. `last`: its backward completes the gradients of its stage. `context` reports the
+  /// uses of all units.
+  virtual void attach_beside(Context& context, bool last) { attach(context, last); }
   /// Returns when the gradients of params() are the sums over all ranks.
   virtual void finish_gradients() = 0;
   /// Makes the model's parameters those that the optimizer has stepped. Collective.
@@ -117,6 +121,7 @@ class FullyShardedDataParallel final : public DataParallel<T> {
   Params<T> params() override;
   void start_step() override;
   void attach(Context& context, bool last) override;
+  void attach_beside(Context& context, bool last) override;
   void finish_gradients() override;
   void finish_step() override;
   void with_values(const std::function<void()>& use) override;

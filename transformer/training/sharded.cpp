@@ -28,6 +28,7 @@ struct Flat {
   std::vector<std::int64_t> first;   // element of each
   std::int64_t size = 0;             // elements in all
   Axes axes;                         // along which they are divided
+  bool shared = false;               // with another stage
   Group group;                       // the ranks along these
   std::vector<std::int64_t> counts;  // elements of each rank
   std::int64_t begin = 0, own = 0;   // this rank's
@@ -79,10 +80,11 @@ struct FullyShardedDataParallel<T>::State {
   Flat<T>& flat_for(const Param<T>& param, const Mesh& mesh, std::size_t unit) {
     const Group group = mesh.group(param.partial);
     for (Flat<T>* flat : units[unit])
-      if (flat->group.host == group.host) return *flat;
+      if (flat->group.host == group.host && flat->shared == param.shared) return *flat;
     Flat<T>& flat = flats.emplace_back();
     flat.group = group;
     flat.axes = param.partial;
+    flat.shared = param.shared;
     units[unit].push_back(&flat);
     return flat;
   }
@@ -216,6 +218,11 @@ struct FullyShardedDataParallel<T>::State {
   // --- what a context calls
   // ------------------------------------------------------------------------
 
+  void forget_uses() {
+    if (uses.size() > expected.size()) expected = uses;
+    uses.clear();
+    for (Flat<T>& flat : flats) flat.complete = 0;
+  }
   void before(const Use& use) {
     uses.push_back(use);
     start_gathers(use.unit);
@@ -286,6 +293,7 @@ Params<T> FullyShardedDataParallel<T>::params() {
 template <class T>
 void FullyShardedDataParallel<T>::start_step() {
   state_->sent = {};
+  state_->forget_uses();
   for (Flat<T>& flat : state_->flats) {
     Array<T>& grads = flat.grads.empty() ? flat.shard_grad : flat.grads;
     detail::zero(grads.data(), grads.bytes());
@@ -295,15 +303,20 @@ void FullyShardedDataParallel<T>::start_step() {
 
 template <class T>
 void FullyShardedDataParallel<T>::attach(Context& context, bool last) {
+  state_->forget_uses();
+  attach_beside(context, last);
+  if (state_->units.size() > 1) return;
+  context.before = context.after = nullptr;
+  state_->before({0, context.keeps});
+}
+
+template <class T>
+void FullyShardedDataParallel<T>::attach_beside(Context& context, bool last) {
   State& state = *state_;
-  if (state.uses.size() > state.expected.size()) state.expected = state.uses;
-  state.uses.clear();
   state.trains = context.keeps;
-  for (Flat<T>& flat : state.flats) flat.complete = 0;
   context.meanwhile = [&state] { state.progress(); };
   if (last || state.divides_gradients())
     context.completed = [&state](const ParamInfo& param) { state.completed(param); };
-  if (state.units.size() == 1) return state.before({0, context.keeps});
   context.before = [&state](std::size_t unit, bool backward) { state.before({unit, backward}); };
   context.after = [&state](std::size_t unit, bool backward) { state.after({unit, backward}); };
 }

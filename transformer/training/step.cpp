@@ -48,15 +48,27 @@ StepLoss train_step(DataParallel<T>& replicas, Optimizer<T>& optimizer, const Me
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("micro_batches: expected at least 1, found {}", options.micro_batches));
   }
+  const auto compute_all = [&] {
+    double loss = 0;
+    for (int m = 0; m < options.micro_batches; ++m) {
+      Context context;
+      context.random = options.random;
+      replicas.attach(context, m == options.micro_batches - 1);
+      loss += compute(m, context);
+    }
+    return loss;
+  };
+  return train_step(replicas, optimizer, mesh, others, StepWork{compute_all}, options);
+}
+
+template <class T>
+StepLoss train_step(DataParallel<T>& replicas, Optimizer<T>& optimizer, const Mesh& mesh,
+                    Axes others, const StepWork& work, const StepOptions& options) {
   StepLoss result;
   replicas.start_step();
-  for (int m = 0; m < options.micro_batches; ++m) {
-    Context context;
-    context.random = options.random;
-    replicas.attach(context, m == options.micro_batches - 1);
-    result.loss += compute(m, context);
-  }
+  result.loss = work.compute();
   replicas.finish_gradients();
+  if (work.complete) work.complete();
   if (Communicator* const ranks = mesh.along(others))
     ranks->all_reduce(std::span(&result.loss, 1), sum);
   if (options.largest_norm > 0)
@@ -110,6 +122,8 @@ double evaluate(Module<T>& model, DataParallel<T>& replicas, const Share<T>& sha
 }
 
 #define BATON_INSTANTIATE(T)                                                                     \
+  template BATON_INSTANTIATION StepLoss train_step(DataParallel<T>&, Optimizer<T>&, const Mesh&, \
+                                                   Axes, const StepWork&, const StepOptions&);   \
   template BATON_INSTANTIATION StepLoss train_step(DataParallel<T>&, Optimizer<T>&, const Mesh&, \
                                                    Axes, const MicroBatch&, const StepOptions&); \
   template BATON_INSTANTIATION StepResult<T> train_step(Module<T>&, DataParallel<T>&,            \

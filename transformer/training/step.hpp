@@ -32,13 +32,26 @@ struct StepLoss {
   double optimizer_seconds = 0;  ///< that this rank's optimizer took
 };
 
+/// The part of a step that differs between forms of training.
+struct StepWork {
+  /// Computes this rank's part of the loss of all micro-batches, and adds their gradients.
+  std::function<double()> compute;
+  /// Called when the gradients of DataParallel::params() are sums over the ranks that share them.
+  std::function<void()> complete = {};
+};
+
+/// Makes one step of any model, as the whole batch on one rank would make it. Losses and gradients
+/// of all ranks add up; those of ranks that differ along `others` are losses of other samples,
+/// positions or layers. If the loss is not finite, weights stay as they are. Collective over the
+/// mesh.
+template <class T>
+StepLoss train_step(DataParallel<T>& replicas, Optimizer<T>& optimizer, const Mesh& mesh,
+                    Axes others, const StepWork& work, const StepOptions& options = {});
+
 /// Computes this rank's part of the loss of micro-batch `number` of a step, and adds its gradients.
 using MicroBatch = std::function<double(int number, Context& context)>;
 
-/// Makes one step of any model, as the whole batch on one rank would make it: `compute` is called
-/// for each of options.micro_batches. Losses and gradients of all ranks and micro-batches add up;
-/// those of ranks that differ along `others` are losses of other samples or positions. If the loss
-/// is not finite, weights stay as they are. Collective over the mesh. Throws
+/// The same; `compute` is called for each of options.micro_batches, one after the other. Throws
 /// Error(invalid_argument) if there is no micro-batch.
 template <class T>
 StepLoss train_step(DataParallel<T>& replicas, Optimizer<T>& optimizer, const Mesh& mesh,

@@ -1,0 +1,342 @@
+#include "transformer/pipeline/runner.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "transformer/language_cases.hpp"
+#include "transformer/pipeline/stages.hpp"
+#include "transformer/worlds.hpp"
+
+using namespace baton;
+using namespace baton::transformer;
+using namespace support;
+
+namespace {
+
+constexpr int steps = 3;
+constexpr std::int64_t samples = 16, positions = 8;
+
+Gpt2Config config() {
+  return {.vocabulary = 26, .context = 9, .layers = 8, .heads = 4, .d_model = 12, .dropout = 0.1};
+}
+
+TokenShare share(const TokenBatch& batch, const Mesh& mesh) {
+  return {share_of(batch, mesh),
+          slice_of(batch.shape[0], mesh.size(Axis::dp), mesh.rank(Axis::dp)).begin,
+          static_cast<double>(batch.shape.elements())};
+}
+
+StepOptions options(int step) {
+  StepOptions options;
+  options.random = Random{17}.of(static_cast<std::uint64_t>(step));
+  options.largest_norm = 0.5;
+  return options;
+}
+
+/// Whole weights by name, losses and norms.
+struct Run {
+  std::vector<StepLoss> losses;
+  std::map<std::string, Array<double>> weights;
+};
+
+template <class Step>
+Run run(Model<double>& model, DataParallel<double>& replicas, const Mesh& mesh, const Step& step) {
+  AdamW<double> adamw(replicas.params(), {.learning_rate = 0.01});
+  Run run;
+  for (int s = 0; s < steps; ++s) {
+    const TokenBatch batch =
+        random_batch(26, {samples, positions}, static_cast<std::uint64_t>(s) + 1);
+    run.losses.push_back(step(share(batch, mesh), adamw, options(s)));
+  }
+  replicas.with_values([&] {
+    for (const Param<double>* param : model.params())
+      run.weights[whole_name(*param)] = whole_value(*param, mesh);
+  });
+  return run;
+}
+
+const Run& expected() {
+  static const Run expected = [] {
+    const Mesh alone;
+    Gpt2<double> model(config(), {3}, alone);
+    DistributedDataParallel<double> replicas(model, alone);
+    return run(model, replicas, alone,
+               [&](const TokenShare& its, Optimizer<double>& optimizer, const StepOptions& how) {
+                 return train_step(model, replicas, its, optimizer, alone, how);
+               });
+  }();
+  return expected;
+}
+
+/// GPT-2 whose stages lie as a schedule says.
+struct Pipelined {
+  Pipelined(const PipelineSchedule& schedule, const Mesh& mesh, bool sequence_parallel = false)
+      : mesh(mesh) {
+    const std::vector<int> places = ranks_of_stages(schedule);
+    std::map<int, PipelineStage<double>*> own;
+    for (int s = 0; s < schedule.stages; ++s) {
+      if (places[static_cast<std::size_t>(s)] != mesh.rank(Axis::pp)) continue;
+      parts.push_back(
+          std::make_unique<Gpt2<double>>(config(), Random{3}, mesh, sequence_parallel,
+                                         slice_of(config().layers, schedule.stages, s)));
+      stages.emplace_back(*parts.back());
+      own[s] = &stages.back();
+    }
+    pipeline.emplace(schedule, own, mesh);
+  }
+  Run train(DataParallel<double>& replicas) {
+    return run(*pipeline, replicas, mesh,
+               [&](const TokenShare& its, Optimizer<double>& optimizer, const StepOptions& how) {
+                 start(its);
+                 return train_step(*pipeline, replicas, optimizer, mesh, Axis::dp | Axis::sp, how);
+               });
+  }
+  void start(const TokenShare& its) {
+    for (auto& stage : stages) stage.start(its, pipeline->schedule().micro_batches);
+  }
+  const Mesh& mesh;
+  std::deque<std::unique_ptr<Gpt2<double>>> parts;
+  std::deque<Gpt2Stage<double>> stages;
+  std::optional<Pipeline<double>> pipeline;
+};
+
+struct Layout {
+  std::vector<std::pair<Axis, int>> axes;
+  bool sequence_parallel = false;
+};
+
+std::vector<Layout> layouts_of(int ranks) {
+  std::vector<Layout> layouts{{{{Axis::pp, ranks}}}};
+  if (ranks % 2 != 0 || ranks == 2) return layouts;
+  layouts.push_back({{{Axis::pp, 2}, {Axis::dp, ranks / 2}}});
+  layouts.push_back({{{Axis::dp, ranks / 2}, {Axis::pp, 2}}});
+  layouts.push_back({{{Axis::pp, ranks / 2}, {Axis::tp, 2}}});
+  layouts.push_back({{{Axis::pp, ranks / 2}, {Axis::tp, 2}}, true});
+  layouts.push_back({{{Axis::pp, ranks / 2}, {Axis::sp, 2}}});
+  if (ranks == 8) layouts.push_back({{{Axis::dp, 2}, {Axis::pp, 2}, {Axis::tp, 2}}});
+  return layouts;
+}
+
+/// Schedules for a mesh, whose ranks along dp have samples for all micro-batches.
+std::vector<PipelineSchedule> schedules_of(const Mesh& mesh) {
+  const int p = mesh.size(Axis::pp);
+  const int most = static_cast<int>(samples) / mesh.size(Axis::dp);
+  std::vector<PipelineSchedule> schedules;
+  for (const PipelineAlgorithm& algorithm : pipeline_algorithms()) {
+    for (const int m : {1, 3, 4}) {
+      for (const int v : {1, 2, 4}) {
+        const PipelineProblem problem{p, algorithm.refuses ? std::min(p, most) : m, v};
+        if (m > most || p * v > config().layers) continue;
+        if (algorithm.refuses ? m > 1 : v > 1) continue;
+        if (refusal(algorithm, problem).empty()) schedules.push_back(algorithm.generate(problem));
+      }
+    }
+  }
+  return schedules;
+}
+
+}  // namespace
+
+TEST_CASE("GPT-2 in a pipeline trains as on one rank, by every schedule, on every mesh") {
+  on_worlds([](Communicator& world) {
+    for (const Layout& layout : layouts_of(world.size())) {
+      const Mesh mesh(world, layout.axes);
+      for (const PipelineSchedule& schedule : schedules_of(mesh)) {
+        CAPTURE(schedule.name);
+        CAPTURE(schedule.stages);
+        CAPTURE(schedule.micro_batches);
+        CAPTURE(mesh.size(Axis::dp));
+        CAPTURE(mesh.size(Axis::tp));
+        CAPTURE(mesh.size(Axis::sp));
+        Pipelined model(schedule, mesh, layout.sequence_parallel);
+        DistributedDataParallel<double> replicas(*model.pipeline, mesh, {.bucket_bytes = 4096});
+        expect_expected(model.train(replicas));
+      }
+    }
+  });
+}
+
+TEST_CASE("stages whose parameters are divided train as on one rank") {
+  on_worlds([](Communicator& world) {
+    if (world.size() % 2 != 0) return;
+    const int dp = world.size() / 2;
+    const Mesh mesh(world, {{Axis::pp, 2}, {Axis::dp, dp}});
+    for (const ShardingStage stage :
+         {ShardingStage::optimizer, ShardingStage::gradients, ShardingStage::parameters}) {
+      for (const char* name : {"gpipe", "1f1b", "interleaved_1f1b"}) {
+        CAPTURE(static_cast<int>(stage));
+        CAPTURE(name);
+        const int v = std::string_view(name) == "interleaved_1f1b" ? 2 : 1;
+        Pipelined model(pipeline_schedule(name, {2, 4, v}), mesh);
+        FullyShardedDataParallel<double> replicas(*model.pipeline, mesh, stage);
+        expect_expected(model.train(replicas));
+      }
+    }
+  });
+}
+
+TEST_CASE("a pass forward has the loss and the logits of the whole model") {
+  on_worlds([](Communicator& world) {
+    const Mesh mesh(world, {{Axis::pp, world.size()}});
+    const PipelineSchedule schedule = pipeline_schedule("1f1b", {world.size(), 3, 1});
+    Pipelined model(schedule, mesh);
+    DistributedDataParallel<double> replicas(*model.pipeline, mesh);
+    const TokenBatch batch = random_batch(26, {7, positions}, 3);
+    model.start(share(batch, mesh));
+    std::vector<Array<double>> outputs(3);
+    double loss = model.pipeline->forward(replicas, 3, [&](int i, const Array<double>& output) {
+      outputs[static_cast<std::size_t>(i)] = output;
+    });
+    CHECK(outputs[0].empty() == (mesh.rank(Axis::pp) + 1 < world.size()));
+    if (world.size() > 1) world.all_reduce(std::span(&loss, 1), sum);
+    const Mesh alone;
+    Gpt2<double> whole(config(), {3}, alone);
+    Context context;
+    context.keeps = context.training = false;
+    CHECK(equal(loss, whole.forward(batch, 7 * positions, context), 1e-12));
+    if (outputs[0].empty()) return;
+    const Array<double> logits = whole.logits(batch.ids_view());
+    for (int i = 0; i < 3; ++i) {
+      const Range range = slice_of(7, 3, i);
+      const auto expected = Array<double>::copy_of(logits.view().slice(0, range.begin, range.end));
+      CHECK(equal(outputs[static_cast<std::size_t>(i)].reshaped(expected.shape()), expected));
+    }
+  });
+}
+
+namespace {
+
+/// y = 2 x, which throws where it is told to.
+class Doubling final : public Module<double> {
+ public:
+  Array<double> forward(const Array<double>& x, Context& context) override {
+    ++calls;
+    if (calls == throws_in_forward) throw std::runtime_error("expected luck, found none");
+    context.push(0);
+    Array<double> y = x.copy();
+    for (double& value : y.span()) value *= 2;
+    return y;
+  }
+  Array<double> backward(const Array<double>& dy, Context& context) override {
+    context.pop<int>();
+    if (++backwards == throws_in_backward)
+      throw Error(ErrorCode::unsupported, "expected patience, found none");
+    Array<double> dx = dy.copy();
+    for (double& value : dx.span()) value *= 2;
+    return dx;
+  }
+  Params<double> params() override { return {&weight}; }
+
+  Param<double> weight{"weight", Array<double>({1})};
+  int calls = 0, backwards = 0;
+  int throws_in_forward = 0, throws_in_backward = 0;
+};
+
+/// A pipeline of one doubling on each rank.
+struct Doublings {
+  Doublings(const char* algorithm, const Mesh& mesh, const Shape& input, const Shape& output)
+      : mesh(mesh),
+        stage(layer, input, output),
+        pipeline(pipeline_schedule(algorithm, {mesh.size(Axis::pp), 4, 1}),
+                 {{mesh.rank(Axis::pp), &stage}}, mesh),
+        replicas(pipeline, mesh) {
+    start(Array<double>({8, 2}));
+  }
+  static Shape between(const Mesh& mesh, bool end) {
+    const int edge = end ? mesh.size(Axis::pp) - 1 : 0;
+    return mesh.rank(Axis::pp) == edge ? Shape() : Shape{1, 2};
+  }
+  explicit Doublings(const char* algorithm, const Mesh& mesh)
+      : Doublings(algorithm, mesh, between(mesh, false), between(mesh, true)) {}
+
+  void start(const Array<double>& x) {
+    Share<double> share;
+    share.batch = {x, Array<double>(x.shape())};
+    share.elements = static_cast<double>(x.size());
+    stage.start(share, 4);
+  }
+  double run() { return pipeline.run(replicas, {}); }
+
+  const Mesh& mesh;
+  Doubling layer;
+  LayersStage<double> stage;
+  Pipeline<double> pipeline;
+  DistributedDataParallel<double> replicas;
+};
+
+}  // namespace
+
+TEST_CASE("an exception of one stage reaches every rank, and nothing hangs") {
+  on_worlds([](Communicator& world) {
+    for (const char* algorithm : {"naive", "gpipe", "1f1b"}) {
+      for (const bool forward : {true, false}) {
+        for (const bool beside : {false, true}) {
+          if (beside && world.size() % 2 != 0) continue;
+          const int p = beside ? world.size() / 2 : world.size();
+          const Mesh mesh(world, {{Axis::dp, world.size() / p}, {Axis::pp, p}});
+          for (int culprit = 0; culprit < p; ++culprit) {
+            CAPTURE(algorithm);
+            CAPTURE(culprit);
+            Doublings model(algorithm, mesh);
+            const bool me = mesh.rank(Axis::pp) == culprit && mesh.rank(Axis::dp) == 0;
+            (forward ? model.layer.throws_in_forward : model.layer.throws_in_backward) = me ? 3 : 0;
+            const Error error = error_of([&] { model.run(); });
+            CHECK(std::string(error.what()) ==
+                  fmt::format("rank {0}: stage {0}, micro-batch 2, {1}: expected {2}, found none",
+                              culprit, forward ? "forward" : "backward",
+                              forward ? "luck" : "patience"));
+            CHECK(error.code == (forward ? ErrorCode::invalid_argument : ErrorCode::unsupported));
+            model.run();  // nothing of the failure is left
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("stages that do not fit are refused on every rank") {
+  on_worlds([](Communicator& world) {
+    const int p = world.size();
+    if (p == 1) return;
+    const Mesh mesh(world, {{Axis::pp, p}});
+    const bool last = mesh.rank(Axis::pp) == p - 1;
+    {
+      Doublings model("1f1b", mesh, mesh.rank(Axis::pp) == 0 ? Shape() : Shape{1, last ? 3 : 2},
+                      last ? Shape() : Shape{1, 2});
+      CHECK(
+          std::string(error_of([&] { model.run(); }).what()) ==
+          fmt::format("pipeline 1f1b: stage {0} on rank {0} expects activations of [2, 3], [2, 3], "
+                      "[2, 3], [2, 3], stage {1} on rank {1} gives [2, 2], [2, 2], [2, 2], [2, 2] "
+                      "(by micro-batch)",
+                      p - 1, p - 2));
+    }
+    Doublings model("1f1b", mesh);
+    model.start(Array<double>({last ? 9 : 8, 2}));  // other micro-batches
+    CHECK(holds(error_of([&] { model.run(); }).what(), {"expects activations of [3, 2], [2, 2]"}));
+    model.start(Array<double>({8, 2}));
+    CHECK(model.run() == 0);
+  });
+}
+
+TEST_CASE("a schedule that is wrong, or for others, is refused before anything is sent") {
+  on_worlds([](Communicator& world) {
+    const Mesh mesh(world, {{Axis::pp, world.size()}});
+    const auto made = [&](const PipelineSchedule& schedule) {
+      return std::string(error_of([&] { Pipelined(schedule, mesh); }).what());
+    };
+    PipelineSchedule schedule = pipeline_schedule("gpipe", {world.size(), 2, 1});
+    schedule.ranks[0].pop_back();
+    CHECK(
+        made(schedule) ==
+        "pipeline gpipe: no rank computes the gradient by the input of stage 0 for micro-batch 1");
+    schedule = pipeline_schedule("gpipe", {world.size() + 1, 2, 1});
+    CHECK(made(schedule) == fmt::format("pipeline gpipe: expected {} ranks along pp, found {}",
+                                        world.size() + 1, world.size()));
+  });
+}
