@@ -17,6 +17,7 @@
 #include "baton/version.hpp"
 #include "budget.hpp"
 #include "cores.hpp"
+#include "counted.hpp"
 #include "pipeline.hpp"
 #include "plot.hpp"
 #include "report.hpp"
@@ -72,14 +73,17 @@ int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
   return -1;
 }
 
-/// Calls body(communicator of all ranks) on every rank; returns whether they refused nothing. A
-/// process that throws ends all of them, since the others may wait for it.
-bool on_ranks(Launch& launch, int ranks, const std::function<void(Communicator&)>& body) {
+/// Calls body(communicator of all ranks, what this rank has sent so far) on every rank; returns
+/// whether they refused nothing. A process that throws ends all of them, since the others may wait
+/// for it.
+bool on_ranks(Launch& launch, int ranks,
+              const std::function<void(Communicator&, const Traffic&)>& body) {
   bool refused = false;
   launch.run(ranks, [&](std::unique_ptr<Transport> transport) {
     try {
-      Communicator world(std::move(transport));
-      body(world);
+      Traffic sent;
+      Communicator world(std::make_unique<CountedTransport>(std::move(transport), sent));
+      body(world, sent);
     } catch (const Refusal& refusal) {
       if (launch.processes() == 0) throw;
       if (launch.rank() == 0) fmt::print(stderr, "baton-train: {}\n", refusal.what());
@@ -113,7 +117,7 @@ Pinning pinned(const Launch& launch, Communicator& world, int cores) {
 int run(Launch& launch, const TrainOptions& options) {
   use_blas_threads(options.threads);
   if (options.budget) {
-    const bool done = on_ranks(launch, options.ranks, [&](Communicator& world) {
+    const bool done = on_ranks(launch, options.ranks, [&](Communicator& world, const Traffic&) {
       with_type(options.dtype, [&]<class T>(T) { print_budget<T>(world, options); });
     });
     return done ? 0 : 2;
@@ -121,14 +125,14 @@ int run(Launch& launch, const TrainOptions& options) {
   std::optional<Report> report;
   if (launch.rank() == 0) report.emplace(options, launch.transport());
   bool good = true;
-  const bool done = on_ranks(launch, options.ranks, [&](Communicator& world) {
+  const bool done = on_ranks(launch, options.ranks, [&](Communicator& world, const Traffic& sent) {
     Report* const listener = world.rank() == 0 ? &*report : nullptr;
     if (options.cores_per_rank > 0) {
       const Pinning pinning = pinned(launch, world, options.cores_per_rank);
       if (listener) listener->pinned(pinning);
     }
-    const Outcome outcome =
-        with_type(options.dtype, [&]<class T>(T) { return train<T>(world, options, listener); });
+    const Outcome outcome = with_type(
+        options.dtype, [&]<class T>(T) { return train<T>(world, sent, options, listener); });
     if (listener) good = listener->finish(outcome);
   });
   if (!done) return 2;

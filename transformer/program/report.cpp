@@ -227,6 +227,7 @@ void Report::json(const Outcome& outcome) const {
     held[std::string(what)] = {{"now", bytes.now}, {"most", bytes.most}};
   }
   json["held_bytes"] = held;
+  json["last_step_sent"] = {{"bytes", outcome.sent.bytes}, {"messages", outcome.sent.messages}};
   if (!outcome.written.empty()) json["written"] = outcome.written;
   if (pinning_) {
     json["cores"] = pinning_->cores;

@@ -97,8 +97,10 @@ struct Trained {
 template <class T>
 class Training {
  public:
-  Training(Communicator& world, const TrainOptions& options, Listener* listener)
+  Training(Communicator& world, const Traffic& sent, const TrainOptions& options,
+           Listener* listener)
       : world_(world),
+        sent_(sent),
         options_(options),
         listener_(listener),
         mesh_(world, options.axes()),
@@ -118,6 +120,7 @@ class Training {
       if (!run_epoch(epoch)) return std::move(outcome_);
     }
     hold();
+    count_sent();
     if (!options_.save.empty()) save();
     outcome_.written = trained_.task->writes(*trained_.replicas);
     return std::move(outcome_);
@@ -224,8 +227,10 @@ class Training {
     ++steps_;
     const auto begin = Clock::now();
     const double exchanged = seconds_in_exchanges();
+    const Traffic before = sent_;
     const StepLoss result = trained_.step(number, how, rate);
     seconds.all += seconds_since(begin);
+    in_step_ = {sent_.messages - before.messages, sent_.bytes - before.bytes};
     seconds.communication += seconds_in_exchanges() - exchanged;
     seconds.optimizer += result.optimizer_seconds;
     if (!std::isfinite(result.loss)) {
@@ -267,6 +272,15 @@ class Training {
     outcome_.epochs.push_back({all[0] / ranks, all[1] / ranks, all[2] / ranks});
   }
 
+  /// The messages of the rank that sent the most bytes.
+  void count_sent() {
+    std::vector<std::int64_t> all(2 * static_cast<std::size_t>(world_.size()));
+    const std::int64_t own[] = {in_step_.bytes, in_step_.messages};
+    world_.all_gather(std::span(own), std::span(all));
+    for (std::size_t at = 0; at < all.size(); at += 2)
+      if (all[at] >= outcome_.sent.bytes) outcome_.sent = {all[at + 1], all[at]};
+  }
+
   /// The memory of the rank that held the most.
   void hold() {
     for (int purpose = 0; purpose <= purpose_count; ++purpose) {
@@ -295,6 +309,8 @@ class Training {
   }
 
   Communicator& world_;
+  const Traffic& sent_;
+  Traffic in_step_;  // the last
   const TrainOptions& options_;
   Listener* listener_;
   const Mesh mesh_, alone_;
@@ -311,12 +327,13 @@ class Training {
 }  // namespace
 
 template <class T>
-Outcome train(Communicator& world, const TrainOptions& options, Listener* listener) {
-  return Training<T>(world, options, listener).run();
+Outcome train(Communicator& world, const Traffic& sent, const TrainOptions& options,
+              Listener* listener) {
+  return Training<T>(world, sent, options, listener).run();
 }
 
-template Outcome train<float>(Communicator&, const TrainOptions&, Listener*);
-template Outcome train<double>(Communicator&, const TrainOptions&, Listener*);
-template Outcome train<bf16>(Communicator&, const TrainOptions&, Listener*);
+template Outcome train<float>(Communicator&, const Traffic&, const TrainOptions&, Listener*);
+template Outcome train<double>(Communicator&, const Traffic&, const TrainOptions&, Listener*);
+template Outcome train<bf16>(Communicator&, const Traffic&, const TrainOptions&, Listener*);
 
 }  // namespace baton::transformer::program

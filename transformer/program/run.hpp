@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../held.hpp"
+#include "baton/communicator.hpp"
 #include "baton/error.hpp"
 #include "check.hpp"
 #include "options.hpp"
@@ -27,6 +28,7 @@ struct Outcome {
   std::vector<double> accuracy;          ///< likewise, of models that classify
   std::vector<EpochSeconds> epochs;      ///< of steps, without the reference's
   std::int64_t items = 0;                ///< samples or tokens of an epoch, on all ranks
+  Traffic sent;                          ///< in the last step, by the rank that sent the most bytes
   Differences differences;               ///< of what is checked, on rank 0
   std::string stopped;                   ///< why training ended early
   std::string written;                   ///< text that the model wrote at the end
@@ -61,10 +63,12 @@ class Refusal : public Error {
   explicit Refusal(const Error& error) : Error(error) {}
 };
 
-/// Trains as `options`, which are settled, say. Collective; `listener` may be null. Data and
-/// weights depend on the seed only, not on the ranks. Ends early where a loss is no finite number.
-/// Throws Refusal where data cannot be read, or model and data do not fit.
+/// Trains as `options`, which are settled, say. Collective; `sent` is what this rank has sent so
+/// far, at any time; `listener` may be null. Data and weights depend on the seed only, not on the
+/// ranks. Ends early where a loss is no finite number. Throws Refusal where data cannot be read, or
+/// model and data do not fit.
 template <class T>
-Outcome train(Communicator& world, const TrainOptions& options, Listener* listener);
+Outcome train(Communicator& world, const Traffic& sent, const TrainOptions& options,
+              Listener* listener);
 
 }  // namespace baton::transformer::program

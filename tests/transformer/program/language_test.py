@@ -120,6 +120,18 @@ class Language(CommandTest):
         self.refused("training.checkpoint", *longer, "--resume", file)
         self.refused("missing: expected a file", *longer, "--resume", f"{self.folder.name}/missing")
 
+    def test_a_step_sends_what_the_calculator_says(self):
+        calculated = self.json("--analyze", "--model", "gpt2", "--preset", "tiny", "--vocabulary", "320",
+                               "--context", "16", "--ranks", "4")
+        sent = {row["stage"]: row["bytes"] for row in calculated["sent"] if "stage" in row}
+        rings = {f"BATON_{name}": "ring" for name in ["ALL_REDUCE", "ALL_GATHER", "REDUCE_SCATTER"]}
+        for stage in range(4):
+            form = ["fsdp", "--stage", str(stage)] if stage else ["dp"]
+            # A step's order is known from the second on.
+            found = self.json(*self.model("--steps", "2", "--ranks", "4", "--parallel", *form), **rings)
+            self.assertEqual(found["last_step_sent"]["bytes"], sent[stage] + 16, stage)  # 16: the loss
+        self.assertEqual(self.json(*self.model("--steps", "1"))["last_step_sent"], {"bytes": 0, "messages": 0})
+
     def test_presets_and_sizes(self):
         lines = self.output(*self.model("--preset", "mini", "--layers", "1", "--d-model", "32",
                                         "--steps", "1", "--write", "0")).splitlines()
