@@ -106,6 +106,23 @@ struct Pipelined {
   std::optional<Pipeline<double>> pipeline;
 };
 
+void expect_expected(const Run& found) {
+  for (std::size_t s = 0; s < steps; ++s) {
+    CHECK(equal(found.losses[s].loss, expected().losses[s].loss, 1e-12));
+    CHECK(equal(found.losses[s].gradient_norm, expected().losses[s].gradient_norm, 1e-12));
+  }
+  for (const auto& [name, value] : found.weights) {
+    CAPTURE(name);
+    const auto compared = compare_tensors<double>(value, expected().weights.at(name), 1e-12);
+    // What is added to all keys changes nothing but rounding.
+    if (name.find("k_proj_bias") != std::string::npos) {
+      CHECK(compared.max_difference <= 1e-12);
+    } else {
+      CHECK_MESSAGE(compared.match, compared.max_difference);
+    }
+  }
+}
+
 struct Layout {
   std::vector<std::pair<Axis, int>> axes;
   bool sequence_parallel = false;
