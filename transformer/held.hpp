@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "baton/export.hpp"
@@ -40,6 +41,9 @@ class MemoryCount {
   Held held() const;
   /// Sets what was held at most to what is held now.
   void forget_most();
+  /// That by which arrays of this thread are counted at present, for threads that work for it;
+  /// empty: by nobody.
+  static std::optional<MemoryCount> of_thread();
 
  private:
   friend class CountingScope;

@@ -255,6 +255,13 @@ void MemoryCount::forget_most() {
     counters_->most[at] = counters_->now[at].load();
 }
 
+std::optional<MemoryCount> MemoryCount::of_thread() {
+  if (!detail::counters) return {};
+  MemoryCount count;
+  count.counters_ = detail::counters;
+  return count;
+}
+
 CountingScope::CountingScope(const MemoryCount& count)
     : before_(std::exchange(detail::counters, count.counters_)) {}
 CountingScope::~CountingScope() { detail::counters = std::move(before_); }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -48,16 +49,23 @@ std::vector<std::int64_t> linear_sizes(const Vgg16Config& config) {
 
 }  // namespace
 
-std::int64_t Vgg16Config::parameters() const {
-  std::int64_t elements = 0, inputs = colors;
+std::vector<std::int64_t> Vgg16Config::layer_parameters() const {
+  std::vector<std::int64_t> elements;
+  std::int64_t inputs = colors;
   for (const Convolution& convolution : convolutions) {
     const std::int64_t outputs = convolution.outputs * unit_channels(*this);
-    elements += outputs * (9 * inputs + 1);
+    elements.push_back(outputs * (9 * inputs + 1));
     inputs = outputs;
   }
   const auto sizes = linear_sizes(*this);
-  for (std::size_t l = 0; l + 1 < sizes.size(); ++l) elements += sizes[l + 1] * (sizes[l] + 1);
+  for (std::size_t l = 0; l + 1 < sizes.size(); ++l)
+    elements.push_back(sizes[l + 1] * (sizes[l] + 1));
   return elements;
+}
+
+std::int64_t Vgg16Config::parameters() const {
+  const auto elements = layer_parameters();
+  return std::accumulate(elements.begin(), elements.end(), std::int64_t{0});
 }
 
 template <class T>

@@ -30,6 +30,8 @@ struct Vgg16Config {
   /// Elements of all parameters. Throws Error(invalid_argument) unless the sizes are positive, and
   /// `width` is a multiple of 1 / 64.
   std::int64_t parameters() const;
+  /// The same of each layer with weights, convolutions first. Throws as parameters().
+  std::vector<std::int64_t> layer_parameters() const;
 };
 
 /// Images with their labels.

@@ -20,13 +20,6 @@ void expect_micro_batches(int micro_batches, std::int64_t most) {
                           most, micro_batches));
 }
 
-/// Not copied.
-template <class T>
-Array<T> samples_of(const Array<T>& all, const Range& range) {
-  const Shape& shape = all.shape();
-  return all.part(range.begin * shape.product(1, shape.rank()), shape.with(0, range.size()));
-}
-
 }  // namespace
 
 // --- GPT-2 ---------------------------------------------------------------------------------------

@@ -20,6 +20,26 @@ Range slice_of(std::int64_t n, int parts, int part) {
 }
 
 template <class T>
+Array<T> samples_of(const Array<T>& all, const Range& range) {
+  const Shape& shape = all.shape();
+  return all.part(range.begin * shape.product(1, shape.rank()), shape.with(0, range.size()));
+}
+
+template <class T>
+Array<T> joined_samples(const std::vector<Array<T>>& slices) {
+  if (slices.size() == 1) return slices[0];
+  std::int64_t samples = 0;
+  for (const Array<T>& slice : slices) samples += slice.extent(0);
+  auto all = Array<T>::uninitialized(slices.at(0).shape().with(0, samples));
+  std::int64_t at = 0;
+  for (const Array<T>& slice : slices) {
+    assign<T>(slice, all.view().slice(0, at, at + slice.extent(0)));
+    at += slice.extent(0);
+  }
+  return all;
+}
+
+template <class T>
 Batch<T> samples_of(const Batch<T>& batch, const Range& range) {
   expect_shape("target", batch.target.shape(), batch.target.shape().with(0, batch.samples()));
   return {Array<T>::copy_of(batch.x.view().slice(0, range.begin, range.end)),
@@ -139,6 +159,8 @@ Batch<T> create_batch(std::uint64_t seed, const Shape& x, const Shape& target) {
 }
 
 #define BATON_INSTANTIATE(T)                                                                 \
+  template BATON_INSTANTIATION Array<T> samples_of(const Array<T>&, const Range&);           \
+  template BATON_INSTANTIATION Array<T> joined_samples(const std::vector<Array<T>>&);        \
   template BATON_INSTANTIATION Batch<T> samples_of(const Batch<T>&, const Range&);           \
   template BATON_INSTANTIATION std::vector<Batch<T>> split_batch(const Batch<T>&, int);      \
   template BATON_INSTANTIATION Share<T> whole_of(const Batch<T>&);                           \

@@ -32,6 +32,12 @@ struct Range {
 /// first slices are the larger ones.
 Range slice_of(std::int64_t n, int parts, int part);
 
+/// The samples of a range of [n, ..], not copied.
+template <class T>
+Array<T> samples_of(const Array<T>& all, const Range& range);
+/// Slices [n1, ..], [n2, ..] … one after the other. One alone is not copied.
+template <class T>
+Array<T> joined_samples(const std::vector<Array<T>>& slices);
 /// The samples of a range, copied.
 template <class T>
 Batch<T> samples_of(const Batch<T>& batch, const Range& range);

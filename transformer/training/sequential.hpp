@@ -45,6 +45,8 @@ class Sequential : public Module<T> {
   }
   /// All layers, to read and to replace.
   std::vector<Layer>& layers() { return layers_; }
+  /// The same, to read.
+  const std::vector<Layer>& layers() const { return layers_; }
 
   Array<T> forward(const Array<T>& x, Context& context) override;
   Array<T> backward(const Array<T>& dy, Context& context) override;

@@ -26,19 +26,6 @@ double add_gradients(Module<T>& model, const Batch<T>& batch, double elements, C
   return loss;
 }
 
-/// Outputs of micro-batches, one after the other.
-template <class T>
-Array<T> joined(const std::vector<Array<T>>& outputs, const Shape& whole) {
-  if (outputs.size() == 1) return outputs[0];
-  auto all = Array<T>::uninitialized(whole);
-  std::int64_t at = 0;
-  for (const Array<T>& output : outputs) {
-    assign<T>(output, all.view().slice(0, at, at + output.extent(0)));
-    at += output.extent(0);
-  }
-  return all;
-}
-
 }  // namespace
 
 template <class T>
@@ -95,7 +82,7 @@ StepResult<T> train_step(Module<T>& model, DataParallel<T>& replicas, const Shar
   };
   StepResult<T> result{
       train_step(replicas, optimizer, mesh, share.others, MicroBatch(compute), options), {}};
-  result.output = joined(outputs, share.batch.target.shape());
+  result.output = joined_samples(outputs);
   return result;
 }
 
