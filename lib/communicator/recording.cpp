@@ -151,6 +151,7 @@ void Recording::start(State& state, std::int64_t events) {
   std::vector<int> all(static_cast<std::size_t>(context.size));
   std::iota(all.begin(), all.end(), 0);
   join(std::move(session), std::move(all), context);
+  begin_computations(session_);
   began_ = true;
 }
 

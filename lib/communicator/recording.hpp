@@ -3,15 +3,18 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "../execute/plan_cache.hpp"
 #include "../trace/clock.hpp"
 #include "../trace/recorder.hpp"
+#include "baton/schedule/computation.hpp"
 #include "context.hpp"
 
 namespace baton::communicator {
@@ -38,7 +41,20 @@ struct RecordingSession {
   std::optional<tracing::ClockSample> before;
 
   int clock() const { return clocks[static_cast<std::size_t>(rank)]; }
+
+  /// Adds a computation of this rank; called by the thread that began the session.
+  void add(const Computation& what, std::int64_t begin, std::int64_t end);
+  struct Computed {
+    std::shared_ptr<const Computation> plan;
+    std::uint32_t number = 0;  ///< of the plan
+  };
+  std::map<std::pair<std::string, ComputationKind>, Computed> computed;
+  std::optional<std::uint32_t> own_group;  ///< of this rank alone, for computations
+  std::uint32_t computations = 0;          ///< so far
 };
+
+/// Makes this session the one that record_computation() of this thread adds to.
+void begin_computations(const std::shared_ptr<RecordingSession>& session);
 
 /// A communicator's part in a recording.
 class Recording {

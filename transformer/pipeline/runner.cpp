@@ -13,6 +13,7 @@
 #include "../accelerator.hpp"
 #include "../exchange.hpp"
 #include "../ops/ops.hpp"
+#include "../recorded.hpp"
 #include "baton/error.hpp"
 #include "failure.hpp"
 #include "verify.hpp"
@@ -244,6 +245,8 @@ class Pass {
     const double exchanged = seconds_in_exchanges();
     Array<T> result;
     if (!failure_) {
+      const RecordedWork recorded(computation_kind_named(name(action.work)),
+                                  [&] { return print(action); });
       try {
         result = computed(action, std::move(argument));
       } catch (const std::exception& error) {

@@ -7,9 +7,13 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "baton/timeline.hpp"
+#include "baton/trace.hpp"
 #include "values.hpp"
 
 namespace baton::transformer::program {
@@ -26,7 +30,9 @@ constexpr const char* footer =
     "  for r in 1 2 4; do baton-train --model block --parallel dp --ranks $r --json > dp-$r.json; "
     "done\n"
     "  baton-train plot split_time dp=1,2,4 -o time.svg\n"
-    "  baton-train plot throughput dp=1,2,4 tp=2,4 -o speed.png";
+    "  baton-train plot throughput dp=1,2,4 tp=2,4 -o speed.png\n"
+    "  BATON_TRACE=tp-2.trace baton-train --model block --parallel tp --epochs 2\n"
+    "  baton-train plot timeline tp=2 -o tp.svg                the last step; .html: all of them";
 
 enum class Kind : std::uint8_t { split_time, throughput, timeline };
 const Names<Kind> kinds = {{"split_time", Kind::split_time},
@@ -68,6 +74,39 @@ std::vector<KeptRun> runs_named(const std::string& text, Kind kind) {
   }
   return runs;
 }
+
+Timeline read_recording(const KeptRun& run) {
+  Timeline recorded = read_trace(std::span(&run.file, 1)).timeline;
+  if (std::to_string(recorded.ranks) == run.ranks) return recorded;
+  refuse(fmt::format("{}: expected a run on {} rank{}, found {}", run.file, run.ranks,
+                     run.ranks == "1" ? "" : "s", recorded.ranks));
+}
+
+/// The last step's time in ns: from the first computation behind the optimizer of the step before
+/// to the end of the optimizer.
+std::pair<std::int64_t, std::int64_t> last_step(const Timeline& recorded, const KeptRun& run) {
+  std::vector<std::vector<const Event*>> computed(static_cast<std::size_t>(recorded.ranks));
+  for (const Event& event : recorded.events)
+    if (event.kind == StepKind::compute)
+      computed[static_cast<std::size_t>(event.rank)].push_back(&event);
+  const auto ends_step = [&](const Event* event) {
+    return recorded.operations[event->operation].name == "optimizer";
+  };
+  std::int64_t from = INT64_MAX, to = 0;
+  for (const auto& its : computed) {  // in order
+    const auto last = std::find_if(its.rbegin(), its.rend(), ends_step);
+    if (last == its.rend()) {
+      refuse(fmt::format("{}: expected a recording of training, found no step of an optimizer",
+                         run.file));
+    }
+    const auto before = std::find_if(last + 1, its.rend(), ends_step);
+    from = std::min(from, (*before.base())->start);
+    to = std::max(to, (*last)->end);
+  }
+  return {from, to};
+}
+
+std::string microseconds(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
 /// A file beside this program: `built` from its folder in a build, `installed` where it is
 /// installed.
@@ -119,7 +158,7 @@ int plot(int argc, char** argv) {
   }
 
   const std::string ending = fs::path(output).extension();
-  const bool timeline = kind == Kind::timeline;
+  const bool timeline = kind == Kind::timeline, whole = ending == ".html";  // which one can zoom
   if (ending != ".svg" && ending != ".png" && ending != ".pdf" &&
       !(timeline && ending == ".html")) {
     refuse(fmt::format("-o: expected a file that ends with .svg, .png{}, found \"{}\"",
@@ -131,8 +170,24 @@ int plot(int argc, char** argv) {
   if (timeline) {
     if (runs.size() != 1)
       refuse(fmt::format("plot timeline: expected one run, found {}", runs.size()));
-    become({beside("baton", "baton"), "timeline", "--from", runs[0].file, "--operation", "all",
-            "-o", output});
+    const KeptRun& run = runs[0];
+    const Timeline recorded = read_recording(run);
+    const auto [from, to] = last_step(recorded, run);
+    std::vector<std::string> command = {beside("baton", "baton"),
+                                        "timeline",
+                                        "--from",
+                                        run.file,
+                                        "--operation",
+                                        "all",
+                                        "-o",
+                                        output,
+                                        "--title"};
+    command.push_back(fmt::format("{} on {} rank{}: {}", run.name, run.ranks,
+                                  run.ranks == "1" ? "" : "s", whole ? "training" : "a step"));
+    if (!whole)
+      command.insert(command.end(),
+                     {"--from-time", microseconds(from), "--to-time", microseconds(to)});
+    become(command);
   }
   std::vector<std::string> command = {
       "/usr/bin/python3",

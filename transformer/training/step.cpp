@@ -8,6 +8,7 @@
 
 #include "../instantiation.hpp"
 #include "../ops/ops.hpp"
+#include "../recorded.hpp"
 #include "../shape_guard.hpp"
 #include "baton/error.hpp"
 
@@ -41,6 +42,7 @@ StepLoss train_step(DataParallel<T>& replicas, Optimizer<T>& optimizer, const Me
       Context context;
       context.random = options.random;
       replicas.attach(context, m == options.micro_batches - 1);
+      record_units(context, m);
       loss += compute(m, context);
     }
     return loss;
@@ -61,7 +63,10 @@ StepLoss train_step(DataParallel<T>& replicas, Optimizer<T>& optimizer, const Me
   if (options.largest_norm > 0)
     result.gradient_norm = clip_gradients(replicas.params(), mesh, options.largest_norm);
   const auto begin = std::chrono::steady_clock::now();
-  if (std::isfinite(result.loss)) optimizer.step();
+  if (std::isfinite(result.loss)) {
+    const RecordedWork recorded(ComputationKind::optimizer, [] { return "optimizer"; });
+    optimizer.step();
+  }
   result.optimizer_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   replicas.finish_step();

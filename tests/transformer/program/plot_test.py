@@ -74,6 +74,36 @@ class Plot(CommandTest):
                 self.assertTrue(Path(file).read_bytes().startswith(begin))
         self.assertIn("of one epoch", self.drawn("split_time", f"{self.at('real')}=2")[0])
 
+    def test_the_last_step_of_a_recording_is_drawn(self):
+        model = ["--model", "block", "--d-model", "16", "--d-ff", "32", "--heads", "4", "--seq", "8", "--layers", "2"]
+        for ranks, *form in [(1,), (2, "--parallel", "dp"), (3, "--parallel", "fsdp"), (4, "--parallel", "tp"),
+                             (2, "--parallel", "sp", "--micro-batches", "2")]:
+            with self.subTest(form=form):
+                trace = self.at(f"recorded-{ranks}.trace")
+                self.output(*model, "--ranks", str(ranks), *form, "--epochs", "3", BATON_TRACE=trace)
+                picture = self.at("step.svg")
+                self.assertEqual(self.output("plot", "timeline", f"{self.at('recorded')}={ranks}", "-o", picture), "")
+                text = Path(picture).read_text()
+                self.assertIn(f"recorded on {ranks} rank{'s' if ranks > 1 else ''}: a step", text)
+                computed = re.findall(r"rank (\d+) computes (\S+)", text)
+                micro_batches = range(2 if "--micro-batches" in form else 1)
+                expected = [f"{unit}{way}{m}" for m in micro_batches for unit in (0, 1) for way in "FB"]
+                for rank in range(ranks):
+                    names = [name for its, name in computed if int(its) == rank]
+                    self.assertEqual(sorted(name for name in names if name != "optimizer"), sorted(expected))
+                    self.assertIn("optimizer", names)
+                for what in ["forward", "backward", "optimizer", *(["message"] if ranks > 1 else [])]:
+                    self.assertIn(f">{what}", text)
+        page = self.at("training.html")
+        self.output("plot", "timeline", f"{self.at('recorded')}=2", "-o", page)
+        self.assertIn("0B1", Path(page).read_text())
+        os.rename(self.at("recorded-2.trace"), self.at("recorded-5.trace"))
+        Path(self.at("text-2.trace")).write_text("no trace")
+        for sentence, run in [("recorded-5.trace: expected a run on 5 ranks, found 2", "recorded=5"),
+                              ("text-2.trace", "text=2"),
+                              ("plot timeline: expected one run, found 2", "recorded=3,4")]:
+            self.refused(sentence, "plot", "timeline", self.at(run), "-o", self.at("x.svg"))
+
     def test_what_cannot_be_drawn_is_one_sentence(self):
         self.keep("dp", 2)
         self.keep("other", 2, sizes="a block")
