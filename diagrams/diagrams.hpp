@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "baton/timeline.hpp"
@@ -42,6 +43,17 @@ std::string goal(const Timeline& timeline);
 /// An algorithm in MSCCL's XML. Its chunks are the largest common parts of all regions. Throws
 /// Error(unsupported), saying why, where a schedule cannot be expressed.
 std::string msccl(std::span<const Schedule> schedules);
+
+/// A timeline in the form that an ending names: svg, drawio, json, html or goal. Throws
+/// Error(invalid_argument) for another ending.
+std::string rendered(std::string_view ending, const Timeline& timeline,
+                     const Options& options = {});
+/// Writes a timeline in the form that the file's ending names: one of rendered(), png or pdf.
+/// Throws Error(invalid_argument) if there is no such form, before anything is written, or the file
+/// cannot be written.
+void write(const std::string& file, const Timeline& timeline, const Options& options = {});
+/// What `file` ends with; throws Error(invalid_argument) unless write() knows it.
+std::string ending_of(const std::string& file);
 
 /// A picture of how every rank's input is cut, which pieces go where, and how the output is put
 /// together, for an all_to_all, all_gather, reduce_scatter, gather or scatter in equal blocks.

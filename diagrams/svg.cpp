@@ -51,7 +51,8 @@ text{font-family:"Helvetica Neue",Helvetica,Arial,"Liberation Sans","DejaVu Sans
 </style>
 )";
 constexpr const char* style_of_work =
-    "<style>.work{font-size:11px;text-anchor:middle;fill:#fff;pointer-events:none}</style>\n";
+    "<style>.work{font-size:11px;text-anchor:middle;fill:#fff;pointer-events:none}"
+    ".compute{stroke:#fff;stroke-width:.6}</style>\n";
 
 class Page {
  public:

@@ -200,14 +200,15 @@ function paintPanel(to, panel, p, width, height) {
         to.strokeStyle = colour, to.lineWidth = 1.2;
         to.strokeRect(x, y - tall / 2, long, tall);
       } else {
-        to.fillStyle = colour, to.fillRect(x, y - tall / 2, long, tall);
+        const gap = KINDS[kind] === "compute" && long > 3 ? 0.8 : 0;  // between neighbours
+        to.fillStyle = colour, to.fillRect(x, y - tall / 2, long - gap, tall);
       }
       if (showPath && panel.onPath[e]) {
         to.strokeStyle = pathColour, to.lineWidth = 1.6;
         to.strokeRect(x, y - tall / 2 - 1, long, tall + 2);
       }
       const name = KINDS[kind] === "compute" ? chunkText(panel, e) : "";
-      if (name && long > 8 * name.length + 4) {
+      if (name && long > 6.8 * name.length + 2) {
         to.fillStyle = "#ffffff", to.textAlign = "center";
         to.fillText(name, (Math.max(x, gutter) + Math.min(end, width)) / 2, y), to.textAlign = "left";
       }

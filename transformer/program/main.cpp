@@ -20,6 +20,7 @@
 #include "counted.hpp"
 #include "pipeline.hpp"
 #include "plot.hpp"
+#include "predict.hpp"
 #include "report.hpp"
 
 namespace baton::transformer::program {
@@ -38,6 +39,7 @@ constexpr const char* footer =
     "  baton-train --model gpt2 --parallel fsdp --text FILE   a language model, its state divided\n"
     "  baton-train --model block --parallel tp --budget       what each rank would send\n"
     "  baton-train --analyze --model gpt2 --ranks 8           what each rank would hold and send\n"
+    "  baton-train --predict --model gpt2 --ranks 8 --network infiniband-100g   time of a step\n"
     "  baton-train pipeline explain 1f1b --ranks 4            who computes what when\n"
     "  baton-train --parallel tp --json > tp-2.json           what scripts/plot and plot draw\n"
     "  baton-train plot split_time tp=2 -o time.svg           draws runs; baton-train plot --help\n"
@@ -58,6 +60,8 @@ int command(int argc, char** argv) {
 int parse(int argc, char** argv, bool speaks, TrainOptions& options) {
   if (std::find(argv, argv + argc, std::string_view("--analyze")) != argv + argc)
     return analyze(argc, argv, speaks);
+  if (std::find(argv, argv + argc, std::string_view("--predict")) != argv + argc)
+    return predict(argc, argv, speaks);
   if (argc > 1 && std::string_view(argv[1]) == "pipeline") return pipeline(argc, argv, speaks);
   CLI::App app(description, "baton-train");
   app.footer(std::string(footer));

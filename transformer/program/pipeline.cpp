@@ -11,6 +11,7 @@
 
 #include "../pipeline/schedule.hpp"
 #include "../pipeline/verify.hpp"
+#include "draw.hpp"
 #include "values.hpp"
 
 namespace baton::transformer::program {
@@ -19,8 +20,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* description =
-    "Proves and explains pipeline schedules: who computes which stage of which micro-batch, in "
-    "which\norder.";
+    "Proves, explains and draws pipeline schedules: who computes which stage of which "
+    "micro-batch,\n"
+    "in which order.";
 constexpr const char* footer =
     "An action is a stage, F (forward), B (backward), I (backward by the input) or W (by the\n"
     "weights), and a micro-batch: 2F0. A file has a line for each rank, its actions separated by\n"
@@ -31,6 +33,8 @@ constexpr const char* footer =
     "  baton-train pipeline verify --file mine.csv\n"
     "  baton-train pipeline explain 1f1b --ranks 4 --micro-batches 8\n"
     "  baton-train pipeline explain zb_h1 --ranks 4 --micro-batches 8 -o zb.csv\n"
+    "  baton-train pipeline draw 1f1b --ranks 4 --micro-batches 8 -o 1f1b.svg\n"
+    "  baton-train pipeline draw gpipe --forward-ms 3 --network infiniband-100g -o gpipe.html\n"
     "\n"
     "Exit code: 0, 1 if a schedule is wrong, 2 if the program cannot do it.";
 
@@ -213,6 +217,48 @@ int explain(const PipelineOptions& options) {
   return 0;
 }
 
+int draw(const PipelineOptions& options, const DrawOptions& picture) {
+  const Subject subject = subject_of(options);
+  if (!subject.proof.right()) {
+    print_flaws(subject);
+    return 1;
+  }
+  const Drawn drawn = draw(subject.schedule, picture);
+  const double ms = static_cast<double>(drawn.ns) * 1e-6;
+  if (options.json) {
+    Json json = json_of(subject);
+    json["ms"] = ms;
+    json["bubble"] = drawn.bubble;
+    json["picture"] = picture.output;
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{}: {:.4g} ms, bubble {:.4g}\n", picture.output, ms, drawn.bubble);
+  }
+  return 0;
+}
+
+void add_picture(CLI::App& app, DrawOptions& options) {
+  const CLI::Validator positive = number(1e-6, 1e9);
+  app.add_option("-o,--output", options.output,
+                 "ends with .svg, .png, .pdf, .html, .drawio or .json")
+      ->type_name("FILE")
+      ->required();
+  app.add_option("--forward-ms", options.forward_ms, "of a stage, for a micro-batch [1]")
+      ->check(positive);
+  app.add_option("--backward-ms", options.backward_ms, "[twice --forward-ms]")->check(positive);
+  app.add_option("--weight-part", options.weight_part,
+                 "of backward's time, where it is cut in two parts [0.5]")
+      ->check(number(0, 1));
+  app.add_option(
+         "--boundary-bytes", options.bytes,
+         "of activations, and of gradients, between two stages, for a micro-batch [1048576]")
+      ->check(whole_number(0, std::int64_t{1} << 40));
+  app.add_option("--network", options.network,
+                 "by name or file, as of baton simulate [messages take no time]");
+  app.add_flag("--critical-path", options.critical_path, "highlights what decides the time");
+  app.add_option("--title", options.title, "above the picture");
+}
+
 void add_problem(CLI::App& app, PipelineOptions& options) {
   app.add_option("algorithm", options.algorithm, "naive, gpipe, 1f1b, interleaved_1f1b or zb_h1")
       ->type_name("ALGORITHM");
@@ -250,6 +296,10 @@ int pipeline(int argc, char** argv, bool speaks) {
   CLI::App& explains = *app.add_subcommand("explain", "shows a schedule, and its cost");
   add_problem(explains, options);
   explains.add_option("-o,--output", options.output, "its text form")->type_name("FILE.csv");
+  DrawOptions picture;
+  CLI::App& draws = *app.add_subcommand("draw", "draws a schedule over predicted times");
+  add_problem(draws, options);
+  add_picture(draws, picture);
   try {
     app.parse(argc - 1, argv + 1);
   } catch (const CLI::Success& answer) {
@@ -257,13 +307,14 @@ int pipeline(int argc, char** argv, bool speaks) {
     return 0;
   }
   const bool is_proof = proves.parsed();
-  const CLI::App& used = is_proof ? proves : explains;
+  const CLI::App& used = is_proof ? proves : draws.parsed() ? draws : explains;
   expect_one(used, options);
   if (!speaks) return 0;
   if (!is_proof) {
     if (options.algorithm.empty() && options.file.empty())
-      refuse("pipeline explain: expected an algorithm or --file, found neither");
-    return explain(options);
+      refuse(fmt::format("pipeline {}: expected an algorithm or --file, found neither",
+                         used.get_name()));
+    return draws.parsed() ? draw(options, picture) : explain(options);
   }
   if (!options.algorithm.empty()) pipeline_algorithm(options.algorithm);
   const bool one = !options.file.empty() || used.count("--ranks") > 0 ||

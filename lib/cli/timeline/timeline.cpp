@@ -58,13 +58,13 @@ const std::vector<Format>& formats() {
       {"drawio", "for draw.io", true,
        [](const Subject& subject, const diagrams::Options& how) {
          return subject.split_assemble ? diagrams::split_assemble_drawio(subject.schedules())
-                                       : diagrams::drawio(subject.timeline(), how);
+                                       : diagrams::rendered("drawio", subject.timeline(), how);
        }},
       {"json",
        "Chrome trace events, for ui.perfetto.dev",
        false,
        [](const Subject& subject, const diagrams::Options& how) {
-         return diagrams::chrome_trace(subject.timeline(), how);
+         return diagrams::rendered("json", subject.timeline(), how);
        },
        {},
        true},
@@ -72,7 +72,7 @@ const std::vector<Format>& formats() {
        "a page to zoom, search and play, without a network",
        false,
        [](const Subject& subject, const diagrams::Options& how) {
-         return diagrams::page(subject.timeline(), how);
+         return diagrams::rendered("html", subject.timeline(), how);
        },
        {},
        true},
@@ -81,8 +81,8 @@ const std::vector<Format>& formats() {
          return walk_through(subject.schedules());
        }},
       {"goal", "for LogGOPSim", false,
-       [](const Subject& subject, const diagrams::Options&) {
-         return diagrams::goal(subject.timeline());
+       [](const Subject& subject, const diagrams::Options& how) {
+         return diagrams::rendered("goal", subject.timeline(), how);
        }},
       {"xml", "an algorithm for MSCCL", false,
        [](const Subject& subject, const diagrams::Options&) {

@@ -33,6 +33,30 @@ class Pipeline(CommandTest):
         text = self.output("pipeline", "explain", "gpipe", "--ranks", "2", "--micro-batches", "1")
         self.assertEqual(text.splitlines()[0], "rank 0  0F0 .   .   .   0B0 -")
 
+    def test_drawn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for ending in ("svg", "html", "drawio", "json"):
+                file = os.path.join(folder, "picture." + ending)
+                text = self.output("pipeline", "draw", "1f1b", "--ranks", "4", "--micro-batches", "8", "-o", file)
+                self.assertEqual(text, f"{file}: 33 ms, bubble 0.2727\n")  # (m + p - 1) * 3 ms
+                with open(file) as drawn:
+                    self.assertIn("3B7", drawn.read())
+            svg = os.path.join(folder, "zb.svg")
+            result = self.json("pipeline", "draw", "zb_h1", "--ranks", "3", "--micro-batches", "4", "--network",
+                               "infiniband-100g", "--forward-ms", "2", "--critical-path", "-o", svg)
+            self.assertGreater(result["ms"], (3 * 4 + 2) * 2)
+            self.assertLess(result["ms"], (3 * 4 + 2) * 2 * 1.2)
+            with open(svg) as drawn:
+                text = drawn.read()
+            for part in ("zb_h1, 4 micro-batches", "backward by input", "backward by weights", "critical"):
+                self.assertIn(part, text)
+
+    def test_draw_refuses(self):
+        self.refused('ends with one of .svg', "pipeline", "draw", "gpipe", "-o", "x.gif")
+        self.refused("pipeline draw: expected an algorithm or --file", "pipeline", "draw", "-o", "x.svg")
+        self.refused("nowhere", "pipeline", "draw", "gpipe", "--network", "nowhere", "-o", "x.svg")
+        self.refused("--forward-ms", "pipeline", "draw", "gpipe", "--forward-ms", "0", "-o", "x.svg")
+
     def test_json(self):
         result = self.json("pipeline", "explain", "1f1b", "--ranks", "3", "--micro-batches", "6")
         self.assertEqual((result["bubble"], result["peak"], result["messages"], result["units"]),

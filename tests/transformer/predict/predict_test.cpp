@@ -1,0 +1,175 @@
+#include "transformer/predict/predict.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "baton/error.hpp"
+#include "models.hpp"
+#include "transformer/training/analysis.hpp"
+
+using namespace baton;
+using namespace baton::transformer;
+using support::plan;
+using support::small_model;
+
+namespace {
+
+/// A byte takes a ns, nothing else takes any time.
+Network bytes_only() {
+  Network network;
+  network.within.wire = TimeTable::line(0, 1);
+  network.across = network.within;
+  return network;
+}
+
+std::int64_t parameters() { return small_model(1).gpt2.parameters(); }
+
+}  // namespace
+
+TEST_CASE("a step without messages is the sum of its times") {
+  for (const int micro_batches : {1, 2, 3, 5}) {
+    const StepPrediction step =
+        predict(plan(small_model(8), {.micro_batches = micro_batches}), bytes_only());
+    CHECK(step.ns == micro_batches * (4 * 3000 + 900) + (parameters() + 1) / 2);
+    CHECK(step.without_messages == step.ns);
+    CHECK(step.bubble == 0);
+    CHECK(step.alone == 0);
+    CHECK(step.messages == 0);
+    CHECK(step.tokens_per_second == doctest::Approx(8 * 8 / (static_cast<double>(step.ns) * 1e-9)));
+  }
+}
+
+TEST_CASE("gradients of two ranks by hand") {
+  StepPlan its = plan(small_model(2), {.dp = 2}, bytes_only(), {{Collective::all_reduce, "ring"}});
+  its.bucket_bytes = INT64_MAX;  // all gradients at once, behind backward
+  const StepPrediction step = predict(its, bytes_only());
+  // Two times half of the bytes, in both directions at once.
+  REQUIRE(parameters() % 2 == 0);
+  CHECK(step.without_messages == 4 * 3000 + 900 + parameters() / 2);
+  CHECK(step.exposed() == 4 * parameters());
+  CHECK(step.alone == 4 * parameters());
+  CHECK(step.hidden() == 0);
+  CHECK(step.messages == 4);
+  CHECK(step.sent == 2 * 4 * parameters());
+}
+
+TEST_CASE("buckets are summed beside backward") {
+  StepPlan its = plan(small_model(2), {.dp = 2}, bytes_only(), {{Collective::all_reduce, "ring"}});
+  its.bucket_bytes = 1;
+  its.times.block_backward = 1'000'000;  // longer than all gradients of a block
+  PredictOptions options;
+  options.panel = 1000;
+  const StepPrediction step = predict(its, bytes_only(), options);
+  // Left over: the embeddings' bucket, and what of block 0's comes after the last computation.
+  const auto units = units_of(its.model, its.layout, 0);
+  CHECK(step.exposed() <= 4 * (units[0].elements + units[1].elements));
+  CHECK(step.exposed() >= 4 * units[0].elements);
+  CHECK(step.hidden() >= 4 * 3 * units[1].elements);
+}
+
+TEST_CASE("a pipeline takes the documented time if messages take none") {
+  for (const int pp : {1, 2, 4}) {
+    for (const int m : {4, 8}) {
+      const StepPlan its = plan(small_model(8), {.pp = pp, .micro_batches = m});
+      const StepPrediction step = predict(its, Network{});
+      CHECK(step.ns == step.without_messages);
+      if (pp == 1) CHECK(step.bubble == 0);
+      // The last stage also has the head, so it is not exactly (p - 1) / (m + p - 1).
+      if (pp > 1) CHECK(step.bubble > (pp - 1.0) / (m + pp - 1));
+    }
+  }
+}
+
+TEST_CASE("exchanges of tensor parallelism are exposed") {
+  const StepPlan its = plan(small_model(2), {.tp = 2}, bytes_only());
+  const StepPrediction step = predict(its, bytes_only());
+  CHECK(step.exposed() > 0);
+  CHECK(step.exposed() == step.alone);
+  CHECK(step.hidden() == 0);
+}
+
+TEST_CASE("the same input gives the same prediction, and faster networks quicker steps") {
+  const StepLayout layout{.dp = 2, .tp = 2, .pp = 2, .micro_batches = 2};
+  std::int64_t before = 0;
+  for (const double per_byte : {0.0, 0.1, 1.0, 10.0}) {
+    Network network;
+    network.within.wire = TimeTable::line(0, per_byte);
+    network.across = network.within;
+    const StepPlan its = plan(small_model(8), layout, network);
+    const StepPrediction once = predict(its, network), again = predict(its, network);
+    CHECK(once.ns == again.ns);
+    CHECK(once.ns >= before);
+    before = once.ns;
+  }
+}
+
+TEST_CASE("memory is the calculator's") {
+  const StepModel model = small_model(8);
+  const Shape x{8, 8, 8};
+  AnalyzedModel analyzed;
+  for (const StepUnit& unit : units_of(model, {}, 0)) analyzed.units.push_back(unit.elements);
+  analyzed.bytes = parameter_bytes(Datatype::f32, Datatype::f32, 2);
+  const StepMemory one = memory_of(model, {});
+  CHECK(one.state == held_bytes(analyzed, {}, 0).total());
+  CHECK(one.activations == 4 * block_kept_bytes(model.gpt2.block(0), x, Datatype::f32) +
+                               head_kept_bytes(16, x, Datatype::f32));
+  CHECK(one.gathered == 0);
+  // Sharding and cutting take less.
+  const StepMemory sharded = memory_of(model, {.dp = 4, .stage = ShardingStage::parameters});
+  CHECK(sharded.state < one.state / 3);
+  CHECK(sharded.gathered > 0);
+  CHECK(memory_of(model, {.tp = 4}).activations < one.activations / 2);
+  // 1F1B keeps fewer micro-batches than GPipe.
+  CHECK(memory_of(model, {.pp = 2, .micro_batches = 8}).activations <
+        memory_of(model, {.pp = 2, .micro_batches = 8, .schedule = "gpipe"}).activations);
+}
+
+TEST_CASE("layouts of some ranks") {
+  StepModel model = small_model(16);
+  const auto layouts = layouts_of(model, 8, {});
+  CHECK(!layouts.empty());
+  for (const StepLayout& layout : layouts) {
+    CHECK(layout.ranks() == 8);
+    CHECK(refusal(model, layout) == "");
+  }
+  const auto has = [&](const StepLayout& wanted) {
+    return std::ranges::find(layouts, wanted) != layouts.end();
+  };
+  CHECK(has({.dp = 8}));
+  CHECK(has({.dp = 2, .tp = 4, .stage = ShardingStage::optimizer}));
+  CHECK(has({.tp = 2, .sp = 2, .pp = 2}));
+  CHECK(!has({.tp = 8}));  // four heads
+  CHECK(!has({.pp = 8}));  // four layers
+}
+
+TEST_CASE("layouts that cannot train are refused by a sentence") {
+  const auto why = [](const StepLayout& layout, std::int64_t batch = 8) {
+    return refusal(small_model(batch), layout);
+  };
+  CHECK(why({}) == "");
+  CHECK(why({.tp = 3}) == "expected heads that 3 ranks of tp x sp divide, found 4");
+  CHECK(why({.pp = 8}) == "expected at most 4 stages, one for each layer, found 8");
+  CHECK(why({.dp = 4, .micro_batches = 3}) ==
+        "expected a sample or more for each of 3 micro-batches on 4 ranks of dp, found 8 samples");
+  CHECK(why({.sequence_parallel = true}) ==
+        "expected axis tp for sequence parallelism, found none");
+  CHECK(why({.pp = 2, .micro_batches = 2, .stages_per_rank = 2}).find("1f1b") != std::string::npos);
+  CHECK_THROWS_AS(plan(small_model(8), {.tp = 3}), Error);
+}
+
+TEST_CASE("ranks and their places") {
+  const StepLayout layout{.dp = 2, .tp = 3, .sp = 5, .pp = 7};
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
+    CHECK(rank_at(layout, place_of(layout, rank)) == rank);
+    for (const Along along : {Along::tp, Along::sp, Along::state, Along::ends}) {
+      const StepGroup group = group_of(layout, rank, along);
+      if (along == Along::ends) continue;
+      CHECK(group.ranks[static_cast<std::size_t>(group.own)] == rank);
+      CHECK(std::ranges::is_sorted(group.ranks));
+    }
+  }
+  CHECK(group_of(layout, 0, Along::tp).ranks == std::vector<int>{0, 1, 2});
+  CHECK(group_of(layout, 0, Along::sp).ranks == std::vector<int>{0, 3, 6, 9, 12});
+  CHECK(group_of(layout, 1, Along::state).ranks.size() == 10);
+}

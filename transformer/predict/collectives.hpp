@@ -1,0 +1,60 @@
+#pragma once
+/// The collectives of a step: which algorithm, and its schedule within a rank's program.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "baton/export.hpp"
+#include "baton/schedule.hpp"
+#include "baton/simulate.hpp"
+#include "layout.hpp"
+
+namespace BATON_API baton {
+namespace transformer {
+
+/// Chooses algorithms: by name where one is given, else that of the least time by its closed-form
+/// cost, on the network's level across hosts, or within if all ranks share one. The same on all
+/// ranks. Hierarchical and pipelined algorithms are not considered.
+class CollectiveChoice {
+ public:
+  CollectiveChoice(const Network& network, std::size_t element_bytes,
+                   std::map<Collective, std::string> names = {});
+
+  /// `count` as in Problem.
+  const Algorithm& of(Collective collective, int size, std::int64_t count) const;
+  /// About how long it takes, ns.
+  double time(const Algorithm& algorithm, const Problem& problem) const;
+  double time(Collective collective, int size, std::int64_t count) const;
+
+ private:
+  std::shared_ptr<const Registry> registry_;
+  NetworkLevel level_;
+  double fold_per_byte_ = 0, byte_ns_ = 0;
+  double element_bytes_ = 1;
+  std::map<Collective, std::string> names_;
+};
+
+/// The schedules of one rank in its groups, generated once.
+class Parts {
+ public:
+  Parts(const CollectiveChoice& choice, const StepLayout& layout, int rank)
+      : choice_(choice), layout_(layout), rank_(rank) {}
+
+  struct Part {
+    Schedule schedule;
+    StepGroup group;
+  };
+  const Part& of(Collective collective, Along along, std::int64_t count);
+
+ private:
+  const CollectiveChoice& choice_;
+  const StepLayout& layout_;
+  int rank_;
+  std::map<std::tuple<Collective, Along, std::int64_t>, Part> parts_;
+};
+
+}  // namespace transformer
+}  // namespace baton

@@ -1,0 +1,236 @@
+#include "predict.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "../pipeline/program.hpp"
+#include "../training/analysis.hpp"
+
+namespace baton::transformer {
+namespace {
+
+std::shared_ptr<const Hosts> hosts_on(const Network& network, int ranks) {
+  const int each = network.ranks_per_host;
+  if (each <= 0 || each >= ranks) return nullptr;
+  std::vector<int> hosts;
+  for (int rank = 0; rank < ranks; ++rank) hosts.push_back(rank / each);
+  return host_grouping(hosts);
+}
+
+/// ns of an action of the pipeline, its layers and head.
+std::int64_t action_ns(const StepPlan& plan, const PipelineAction& action) {
+  const auto layers = layers_of(plan.model, plan.layout, action.stage);
+  const int count = layers.second - layers.first;
+  const bool head = action.stage == plan.layout.stages() - 1;
+  const ComputeTimes& times = plan.times;
+  const auto of = [&](std::int64_t block, std::int64_t its_head) {
+    return count * block + (head ? its_head : 0);
+  };
+  switch (action.work) {
+    case PipelineWork::forward:
+      return of(times.block_forward, times.head_forward);
+    case PipelineWork::backward:
+      return of(times.block_backward, times.head_backward);
+    case PipelineWork::backward_input:
+      return of(times.block_backward / 2, times.head_backward / 2);
+    case PipelineWork::backward_weight:
+      return of(times.block_backward - times.block_backward / 2,
+                times.head_backward - times.head_backward / 2);
+  }
+  return 0;
+}
+
+std::int64_t optimizer_ns(const StepPlan& plan, int pp) {
+  const int divides = plan.layout.dp * plan.layout.sp;
+  std::int64_t parameters = 0;
+  for (const StepUnit& unit : units_of(plan.model, plan.layout, pp))
+    parameters += plan.layout.stage ? (unit.elements + divides - 1) / divides : unit.elements;
+  return std::llround(plan.times.optimizer_ns * static_cast<double>(parameters));
+}
+
+/// The pipeline's computations alone. Of the ranks along axis pp only, unless ranks share
+/// processors.
+Prediction without_messages(const StepPlan& plan, const Network& network) {
+  const PipelineLoad load{[&](const PipelineAction& action) { return action_ns(plan, action); },
+                          [](const PipelineAction&) { return 1; }};
+  StepLayout layout = plan.layout;
+  if (network.processors == 0) layout.dp = layout.tp = layout.sp = 1;
+  const auto program = [&](int rank) {
+    StepPlace place = place_of(layout, rank);
+    Problem problem;
+    problem.collective = Collective::program;
+    problem.size = layout.ranks();
+    problem.rank = rank;
+    ScheduleBuilder builder(problem);
+    std::vector<int> ranks;
+    const int pp = place.pp;
+    for (place.pp = 0; place.pp < layout.pp; ++place.pp) ranks.push_back(rank_at(layout, place));
+    builder.embed(program_of(plan.pipeline, pp, load), ranks, {}, {});
+    builder.compute({"optimizer", ComputationKind::optimizer, optimizer_ns(plan, pp)});
+    return builder.build();
+  };
+  Network free;
+  free.processors = network.processors;
+  free.call = network.call;
+  return simulate(layout.ranks(), program, 1, free);
+}
+
+}  // namespace
+
+StepMemory memory_of(const StepModel& model, const StepLayout& layout) {
+  const PipelineProblem problem{layout.pp, layout.micro_batches, layout.stages_per_rank};
+  const PipelineCost cost = pipeline_algorithm(layout.schedule).cost(problem);
+  const StepShare share = share_of(model, layout);
+  const Shape x{share.samples, share.positions, model.gpt2.d_model};
+  const std::int64_t block = block_kept_bytes(model.gpt2.block(0), x, model.type);
+  // Of the 16 sizes of x that a block keeps, axis tp cuts 12, and all with sequence parallelism.
+  const std::int64_t cut = block / layout.tp;
+  const std::int64_t kept = layout.sequence_parallel ? cut : cut + (block - cut) / 4;
+  StepMemory most;
+  for (int pp = 0; pp < layout.pp; ++pp) {
+    AnalyzedModel analyzed;
+    StepMemory own;
+    const auto units = units_of(model, layout, pp);
+    std::int64_t blocks = 0;
+    bool head = false;
+    for (const StepUnit& unit : units) {
+      analyzed.units.push_back(unit.elements);
+      if (unit.kind == StepUnit::Kind::block) ++blocks;
+      if (unit.kind == StepUnit::Kind::head || layout.stages() == 1) head = true;
+      if (layout.stage == ShardingStage::parameters)
+        own.gathered = std::max(own.gathered,
+                                2 * unit.elements * static_cast<std::int64_t>(size_of(model.type)));
+    }
+    analyzed.bytes = parameter_bytes(model.type, model.type, model.states);
+    analyzed.ranks = layout.dp * layout.sp;
+    analyzed.micro_batches = layout.micro_batches;
+    analyzed.padded = true;
+    own.state = most_held_bytes(analyzed, layout.stage).total();
+    const auto pairs = static_cast<std::int64_t>(cost.peak[static_cast<std::size_t>(pp)]);
+    own.activations =
+        pairs * ((blocks + layout.stages_per_rank - 1) / layout.stages_per_rank) * kept;
+    if (head) own.activations += head_kept_bytes(model.gpt2.vocabulary / layout.tp, x, model.type);
+    if (own.total() > most.total()) most = own;
+  }
+  return most;
+}
+
+StepPrediction predict(const StepPlan& plan, const Network& network,
+                       const PredictOptions& options) {
+  const int ranks = plan.layout.ranks();
+  const std::size_t element = size_of(plan.model.type);
+  SimulateOptions how;
+  how.hosts = hosts_on(network, ranks);
+  how.panel = options.panel;
+  how.timeline = options.timeline != nullptr;
+  const Prediction whole = simulate(
+      ranks, [&](int rank) { return program_of(plan, rank); }, element, network, how);
+  StepPrediction step;
+  step.ns = whole.total;
+  step.messages = whole.messages;
+  step.sent = whole.bytes_within;
+  for (const HostBytes& host : whole.hosts) step.sent += host.sent;
+  if (options.timeline) {
+    *options.timeline = *whole.timeline;
+    finish(*options.timeline);
+  }
+  const Prediction free = without_messages(plan, network);
+  step.without_messages = free.total;
+  std::int64_t busy = 0;
+  for (int pp = 0; pp < plan.layout.pp; ++pp) {
+    busy += optimizer_ns(plan, pp);
+    for (const PipelineAction& action : plan.pipeline.ranks[static_cast<std::size_t>(pp)])
+      busy += action_ns(plan, action);
+  }
+  const auto whole_time = static_cast<double>(step.without_messages - network.call) *
+                          static_cast<double>(plan.layout.pp);
+  if (whole_time > 0) step.bubble = 1 - static_cast<double>(busy) / whole_time;
+  step.alone = -1;
+  if (options.alone) {
+    StepPlan idle = plan;
+    idle.times = {};
+    how.timeline = false;
+    step.alone = simulate(
+                     ranks, [&](int rank) { return program_of(idle, rank); }, element, network, how)
+                     .total;
+  }
+  step.memory = memory_of(plan.model, plan.layout);
+  const auto tokens = static_cast<double>(plan.model.batch * plan.model.seq);
+  step.tokens_per_second = step.ns > 0 ? tokens / (static_cast<double>(step.ns) * 1e-9) : 0;
+  return step;
+}
+
+double estimated_ns(const StepPlan& plan) {
+  const StepLayout& layout = plan.layout;
+  const auto ns = [](std::int64_t time) { return static_cast<double>(time); };
+  double exchanges = 0;  // of a stage, for a micro-batch
+  for (const bool backward : {false, true}) {
+    for (const StepPhase& phase : block_phases(plan.model, layout, backward, 0)) {
+      for (const StepExchange& exchange : phase.after) {
+        const int size = exchange.along == Along::tp ? layout.tp : layout.sp;
+        exchanges += exchange.times * plan.choice.time(exchange.collective, size, exchange.count);
+      }
+    }
+  }
+  const auto [first, last] = layers_of(plan.model, layout, 0);
+  const double micro_batch =
+      (last - first) * (ns(plan.times.block_forward + plan.times.block_backward) + exchanges) *
+      layout.stages_per_rank;
+  const double head = ns(plan.times.head_forward + plan.times.head_backward);
+  // A pipeline of stages that take this long, and the head on the last.
+  const double pipeline =
+      (layout.micro_batches + (layout.pp - 1.0) / layout.stages_per_rank) * micro_batch +
+      layout.micro_batches * head;
+  double sums = 0;
+  const int divides = layout.dp * layout.sp;
+  for (const StepUnit& unit : units_of(plan.model, layout, 0)) {
+    if (divides == 1) break;
+    const std::int64_t shard = (unit.elements + divides - 1) / divides;
+    const auto time = [&](Collective collective, std::int64_t count) {
+      return plan.choice.time(collective, divides, count);
+    };
+    if (!layout.stage) {
+      sums += time(Collective::all_reduce, unit.elements);
+      continue;
+    }
+    const bool each = layout.stage >= ShardingStage::gradients;
+    const bool gathers = layout.stage >= ShardingStage::parameters;
+    sums += (each ? layout.micro_batches : 1) * time(Collective::reduce_scatter, shard) +
+            (gathers ? 2 * layout.micro_batches : 1) * time(Collective::all_gather, shard);
+  }
+  const double beside = layout.stage >= ShardingStage::gradients
+                            ? pipeline
+                            : (last - first) * ns(plan.times.block_backward);
+  return pipeline + std::max(sums - beside, 0.0) + ns(optimizer_ns(plan, 0));
+}
+
+std::vector<StepLayout> layouts_of(const StepModel& model, int ranks, const StepLayout& like) {
+  std::vector<StepLayout> layouts;
+  const auto for_each_divisor = [](int number, const auto& use) {
+    for (int d = 1; d <= number; ++d)
+      if (number % d == 0) use(d);
+  };
+  for_each_divisor(ranks, [&](int tp) {
+    for_each_divisor(ranks / tp, [&](int sp) {
+      for_each_divisor(ranks / tp / sp, [&](int pp) {
+        StepLayout layout = like;
+        layout.tp = tp, layout.sp = sp, layout.pp = pp, layout.dp = ranks / tp / sp / pp;
+        layout.sequence_parallel = like.sequence_parallel && tp > 1;
+        if (pp == 1) layout.stages_per_rank = 1;
+        layout.stage = {};
+        if (!refusal(model, layout).empty()) return;
+        layouts.push_back(layout);
+        if (layout.dp * layout.sp == 1) return;
+        for (const ShardingStage stage :
+             {ShardingStage::optimizer, ShardingStage::gradients, ShardingStage::parameters}) {
+          layout.stage = stage;
+          layouts.push_back(layout);
+        }
+      });
+    });
+  });
+  return layouts;
+}
+
+}  // namespace baton::transformer
