@@ -25,14 +25,14 @@ Schedule schedule_of(const Computation& computation) {
   return {std::move(header), {step}, {}, {computation}};
 }
 
-}  // namespace
-
-void begin_computations(const std::shared_ptr<RecordingSession>& session) { current = session; }
-
 std::shared_ptr<RecordingSession> computing_session() {
   auto session = current.lock();
   return session && session->active ? session : nullptr;
 }
+
+}  // namespace
+
+void begin_computations(const std::shared_ptr<RecordingSession>& session) { current = session; }
 
 void RecordingSession::add(const Computation& what, std::int64_t begin, std::int64_t end) {
   if (!own_group) own_group = recorder->add_group({rank});
