@@ -8,11 +8,14 @@
 namespace baton::transformer {
 namespace {
 
-/// At most as many micro-batches as the schedule has, each with a sample; none without samples.
+/// At most as many micro-batches as the schedule has, each with a sample on every rank, but at
+/// least one; the same on all ranks.
 template <class Model>
-int micro_batches(Model& model, std::int64_t samples) {
+int micro_batches(Model& model, std::int64_t samples, const Mesh& mesh) {
+  if (Communicator* const ranks = mesh.along(Axis::dp))
+    ranks->all_reduce(std::span(&samples, 1), min);
   const int most = model.pipeline().schedule().micro_batches;
-  return static_cast<int>(std::min<std::int64_t>(samples, most));
+  return static_cast<int>(std::clamp<std::int64_t>(samples, 1, most));
 }
 
 /// An array of the last stage, on all ranks of the pipeline.
@@ -47,8 +50,8 @@ template <class T>
 double evaluate(PipelinedGpt2<T>& model, DataParallel<T>& replicas, const Sequences& data,
                 std::int64_t samples, std::int64_t batch, const Mesh& mesh) {
   const auto loss = [&](const TokenShare& share) {
-    const int parts = micro_batches(model, share.batch.shape[0]);
-    if (parts > 0) model.start(share, parts);
+    const int parts = micro_batches(model, share.batch.shape[0], mesh);
+    model.start(share, parts);
     return model.pipeline().forward(replicas, parts);
   };
   return evaluate(loss, data, samples, batch, mesh, Axis::dp | Axis::sp | Axis::pp);
@@ -58,10 +61,9 @@ template <class T>
 Classification evaluate(PipelinedVgg16<T>& model, DataParallel<T>& replicas, const Images& data,
                         std::int64_t samples, std::int64_t batch, const Mesh& mesh) {
   const std::function logits_of = [&](const ImageBatch<T>& images) {
-    const int parts = micro_batches(model, std::min<std::int64_t>(images.samples(), 1));
     model.start(ImageShare<T>{images, 0, static_cast<double>(images.samples())}, 1);
     Array<T> all;
-    model.pipeline().forward(replicas, parts, [&](int, const Array<T>& output) { all = output; });
+    model.pipeline().forward(replicas, 1, [&](int, const Array<T>& output) { all = output; });
     return all;
   };
   return evaluate<T>(logits_of, data, samples, batch, mesh, Axis::dp | Axis::pp);

@@ -66,6 +66,7 @@ struct Pipeline<T>::State {
       refuse(fmt::format("pipeline {}: expected {} ranks along pp, found {}", schedule.name,
                          schedule.size(), mesh.size(Axis::pp)));
     }
+    expect_equal();
     if (accelerator()) {
       throw Error(ErrorCode::unsupported,
                   "pipeline: expected stages in the host's memory, found an accelerator");
@@ -90,6 +91,25 @@ struct Pipeline<T>::State {
       }
     }
     steps = steps_of(schedule, rank);
+    postpones = std::any_of(steps.begin(), steps.end(), [](const PipelineStep& step) {
+      return step.action.work == PipelineWork::backward_weight;
+    });
+  }
+
+  /// Throws on all ranks unless all have the same schedule.
+  void expect_equal() const {
+    if (!ranks) return;
+    const std::string text = print(schedule);
+    const bool equal = broadcast_text(*ranks, text, 0) == text;
+    std::int64_t first = equal ? ranks->size() : rank;
+    ranks->all_reduce(std::span(&first, 1), min);
+    if (first == ranks->size()) return;
+    const std::string its = broadcast_text(*ranks, schedule.name, 0);
+    const std::string other = broadcast_text(*ranks, schedule.name, static_cast<int>(first));
+    refuse(
+        fmt::format("pipeline: expected the same schedule on all ranks, found \"{}\" on rank 0 "
+                    "and another one, \"{}\", on rank {}",
+                    its, other, first));
   }
 
   [[noreturn]] static void refuse(const std::string& sentence) {
@@ -104,6 +124,7 @@ struct Pipeline<T>::State {
   std::vector<int> places;  // of stages
   std::map<int, std::size_t> first_unit;
   std::vector<PipelineStep> steps;
+  bool postpones = false;
   Seconds seconds;
   std::function<void(const PipelineAction&, bool)> observer;
 };
@@ -387,6 +408,12 @@ std::vector<Unit<T>> Pipeline<T>::units() {
 template <class T>
 double Pipeline<T>::run(DataParallel<T>& replicas, const Random& random) {
   const auto begin = Clock::now();
+  if (state_->postpones && !replicas.may_postpone()) {
+    State::refuse(fmt::format(
+        "pipeline {}: expected gradients that are divided after backward (stage 1), since it "
+        "postpones those by weights, found gradients that are divided at once",
+        state_->schedule.name));
+  }
   expect_equal_shapes(*state_, state_->schedule.micro_batches);
   Pass<T, State> pass(*state_, replicas, state_->steps, true, random);
   const double loss = pass.run({});

@@ -30,9 +30,9 @@ template <class T>
 class Pipeline final : public Model<T> {
  public:
   /// The stages of this rank by their numbers in the schedule; all must outlive it, and so must the
-  /// mesh. Collective over axis pp. Throws Error(invalid_argument) on all ranks, and before
-  /// anything is sent, if the schedule is wrong (verify()), or is for another number of ranks; on
-  /// this rank if the stages are not those that lie on it.
+  /// mesh. Collective over axis pp. Throws Error(invalid_argument) on all ranks if the schedule is
+  /// wrong (verify()), is for another number of ranks, or ranks have different ones; on this rank
+  /// if the stages are not those that lie on it.
   Pipeline(PipelineSchedule schedule, const std::map<int, PipelineStage<T>*>& stages,
            const Mesh& mesh);
   ~Pipeline() override;

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "../ops/ops.hpp"
 #include "../shape_guard.hpp"
 #include "baton/error.hpp"
@@ -26,7 +28,7 @@ void expect_micro_batches(int micro_batches, std::int64_t most) {
 
 template <class T>
 void Gpt2Stage<T>::start(const TokenShare& share, int micro_batches) {
-  expect_micro_batches(micro_batches, share.batch.shape[0]);
+  expect_micro_batches(micro_batches, std::max<std::int64_t>(share.batch.shape[0], 1));
   share_ = share;
   micro_batches_ = micro_batches;
 }

@@ -20,7 +20,8 @@ class Gpt2Stage final : public PipelineStage<T> {
   /// The part must outlive it.
   explicit Gpt2Stage(Gpt2<T>& part) : part_(part) {}
   /// The next micro-batches are near-equal slices of `share`, the same on every stage. Throws
-  /// Error(invalid_argument) unless there is at least one sample for each.
+  /// Error(invalid_argument) unless there is at least one sample for each; one micro-batch may be
+  /// empty.
   void start(const TokenShare& share, int micro_batches);
 
   Params<T> params() override { return part_.params(); }

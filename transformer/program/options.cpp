@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../pipeline/verify.hpp"
 #include "../shape_guard.hpp"
 #include "values.hpp"
 
@@ -17,7 +18,8 @@ const Names<ModelKind> models = {{"mlp", ModelKind::mlp},
                                  {"vgg16", ModelKind::vgg16}};
 const Names<Parallel> parallels = {{"none", Parallel::none}, {"dp", Parallel::dp},
                                    {"fsdp", Parallel::fsdp}, {"tp", Parallel::tp},
-                                   {"sp", Parallel::sp},     {"tp-sp", Parallel::tp_sp}};
+                                   {"sp", Parallel::sp},     {"tp-sp", Parallel::tp_sp},
+                                   {"pp", Parallel::pp},     {"mp", Parallel::mp}};
 const Names<OptimizerKind> optimizers = {{"sgd", OptimizerKind::sgd},
                                          {"momentum", OptimizerKind::momentum},
                                          {"adamw", OptimizerKind::adamw}};
@@ -83,7 +85,16 @@ std::vector<std::pair<Axis, int>> TrainOptions::axes() const {
       return {};
     case Parallel::dp:
     case Parallel::fsdp: {
-      std::vector<std::pair<Axis, int>> axes{{Axis::dp, ranks / (tp * sp)}};
+      std::vector<std::pair<Axis, int>> axes;
+      if (pp > 1) axes.emplace_back(Axis::pp, pp);
+      axes.emplace_back(Axis::dp, ranks / (tp * sp * std::max(pp, 1)));
+      if (sp > 1) axes.emplace_back(Axis::sp, sp);
+      if (tp > 1) axes.emplace_back(Axis::tp, tp);
+      return axes;
+    }
+    case Parallel::pp:
+    case Parallel::mp: {
+      std::vector<std::pair<Axis, int>> axes{{Axis::pp, ranks / (tp * sp)}};
       if (sp > 1) axes.emplace_back(Axis::sp, sp);
       if (tp > 1) axes.emplace_back(Axis::tp, tp);
       return axes;
@@ -105,14 +116,27 @@ void add_options(CLI::App& app, TrainOptions& options) {
              "gpt2: a language model, on text; vgg16: a model of images");
   add_choice(app, "--parallel", options.parallel, parallels,
              "samples (dp), weights (tp) or positions (sp, of block and gpt2) are shared among "
-             "ranks; fsdp: "
-             "samples, and with them parameters, gradients and the optimizer's state");
+             "ranks; fsdp: samples, and with them parameters, gradients and the optimizer's state; "
+             "layers (pp: a pipeline of micro-batches; mp: one rank at a time; of gpt2, vgg16)");
   app.add_option("--ranks", options.ranks, "threads as ranks; under mpirun, its processes are")
       ->check(whole_number(1, 4096));
-  app.add_option("--tp", options.tp, "of the ranks of tp-sp [2], dp or fsdp [1], those along tp")
+  app.add_option("--tp", options.tp,
+                 "of the ranks of tp-sp [2], dp, fsdp, pp or mp [1], those along tp")
       ->check(whole_number(1, 4096));
-  app.add_option("--sp", options.sp, "of the ranks of dp or fsdp, those along sp [1]")
+  app.add_option("--sp", options.sp, "of the ranks of dp, fsdp, pp or mp, those along sp [1]")
       ->check(whole_number(1, 4096));
+  app.add_option("--pp", options.pp, "of the ranks of dp or fsdp, those along pp [1]")
+      ->check(whole_number(1, 4096));
+  app.add_option("--schedule", options.schedule,
+                 "of a pipeline: naive, gpipe, 1f1b, interleaved_1f1b, zb_h1 or FILE.csv; see "
+                 "baton-train pipeline --help [1f1b; mp: naive]");
+  app.add_option("--stages-per-rank", options.stages_per_rank, "of a pipeline [1]")
+      ->check(whole_number(1, 1024));
+  app.add_option("--cuts", options.cuts,
+                 "first layers of a pipeline's stages but the first, 3,6 for example [stages have "
+                 "parameters alike]")
+      ->delimiter(',')
+      ->check(whole_number(1));
   add_choice(app, "--stage", options.sharding, shardings,
              "of fsdp: divides the optimizer's state (1), gradients, too (2), parameters, too (3) "
              "[3]");
@@ -270,12 +294,17 @@ void complete(const CLI::App& app, TrainOptions& options) {
   expect(vgg16, {"--images", "--width", "--pooled"}, "--model vgg16", model);
   const bool samples = options.parallel == Parallel::dp || options.parallel == Parallel::fsdp;
   const std::string_view parallel = name(options.parallel);
-  expect(samples || options.parallel == Parallel::tp_sp, {"--tp"}, "--parallel dp, fsdp or tp-sp",
-         parallel);
-  expect(samples, {"--sp"}, "--parallel dp or fsdp", parallel);
+  const bool layers = options.parallel == Parallel::pp || options.parallel == Parallel::mp;
+  expect(samples || layers || options.parallel == Parallel::tp_sp, {"--tp"},
+         "--parallel dp, fsdp, tp-sp, pp or mp", parallel);
+  expect(samples || layers, {"--sp"}, "--parallel dp, fsdp, pp or mp", parallel);
+  expect(samples, {"--pp"}, "--parallel dp or fsdp", parallel);
+  expect(layers || options.pp > 1, {"--schedule", "--stages-per-rank", "--cuts"},
+         "--parallel pp or mp, or --pp of at least 2", parallel);
   expect(options.parallel == Parallel::dp, {"--no-overlap"}, "--parallel dp", parallel);
   expect(options.parallel == Parallel::fsdp, {"--stage"}, "--parallel fsdp", parallel);
   const auto given = [&](const char* option) { return app.count(option) > 0; };
+  if (options.pipelined() && !given("--micro-batches")) options.micro_batches = 0;
   if (!given("--optimizer"))
     options.optimizer = gpt2    ? OptimizerKind::adamw
                         : vgg16 ? OptimizerKind::momentum
@@ -287,6 +316,8 @@ void complete(const CLI::App& app, TrainOptions& options) {
   expect(options.checks(), {"--tolerance"}, "--check, --check-output or --check-weights", "none");
   expect(!options.checkpoint.empty(), {"--checkpoint-steps"}, "--checkpoint", "none");
   expect(options.resume.empty(), {"--load"}, "no --resume", "it");
+  expect(!options.pipelined(), {"--checkpoint", "--resume", "--load", "--save"}, "no pipeline",
+         "one");
   if ((gpt2 || vgg16) && !given("--epochs")) options.epochs = 1;
   if ((gpt2 || vgg16) && !given("--batch-size")) options.batch_size = gpt2 ? 8 : 64;
   if (!given("--validation-samples")) {
@@ -309,6 +340,49 @@ void complete(const CLI::App& app, TrainOptions& options) {
   if (!given("--dropout")) config.dropout = 0;
 }
 
+namespace {
+
+/// Makes the schedule of a pipeline.
+void settle_pipeline(TrainOptions& options) {
+  const int p = along(options, Axis::pp);
+  const bool gpt2 = options.model == ModelKind::gpt2;
+  if (!gpt2 && options.model != ModelKind::vgg16) {
+    refuse(fmt::format("--parallel {}: expected --model gpt2 or vgg16, found {}",
+                       name(options.parallel), name(options.model)));
+  }
+  if (options.schedule.empty())
+    options.schedule = options.parallel == Parallel::mp ? "naive" : "1f1b";
+  if (options.schedule.ends_with(".csv")) {
+    options.pipeline = parse_pipeline(file_contents(options.schedule), options.schedule);
+    const int found = options.pipeline.micro_batches;
+    if (options.micro_batches > 0 && options.micro_batches != found) {
+      refuse(fmt::format("--micro-batches: expected the {} of {}, found {}", found,
+                         options.schedule, options.micro_batches));
+    }
+    options.micro_batches = found;
+    if (options.pipeline.size() != p) {
+      refuse(fmt::format("{}: expected {} ranks along pp, found {}", options.schedule, p,
+                         options.pipeline.size()));
+    }
+  } else {
+    if (options.micro_batches == 0) {
+      const std::int64_t samples = options.batch_size / along(options, Axis::dp);
+      const int most = options.parallel == Parallel::mp ? 1 : 2 * p;
+      options.micro_batches = static_cast<int>(std::clamp<std::int64_t>(samples, 1, most));
+    }
+    options.pipeline =
+        pipeline_schedule(options.schedule, {p, options.micro_batches, options.stages_per_rank});
+  }
+  expect_right(options.pipeline);
+  if (!options.cuts.empty() &&
+      static_cast<int>(options.cuts.size()) + 1 != options.pipeline.stages) {
+    refuse(fmt::format("--cuts: expected the first layers of {} stages but the first, found {}",
+                       options.pipeline.stages, options.cuts.size()));
+  }
+}
+
+}  // namespace
+
 void settle(TrainOptions& options, int launched) {
   const bool alone = options.parallel == Parallel::none;
   if (launched > 0 && options.ranks > 0 && options.ranks != launched) {
@@ -322,7 +396,8 @@ void settle(TrainOptions& options, int launched) {
     refuse("--budget: expected no --cores-per-rank, found it");
   if (launched > 0) options.ranks = launched;
   if (options.tp == 0) options.tp = options.parallel == Parallel::tp_sp ? 2 : 1;
-  if (options.ranks == 0) options.ranks = alone ? 1 : 2 * options.tp * options.sp;
+  if (options.ranks == 0)
+    options.ranks = alone ? 1 : 2 * options.tp * options.sp * std::max(options.pp, 1);
   if (options.model == ModelKind::mlp || options.model == ModelKind::block) {
     if (options.samples == 0) options.samples = options.model == ModelKind::mlp ? 256 : 8;
     options.batch_size = std::min(options.batch(), options.samples);
@@ -345,7 +420,7 @@ void settle(TrainOptions& options, int launched) {
                     cuts_positions || options.sequence_parallel);
   }
   if (options.model == ModelKind::vgg16) {
-    expect_parallel("none, dp or fsdp", "its layers are not cut",
+    expect_parallel("none, dp, fsdp, pp or mp", "its layers are not cut",
                     cuts_positions || cuts_weights || options.sequence_parallel);
   }
   if (options.sequence_parallel && options.parallel != Parallel::tp &&
@@ -353,8 +428,12 @@ void settle(TrainOptions& options, int launched) {
     refuse(fmt::format("--sequence-parallel: expected --parallel tp or tp-sp, or --tp, found {}",
                        name(options.parallel)));
   }
-  expect_multiple("--ranks", options.ranks, options.tp * options.sp,
-                  options.sp > 1 ? "--tp x --sp" : "--tp");
+  const int pp = std::max(options.pp, 1);
+  expect_multiple("--ranks", options.ranks, options.tp * options.sp * pp,
+                  pp > 1           ? "--tp x --sp x --pp"
+                  : options.sp > 1 ? "--tp x --sp"
+                                   : "--tp");
+  if (options.pipelined()) settle_pipeline(options);
   expect_divisible(options);
 }
 

@@ -11,12 +11,13 @@
 #include "../mesh.hpp"
 #include "../models/gpt2.hpp"
 #include "../models/vgg16.hpp"
+#include "../pipeline/schedule.hpp"
 #include "../training/data_parallel.hpp"
 
 namespace baton::transformer::program {
 
 enum class ModelKind : std::uint8_t { mlp, block, gpt2, vgg16 };
-enum class Parallel : std::uint8_t { none, dp, fsdp, tp, sp, tp_sp };
+enum class Parallel : std::uint8_t { none, dp, fsdp, tp, sp, tp_sp, pp, mp };
 enum class OptimizerKind : std::uint8_t { sgd, momentum, adamw };
 std::string_view name(ModelKind model);
 std::string_view name(Parallel parallel);
@@ -26,10 +27,15 @@ std::string_view name(OptimizerKind optimizer);
 struct TrainOptions {
   ModelKind model = ModelKind::mlp;
   Parallel parallel = Parallel::none;
-  int ranks = 0;        ///< 0: of the launcher, else 1 without parallelism, 2 with it, 4 of tp-sp
-  int tp = 0;           ///< ranks along axis tp of tp-sp, dp and fsdp; 0: 2 of tp-sp, 1 of others
-  int sp = 1;           ///< ranks along axis sp of dp and fsdp
-  bool overlap = true;  ///< of sums of gradients with backward; of dp
+  int ranks = 0;         ///< 0: of the launcher, else 1 without parallelism, 2 with it, 4 of tp-sp
+  int tp = 0;            ///< ranks along axis tp of tp-sp, dp and fsdp; 0: 2 of tp-sp, 1 of others
+  int sp = 1;            ///< ranks along axis sp of dp, fsdp, pp and mp
+  int pp = 0;            ///< ranks along axis pp of dp and fsdp; 0: 1, of pp and mp the rest
+  std::string schedule;  ///< of a pipeline: an algorithm, or a file; empty: 1f1b, of mp naive
+  int stages_per_rank = 1;
+  std::vector<std::int64_t> cuts;  ///< first layers of stages but the first; empty: by parameters
+  PipelineSchedule pipeline;       ///< that all this makes, when it is settled
+  bool overlap = true;             ///< of sums of gradients with backward; of dp
   ShardingStage sharding = ShardingStage::parameters;  ///< of fsdp
   bool sequence_parallel = false;
   Datatype dtype = Datatype::f32;  ///< f32, f64 or bf16
@@ -77,6 +83,8 @@ struct TrainOptions {
   bool budget = false;
   bool json = false;
 
+  /// Whether ranks have different layers.
+  bool pipelined() const { return parallel == Parallel::pp || parallel == Parallel::mp || pp > 1; }
   /// Whether rank 0 trains alone, too.
   bool checks() const { return check_output || check_weights || check_gradients; }
   double rate() const {

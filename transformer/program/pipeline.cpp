@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "../pipeline/schedule.hpp"
 #include "../pipeline/verify.hpp"
@@ -45,15 +44,6 @@ struct PipelineOptions {
   bool json = false;
 };
 
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  if (!file.is_open() || file.bad())
-    refuse(fmt::format("{}: expected a file that can be read, found none", path));
-  return text.str();
-}
-
 /// A schedule, and its documented cost if it is an algorithm's.
 struct Subject {
   PipelineSchedule schedule;
@@ -64,7 +54,7 @@ struct Subject {
 Subject subject_of(const PipelineOptions& options) {
   Subject subject;
   if (!options.file.empty()) {
-    subject.schedule = parse_pipeline(contents(options.file), options.file);
+    subject.schedule = parse_pipeline(file_contents(options.file), options.file);
     subject.proof = verify(subject.schedule);
     return subject;
   }

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "../pipeline/verify.hpp"
+
 namespace baton::transformer::program {
 namespace {
 
@@ -82,6 +84,15 @@ void print_cores(const Pinning& pinning) {
              pinning.shared ? "; round-robin, for there are too few" : "");
 }
 
+/// The bubble that a schedule has at unit costs.
+double bubble_of(const TrainOptions& options) { return verify(options.pipeline).cost.bubble; }
+
+void print_pipeline(const TrainOptions& options) {
+  const PipelineSchedule& pipeline = options.pipeline;
+  fmt::print("# pipeline {}: {} stages, {} micro-batches, a bubble of {:.3g} at unit costs\n",
+             pipeline.name, pipeline.stages, pipeline.micro_batches, bubble_of(options));
+}
+
 bool within(const Outcome& outcome, const TrainOptions& options) {
   return outcome.differences.largest() <= options.allowed();
 }
@@ -120,6 +131,7 @@ void Report::head() {
   fmt::print("# {}\n", sizes(options_));
   fmt::print("# {} of {}; {}, {}, learning rate {}, seed {}\n", form(options_), transport_,
              name(options_.dtype), name(options_.optimizer), options_.rate(), options_.seed);
+  if (options_.pipelined()) print_pipeline(options_);
   if (pinning_) print_cores(*pinning_);
   fmt::print("{:>5}  {:<22}", "epoch", "loss");
   if (options_.checks()) fmt::print("  {:<22}  {}", "on one rank", "relative difference");
@@ -179,6 +191,8 @@ bool Report::finish(const Outcome& outcome) {
   }
   const bool whole = options_.model == ModelKind::gpt2 || options_.model == ModelKind::vgg16;
   if (!options_.json && whole && outcome.stopped.empty()) print_memory(outcome);
+  if (!options_.json && outcome.bubble && outcome.stopped.empty())
+    fmt::print("# in forward and backward, ranks waited {:.3g} of the time\n", *outcome.bubble);
   if (!options_.json && !outcome.written.empty())
     fmt::print("# it writes: {}\n", on_one_line(outcome.written));
   if (!outcome.stopped.empty()) fmt::print(stderr, "baton-train: {}\n", outcome.stopped);
@@ -206,6 +220,15 @@ void Report::json(const Outcome& outcome) const {
                {"loss", outcome.losses},
                {"seconds", outcome.seconds()}};
   if (options_.parallel == Parallel::fsdp) json["stage"] = static_cast<int>(options_.sharding);
+  if (options_.pipelined()) {
+    const PipelineProof proof = verify(options_.pipeline);
+    json["pipeline"] = {{"schedule", options_.pipeline.name},
+                        {"stages", options_.pipeline.stages},
+                        {"unit_bubble", proof.cost.bubble},
+                        {"peak", proof.cost.peak},
+                        {"messages", proof.cost.messages}};
+    if (outcome.bubble) json["pipeline"]["bubble"] = *outcome.bubble;
+  }
   if (outcome.first_epoch > 1) json["first_epoch"] = outcome.first_epoch;
   if (!outcome.validation.empty()) json["validation_loss"] = outcome.validation;
   if (!outcome.accuracy.empty()) json["validation_accuracy"] = outcome.accuracy;

@@ -218,7 +218,6 @@ class Training {
   }
 
   StepLoss step(std::int64_t number, EpochSeconds& seconds) {
-    const CountingScope counting(memory_);
     StepOptions how;
     how.micro_batches = options_.micro_batches;
     how.largest_norm = options_.clip;
@@ -228,7 +227,10 @@ class Training {
     const auto begin = Clock::now();
     const double exchanged = seconds_in_exchanges();
     const Traffic before = sent_;
-    const StepLoss result = trained_.step(number, how, rate);
+    const StepLoss result = [&] {
+      const CountingScope counting(memory_);
+      return trained_.step(number, how, rate);
+    }();
     seconds.all += seconds_since(begin);
     in_step_ = {sent_.messages - before.messages, sent_.bytes - before.bytes};
     seconds.communication += seconds_in_exchanges() - exchanged;
@@ -283,6 +285,11 @@ class Training {
 
   /// The memory of the rank that held the most.
   void hold() {
+    if (Pipeline<T>* const pipeline = trained_.task->pipeline()) {
+      double seconds[] = {pipeline->seconds().all, pipeline->seconds().computing};
+      world_.all_reduce(std::span(seconds), sum);
+      outcome_.bubble = seconds[0] > 0 ? 1 - seconds[1] / seconds[0] : 0;
+    }
     for (int purpose = 0; purpose <= purpose_count; ++purpose) {
       const Held held =
           purpose < purpose_count ? memory_.held(static_cast<Purpose>(purpose)) : memory_.held();

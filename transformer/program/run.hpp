@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct Outcome {
   std::string written;                   ///< text that the model wrote at the end
   /// Bytes of arrays by purpose; the last is of all together. Of the rank with the largest `most`.
   std::array<Held, purpose_count + 1> held{};
+
+  /// Of pipelines: the part of the time of forward and backward in which ranks did not compute.
+  std::optional<double> bubble;
 
   double seconds() const;
   /// Of items on all ranks, without the first epoch if there are more.

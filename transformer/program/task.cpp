@@ -5,6 +5,8 @@
 
 #include "../models/language.hpp"
 #include "../models/vision.hpp"
+#include "../pipeline/models.hpp"
+#include "../pipeline/split.hpp"
 #include "../state/gpt2_weights.hpp"
 #include "../training/finite.hpp"
 #include "model.hpp"
@@ -87,6 +89,47 @@ std::int64_t samples_of(const TrainOptions& options, std::int64_t all) {
   return options.samples > 0 ? std::min(options.samples, all) : all;
 }
 
+bool pipelined(const Mesh& mesh) { return mesh.size(Axis::pp) > 1; }
+
+/// A model, or the parts of it that lie on this rank of a pipeline.
+template <class T, class Part, class ItsStage>
+class WholeOrParts {
+ public:
+  using Parts = PipelinedModel<T, Part, ItsStage>;
+
+  /// `make` makes the whole, or layers of it; `costs` has a number for each layer.
+  template <class Make>
+  WholeOrParts(bool in_parts, const std::vector<double>& costs, const TrainOptions& options,
+               const Mesh& mesh, const Make& make) {
+    if (!in_parts) {
+      whole_ = make(std::nullopt);
+      return;
+    }
+    const auto layers = static_cast<std::int64_t>(costs.size());
+    const std::vector<Range> cut = options.cuts.empty()
+                                       ? split_by_cost(costs, options.pipeline.stages)
+                                       : split_by_hand(layers, options.cuts);
+    parts_ = std::make_unique<Parts>(options.pipeline, cut, mesh,
+                                     [&](Range range) { return make(std::optional(range)); });
+  }
+  Model<T>& model() {
+    if (whole_) return *whole_;
+    return parts_->pipeline();
+  }
+  Pipeline<T>* pipeline() { return parts_ ? &parts_->pipeline() : nullptr; }
+  Parts& parts() { return *parts_; }
+  Part& whole() { return *whole_; }
+  /// call(the model), in either form.
+  template <class Call>
+  auto with(const Call& call) {
+    return whole_ ? call(*whole_) : call(*parts_);
+  }
+
+ private:
+  std::unique_ptr<Part> whole_;
+  std::unique_ptr<Parts> parts_;
+};
+
 /// GPT-2 on text.
 template <class T>
 class Language final : public Task<T> {
@@ -96,11 +139,16 @@ class Language final : public Task<T> {
         mesh_(mesh),
         data_(read(world, options)),
         samples_(samples_of(options, data_.training.size())),
-        model_(options.gpt2, Random{options.seed}, mesh, options.sequence_parallel) {
+        model_(pipelined(mesh), parameters_of_layers(options.gpt2), options, mesh,
+               [&, random = Random{options.seed}](std::optional<Range> blocks) {
+                 return std::make_unique<Gpt2<T>>(options.gpt2, random, mesh,
+                                                  options.sequence_parallel, blocks);
+               }) {
     start_epoch(1);
   }
 
-  Model<T>& model() override { return model_; }
+  Model<T>& model() override { return model_.model(); }
+  Pipeline<T>* pipeline() override { return model_.pipeline(); }
   std::int64_t steps() const override { return own_.steps; }
   std::int64_t items(std::int64_t) const override {
     return own_.batch * mesh_.size(Axis::dp) * options_.seq;
@@ -110,17 +158,15 @@ class Language final : public Task<T> {
   }
   StepLoss step(std::int64_t step, DataParallel<T>& replicas, Optimizer<T>& optimizer,
                 const StepOptions& how) override {
-    return train_step(model_, replicas, share_of_step(data_.training, own_, step, mesh_), optimizer,
-                      mesh_, how);
+    return model_.with([&](auto& model) {
+      return train_step(model, replicas, share_of_step(data_.training, own_, step, mesh_),
+                        optimizer, mesh_, how);
+    });
   }
   /// The logits of the first sequence for validation.
   Array<T> output(DataParallel<T>& replicas) override {
     const std::int64_t first = 0;
-    const TokenBatch batch = data_.validation.batch(std::span(&first, 1));
-    Context context;
-    context.keeps = context.training = false;
-    replicas.attach(context, false);
-    return model_.logits(batch.ids_view(), std::move(context));
+    return logits_of(data_.validation.batch(std::span(&first, 1)).ids_view(), replicas);
   }
   /// What is added to all keys does not change attention.
   bool matters(const ParamInfo& param) const override {
@@ -128,18 +174,24 @@ class Language final : public Task<T> {
   }
   std::optional<Validation> validation(DataParallel<T>& replicas) override {
     const std::int64_t samples = std::min(options_.validation_samples, data_.validation.size());
-    return Validation{
-        evaluate(model_, replicas, data_.validation, samples, options_.batch(), mesh_), {}};
+    return model_.with([&](auto& model) {
+      return Validation{
+          evaluate(model, replicas, data_.validation, samples, options_.batch(), mesh_), {}};
+    });
   }
-  void load(const std::string& file) override { load_gpt2(model_, file); }
+  void load(const std::string& file) override { load_gpt2(model_.whole(), file); }
   void save(DataParallel<T>& replicas, const std::string& file) override {
-    replicas.with_values([&] { save_gpt2(model_, file); });
+    replicas.with_values([&] { save_gpt2(model_.whole(), file); });
   }
   std::string writes(DataParallel<T>& replicas) override {
     if (options_.writes == 0) return "";
     const std::vector<std::int32_t> prompt = data_.tokenizer.encode(options_.prompt);
     const Sampling sampling{options_.temperature, 0, Random{options_.seed}.of("sampling")};
-    const auto written = generate(model_, replicas, prompt, options_.writes, sampling);
+    const std::function logits = [&](View<const std::int32_t> ids) {
+      return logits_of(ids, replicas);
+    };
+    const auto written =
+        generate<T>(logits, options_.gpt2.context, prompt, options_.writes, sampling);
     std::vector<std::int32_t> all = prompt;
     all.insert(all.end(), written.begin(), written.end());
     return data_.tokenizer.decode(all);
@@ -153,11 +205,19 @@ class Language final : public Task<T> {
         world, [&] { return read_text_data(files, vocabulary, options.seq, options.validation); });
   }
 
+  Array<T> logits_of(View<const std::int32_t> ids, DataParallel<T>& replicas) {
+    if (model_.pipeline()) return logits(model_.parts(), replicas, ids, mesh_);
+    Context context;
+    context.keeps = context.training = false;
+    replicas.attach(context, false);
+    return model_.whole().logits(ids, std::move(context));
+  }
+
   const TrainOptions& options_;
   const Mesh& mesh_;
   TextData data_;
   std::int64_t samples_;
-  Gpt2<T> model_;
+  WholeOrParts<T, Gpt2<T>, Gpt2Stage<T>> model_;
   RankData own_;
 };
 
@@ -169,11 +229,16 @@ class Vision final : public Task<T> {
       : options_(options),
         mesh_(mesh),
         data_(read_by_all<Cifar10>(world, [&] { return read_cifar10(options.images); })),
-        model_(options.vgg16, Random{options.seed}) {
+        model_(pipelined(mesh), parameters_of_layers(options.vgg16), options, mesh,
+               [&, random = Random{options.seed}](std::optional<Range> layers) {
+                 return std::make_unique<Vgg16<T>>(options.vgg16, random,
+                                                   layers.value_or(Range{0, Vgg16<T>::layers}));
+               }) {
     start_epoch(1);
   }
 
-  Model<T>& model() override { return model_; }
+  Model<T>& model() override { return model_.model(); }
+  Pipeline<T>* pipeline() override { return model_.pipeline(); }
   std::int64_t steps() const override { return own_.steps; }
   std::int64_t items(std::int64_t) const override { return own_.batch * mesh_.size(Axis::dp); }
   void start_epoch(int epoch) override {
@@ -182,31 +247,36 @@ class Vision final : public Task<T> {
   }
   StepLoss step(std::int64_t step, DataParallel<T>& replicas, Optimizer<T>& optimizer,
                 const StepOptions& how) override {
-    return train_step(model_, replicas, share_of_step<T>(data_.training, own_, step, mesh_),
-                      optimizer, mesh_, how);
+    return model_.with([&](auto& model) {
+      return train_step(model, replicas, share_of_step<T>(data_.training, own_, step, mesh_),
+                        optimizer, mesh_, how);
+    });
   }
   /// The logits of the first images for validation.
   Array<T> output(DataParallel<T>& replicas) override {
     std::vector<std::int64_t> first(
         static_cast<std::size_t>(std::min<std::int64_t>(4, data_.validation.size())));
     std::iota(first.begin(), first.end(), 0);
+    const Array<T> images = data_.validation.template inputs<T>(first);
+    if (pipeline()) return logits(model_.parts(), replicas, images, mesh_);
     Context context;
     context.keeps = context.training = false;
     replicas.attach(context, false);
-    return model_.logits(data_.validation.template inputs<T>(first), std::move(context));
+    return model_.whole().logits(images, std::move(context));
   }
   std::optional<Validation> validation(DataParallel<T>& replicas) override {
     const std::int64_t samples = std::min(options_.validation_samples, data_.validation.size());
-    const Classification found =
-        evaluate(model_, replicas, data_.validation, samples, options_.batch(), mesh_);
+    const Classification found = model_.with([&](auto& model) {
+      return evaluate(model, replicas, data_.validation, samples, options_.batch(), mesh_);
+    });
     return Validation{found.loss, found.accuracy};
   }
   void load(const std::string& file) override {
-    load_weights(model_.params(), format(), file, mesh_);
+    load_weights(model_.whole().params(), format(), file, mesh_);
   }
   void save(DataParallel<T>& replicas, const std::string& file) override {
     replicas.with_values([&] {
-      save_weights(model_.params(), format(), file, mesh_, {{"format", "pt"}});
+      save_weights(model_.whole().params(), format(), file, mesh_, {{"format", "pt"}});
     });
   }
 
@@ -214,7 +284,7 @@ class Vision final : public Task<T> {
   /// Its names and layouts are torchvision's.
   WeightsFormat format() {
     WeightsFormat format;
-    for (const Param<T>* param : model_.params())
+    for (const Param<T>* param : model_.whole().params())
       format.tensors.push_back({param->name, {param->name}});
     return format;
   }
@@ -222,7 +292,7 @@ class Vision final : public Task<T> {
   const TrainOptions& options_;
   const Mesh& mesh_;
   Cifar10 data_;
-  Vgg16<T> model_;
+  WholeOrParts<T, Vgg16<T>, Vgg16Stage<T>> model_;
   RankData own_;
 };
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "../pipeline/runner.hpp"
 #include "../training/step.hpp"
 #include "options.hpp"
 
@@ -22,6 +23,8 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual Model<T>& model() = 0;
+  /// Where ranks have other layers; otherwise null.
+  virtual Pipeline<T>* pipeline() { return nullptr; }
   /// Steps of an epoch.
   virtual std::int64_t steps() const = 0;
   /// Samples, or tokens, of a step's batch on all ranks.

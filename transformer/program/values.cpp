@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <cmath>
+#include <fstream>
+#include <sstream>
 
 #include "baton/error.hpp"
 
@@ -29,6 +31,15 @@ CLI::Validator number(double least, double below) {
                : fmt::format("expected a number within [{}, {}), found \"{}\"", least, below, text);
   };
   return CLI::Validator(check, "");
+}
+
+std::string file_contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (!file.is_open() || file.bad())
+    refuse(fmt::format("{}: expected a file that can be read, found none", path));
+  return text.str();
 }
 
 void refuse(const std::string& sentence) { throw Error(ErrorCode::invalid_argument, sentence); }

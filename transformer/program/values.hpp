@@ -45,6 +45,9 @@ CLI::Validator whole_number(std::int64_t least, std::int64_t most = INT32_MAX);
 /// From `least` on, and less than `below`.
 CLI::Validator number(double least, double below);
 
+/// The bytes of a file. Throws Error(invalid_argument) if it cannot be read.
+std::string file_contents(const std::string& path);
+
 /// Throws Error(invalid_argument).
 [[noreturn]] void refuse(const std::string& sentence);
 

@@ -32,6 +32,9 @@ class DataParallel {
   /// stay in use. `last`: its backward completes the gradients of its stage. `context` reports the
   /// uses of all units.
   virtual void attach_beside(Context& context, bool last) { attach(context, last); }
+  /// Whether gradients of weights may be computed after the rest of a backward, when others have
+  /// begun (Context::postpones).
+  virtual bool may_postpone() const { return true; }
   /// Returns when the gradients of params() are the sums over all ranks.
   virtual void finish_gradients() = 0;
   /// Makes the model's parameters those that the optimizer has stepped. Collective.
@@ -122,6 +125,8 @@ class FullyShardedDataParallel final : public DataParallel<T> {
   void start_step() override;
   void attach(Context& context, bool last) override;
   void attach_beside(Context& context, bool last) override;
+  /// At stage 1 only: at others, gradients exist during a backward only.
+  bool may_postpone() const override;
   void finish_gradients() override;
   void finish_step() override;
   void with_values(const std::function<void()>& use) override;

@@ -322,6 +322,11 @@ void FullyShardedDataParallel<T>::attach_beside(Context& context, bool last) {
 }
 
 template <class T>
+bool FullyShardedDataParallel<T>::may_postpone() const {
+  return !state_->divides_gradients();
+}
+
+template <class T>
 void FullyShardedDataParallel<T>::finish_gradients() {
   for (auto flat = state_->flats.rbegin(); flat != state_->flats.rend(); ++flat)
     if (!flat->reduced && !flat->reduces) state_->start_reduce(*flat);

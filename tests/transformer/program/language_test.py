@@ -13,7 +13,11 @@ WORDS = {"the": ["quick", "lazy", "old"], "animals": ["fox", "dog", "bear", "cat
 FORMS = [["dp"], ["dp", "--ranks", "3"], ["fsdp"], ["fsdp", "--ranks", "3", "--stage", "1"],
          ["fsdp", "--ranks", "4", "--stage", "2", "--tp", "2", "--micro-batches", "2"],
          ["fsdp", "--ranks", "4", "--sp", "2", "--recompute"], ["tp"], ["tp", "--sequence-parallel"],
-         ["sp"], ["tp-sp"]]
+         ["sp"], ["tp-sp"],
+         ["pp"], ["mp"], ["pp", "--schedule", "zb_h1", "--micro-batches", "3", "--cuts", "1"],
+         ["dp", "--pp", "2", "--ranks", "4"], ["fsdp", "--pp", "2", "--ranks", "4"],
+         ["fsdp", "--stage", "1", "--pp", "2", "--ranks", "4", "--schedule", "zb_h1"],
+         ["pp", "--tp", "2", "--ranks", "4", "--sequence-parallel"]]
 
 
 class Language(CommandTest):
@@ -51,6 +55,46 @@ class Language(CommandTest):
                 self.assertEqual(result["written"], alone["written"])
                 self.assertAlmostEqual(result["validation_loss"][0], alone["validation_loss"][0], 10)
                 self.assertEqual(result["tokens_per_epoch"], 6 * 12 * 16)
+
+    def test_a_pipeline_runs_by_a_schedule_of_ones_own(self):
+        mine = os.path.join(self.folder.name, "mine.csv")
+        with open(mine, "w") as file:
+            file.write("0F0,0F1,,0I0,0W0,0I1,0W1\n,1F0,1B0,,1F1,1B1\n")
+        short = self.model("--steps", "2", "--dtype", "f64", "--write", "0", "--parallel", "pp")
+        result = self.json(*short, "--schedule", mine, "--check-weights")
+        self.assertTrue(result["check"]["match"])
+        self.assertEqual(result["micro_batches"], 2)
+        pipeline = result["pipeline"]
+        self.assertEqual((pipeline["stages"], pipeline["peak"], pipeline["messages"]), (2, [2, 1], 4))
+        self.assertTrue(0 < pipeline["bubble"] < 1)
+        text = self.output(*short, "--schedule", mine)
+        self.assertIn("mine.csv: 2 stages, 2 micro-batches, a bubble of", text)
+        with open(mine, "w") as file:
+            file.write("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n")
+        self.refused("ranks wait for each other: rank 0 waits for rank 1 to compute 1B0", *short,
+                     "--schedule", mine)
+        with open(mine, "w") as file:
+            file.write("0F0,0B0\n1F0,1B0\n2F0,2B0\n")
+        self.refused("expected 2 ranks along pp, found 3", *short, "--schedule", mine)
+        self.refused("expected the 1 of", *short, "--schedule", mine, "--micro-batches", "2")
+
+    def test_pipelines_that_cannot_be(self):
+        short = self.model("--steps", "1")
+        for sentence, arguments in [
+                ("split: expected at least 1 partition and at most 2, one for each layer, found 3",
+                 ["pp", "--ranks", "3"]),
+                ("--micro-batches: expected at most the 12 samples of a rank, found 13",
+                 ["pp", "--micro-batches", "13"]),
+                ("expected one stage per rank, found 2", ["pp", "--stages-per-rank", "2"]),
+                ("--cuts: expected the first layers of 2 stages but the first, found 2",
+                 ["pp", "--cuts", "1,2"]),
+                ("--schedule: expected --parallel pp or mp", ["dp", "--schedule", "gpipe"]),
+                ("gradients that are divided at once",
+                 ["fsdp", "--stage", "2", "--pp", "2", "--ranks", "4", "--schedule", "zb_h1"])]:
+            with self.subTest(sentence=sentence):
+                self.refused(sentence, *short, "--parallel", *arguments)
+        self.refused("expected --model gpt2 or vgg16, found block", "--model", "block", "--parallel",
+                     "pp")
 
     def test_it_learns_to_write_what_it_has_read(self):
         result = self.json(*self.model("--epochs", "6", "--parallel", "dp", "--lr", "0.005",

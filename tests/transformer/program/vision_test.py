@@ -10,7 +10,9 @@ from command import CommandTest, run_tests
 
 FILES = [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
 FORMS = [["dp"], ["dp", "--ranks", "3", "--micro-batches", "2"], ["fsdp"],
-         ["fsdp", "--ranks", "3", "--stage", "1"], ["fsdp", "--ranks", "4", "--stage", "2"]]
+         ["fsdp", "--ranks", "3", "--stage", "1"], ["fsdp", "--ranks", "4", "--stage", "2"],
+         ["pp"], ["pp", "--ranks", "3", "--schedule", "gpipe", "--micro-batches", "5"],
+         ["dp", "--pp", "2", "--ranks", "4", "--micro-batches", "3"]]
 
 
 def image(label, noise):
@@ -94,9 +96,9 @@ class Vision(CommandTest):
             self.refused("missing/data_batch_1.bin: expected a file to read",
                          *self.model(*how), "--images", f"{torn.name}/missing")
         for sentence, *arguments in [
-                ("--model vgg16: expected none, dp or fsdp, for its layers are not cut, found tp",
+                ("--model vgg16: expected none, dp, fsdp, pp or mp, for its layers are not cut, found tp",
                  "--parallel", "tp"),
-                ("--model vgg16: expected none, dp or fsdp, for its layers are not cut, found --tp 2 --sp 1",
+                ("--model vgg16: expected none, dp, fsdp, pp or mp, for its layers are not cut, found --tp 2 --sp 1",
                  "--parallel", "fsdp", "--tp", "2"),
                 ("--batch-size: expected a multiple of 5 (ranks of dp), found 12", "--parallel", "dp",
                  "--ranks", "5"),
