@@ -16,24 +16,32 @@ namespace BATON_API baton {
 namespace transformer {
 
 /// Chooses algorithms: by name where one is given, else that of the least time by its closed-form
-/// cost, on the network's level across hosts, or within if all ranks share one. The same on all
-/// ranks. Hierarchical and pipelined algorithms are not considered.
+/// cost, on the network's level within a host if all ranks of the group share one, else across. The
+/// same on all ranks of the group. Ranks of a host that belong to other groups share its wire.
+/// Hierarchical and pipelined algorithms are not considered.
 class CollectiveChoice {
  public:
   CollectiveChoice(const Network& network, std::size_t element_bytes,
                    std::map<Collective, std::string> names = {});
 
   /// `count` as in Problem.
-  const Algorithm& of(Collective collective, int size, std::int64_t count) const;
+  const Algorithm& of(Collective collective, const StepGroup& group, std::int64_t count) const;
   /// About how long it takes, ns.
-  double time(const Algorithm& algorithm, const Problem& problem) const;
-  double time(Collective collective, int size, std::int64_t count) const;
+  double time(Collective collective, const StepGroup& group, std::int64_t count) const;
 
  private:
+  /// What messages cost: each, and each byte.
+  struct Level {
+    double start = 0, byte = 0;
+  };
+  static Level level_of(const NetworkLevel& level);
+  Level level_of(const StepGroup& group) const;
+  double time(const Algorithm& algorithm, const Problem& problem, const Level& level) const;
+
   std::shared_ptr<const Registry> registry_;
-  NetworkLevel level_;
-  double fold_per_byte_ = 0, byte_ns_ = 0;
-  double element_bytes_ = 1;
+  Level within_, across_;
+  int ranks_per_host_ = 0;
+  double fold_per_byte_ = 0, element_bytes_ = 1;
   std::map<Collective, std::string> names_;
 };
 

@@ -164,45 +164,44 @@ StepPrediction predict(const StepPlan& plan, const Network& network,
 double estimated_ns(const StepPlan& plan) {
   const StepLayout& layout = plan.layout;
   const auto ns = [](std::int64_t time) { return static_cast<double>(time); };
-  double exchanges = 0;  // of a stage, for a micro-batch
+  double passes[2] = {};  // of a stage's blocks for a micro-batch, forward and backward
+  const auto [first, last] = layers_of(plan.model, layout, 0);
   for (const bool backward : {false, true}) {
+    double block = ns(backward ? plan.times.block_backward : plan.times.block_forward);
     for (const StepPhase& phase : block_phases(plan.model, layout, backward, 0)) {
       for (const StepExchange& exchange : phase.after) {
-        const int size = exchange.along == Along::tp ? layout.tp : layout.sp;
-        exchanges += exchange.times * plan.choice.time(exchange.collective, size, exchange.count);
+        const StepGroup group = group_of(layout, 0, exchange.along);
+        block += exchange.times * plan.choice.time(exchange.collective, group, exchange.count);
       }
     }
+    passes[backward] = (last - first) * layout.stages_per_rank * block;
   }
-  const auto [first, last] = layers_of(plan.model, layout, 0);
-  const double micro_batch =
-      (last - first) * (ns(plan.times.block_forward + plan.times.block_backward) + exchanges) *
-      layout.stages_per_rank;
   const double head = ns(plan.times.head_forward + plan.times.head_backward);
-  // A pipeline of stages that take this long, and the head on the last.
+  // Stages that take this long, and the head on the last.
+  const int m = layout.micro_batches;
   const double pipeline =
-      (layout.micro_batches + (layout.pp - 1.0) / layout.stages_per_rank) * micro_batch +
-      layout.micro_batches * head;
-  double sums = 0;
-  const int divides = layout.dp * layout.sp;
+      (m + (layout.pp - 1.0) / layout.stages_per_rank) * (passes[0] + passes[1]) + m * head;
+  const double step = pipeline + ns(optimizer_ns(plan, 0));
+  const StepGroup group = group_of(layout, 0, Along::state);
+  const auto divides = static_cast<std::int64_t>(group.ranks.size());
+  if (divides == 1) return step;
+  double sums = 0, gathers = 0, last_sum = 0;
   for (const StepUnit& unit : units_of(plan.model, layout, 0)) {
-    if (divides == 1) break;
     const std::int64_t shard = (unit.elements + divides - 1) / divides;
-    const auto time = [&](Collective collective, std::int64_t count) {
-      return plan.choice.time(collective, divides, count);
-    };
-    if (!layout.stage) {
-      sums += time(Collective::all_reduce, unit.elements);
-      continue;
-    }
-    const bool each = layout.stage >= ShardingStage::gradients;
-    const bool gathers = layout.stage >= ShardingStage::parameters;
-    sums += (each ? layout.micro_batches : 1) * time(Collective::reduce_scatter, shard) +
-            (gathers ? 2 * layout.micro_batches : 1) * time(Collective::all_gather, shard);
+    const double sum = layout.stage
+                           ? plan.choice.time(Collective::reduce_scatter, group, shard)
+                           : plan.choice.time(Collective::all_reduce, group, unit.elements);
+    if (layout.stage) gathers += plan.choice.time(Collective::all_gather, group, shard);
+    if (sums == 0) last_sum = sum;  // the embeddings' gradient is complete last
+    sums += sum;
   }
-  const double beside = layout.stage >= ShardingStage::gradients
-                            ? pipeline
-                            : (last - first) * ns(plan.times.block_backward);
-  return pipeline + std::max(sums - beside, 0.0) + ns(optimizer_ns(plan, 0));
+  const double left = std::max(sums - passes[1], last_sum);
+  if (!layout.stage) return step + left;
+  if (layout.stage == ShardingStage::optimizer) return step + left + gathers;
+  if (layout.stage == ShardingStage::gradients)
+    return step + (m - 1) * std::max(sums - passes[1], 0.0) + left + gathers;
+  return step +
+         m * (std::max(gathers - passes[0], 0.0) + std::max(gathers + sums - passes[1], last_sum));
 }
 
 std::vector<StepLayout> layouts_of(const StepModel& model, int ranks, const StepLayout& like) {

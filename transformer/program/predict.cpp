@@ -50,6 +50,7 @@ struct PredictCommand {
   int ranks = 0, stage = 0, best = 5;
   std::int64_t batch = 0, seq = 0;
   std::optional<double> gflops, block_forward, block_backward, head, optimizer_ns, memory_limit;
+  int ranks_per_host = -1;  ///< -1: the network's
   double panel_us = 100;
   bool predicts = false, sweep = false, json = false;
 };
@@ -87,6 +88,8 @@ void add_options(CLI::App& app, PredictCommand& its) {
   add_choice(app, "--dtype", its.model.type, dtypes, "of parameters and activations [f32]");
   add_choice(app, "--optimizer", its.model.states, states, "[adamw]");
   app.add_option("--network", its.network, "by name or file, as of baton simulate")->required();
+  app.add_option("--ranks-per-host", its.ranks_per_host, "0: all on one host [the network's]")
+      ->check(whole_number(0, 65536));
   const CLI::Validator positive = number(1e-9, 1e15);
   app.add_option("--gflops", its.gflops, "10^9 operations a second of a rank [measured here]")
       ->check(positive);
@@ -181,6 +184,12 @@ ComputeTimes times_of(const PredictCommand& its, const StepLayout& layout,
   return times;
 }
 
+Network network_of(const PredictCommand& its) {
+  Network network = network_named(its.network);
+  if (its.ranks_per_host >= 0) network.ranks_per_host = its.ranks_per_host;
+  return network;
+}
+
 double ms(std::int64_t ns) { return static_cast<double>(ns) * 1e-6; }
 double gigabytes(std::int64_t bytes) { return static_cast<double>(bytes) * 1e-9; }
 
@@ -235,7 +244,7 @@ void print(const PredictCommand& its, const ComputeTimes& times, const StepPredi
 int one(const PredictCommand& its, bool speaks) {
   if (!speaks) return 0;
   if (!its.output.empty()) diagrams::ending_of(its.output);
-  const Network network = network_named(its.network);
+  const Network network = network_of(its);
   if (const std::string why = refusal(its.model, its.layout); !why.empty()) refuse(why);
   const ComputeTimes times = times_of(its, its.layout, rate_of(its));
   const StepPlan plan =
@@ -299,7 +308,7 @@ std::vector<Row> rows_of(const PredictCommand& its, const Network& network,
 
 int sweep(const PredictCommand& its, bool speaks) {
   if (!speaks) return 0;
-  const Network network = network_named(its.network);
+  const Network network = network_of(its);
   const std::vector<Row> rows = rows_of(its, network, rate_of(its));
   if (its.json) {
     Json json = Json::array();

@@ -125,6 +125,25 @@ TEST_CASE("memory is the calculator's") {
         memory_of(model, {.pp = 2, .micro_batches = 8, .schedule = "gpipe"}).activations);
 }
 
+TEST_CASE("estimates order layouts about as simulations do") {
+  Network network;
+  network.within.latency = 500;
+  network.within.wire = TimeTable::line(0, 0.2);
+  network.across = network.within;
+  const StepModel model = small_model(16);
+  std::vector<std::pair<double, std::int64_t>> times;
+  for (const StepLayout& layout : layouts_of(model, 8, {.micro_batches = 2})) {
+    StepPlan its = plan(model, layout, network);
+    its.times = times_at(model, layout, {0.5, 0.5, 0.5});
+    times.emplace_back(estimated_ns(its), predict(its, network).ns);
+  }
+  std::ranges::sort(times);
+  const auto best = std::ranges::min(times, {}, &std::pair<double, std::int64_t>::second);
+  std::int64_t first_five = times[0].second;
+  for (std::size_t i = 0; i < 5; ++i) first_five = std::min(first_five, times[i].second);
+  CHECK(static_cast<double>(first_five) <= 1.1 * static_cast<double>(best.second));
+}
+
 TEST_CASE("layouts of some ranks") {
   StepModel model = small_model(16);
   const auto layouts = layouts_of(model, 8, {});

@@ -43,6 +43,12 @@ class Predict(CommandTest):
             for word in ("step  ", "tokens", "bubble", "exposed", "hidden", "memory", "GB of a rank"):
                 self.assertIn(word, text)
 
+    def test_hosts(self):
+        apart = self.json(*SMALL, *GIVEN, "--tp", "4")
+        together = self.json(*SMALL, *GIVEN, "--tp", "4", "--ranks-per-host", "4")
+        self.assertNotEqual(apart["step_ms"], together["step_ms"])
+        self.assertEqual(together, self.json(*SMALL, *GIVEN, "--tp", "4", "--ranks-per-host", "0"))
+
     def test_the_speed_of_this_machine(self):
         step = self.json(*SMALL, "--dp", "2")
         self.assertGreater(step["step_ms"], 0)
