@@ -287,7 +287,10 @@ class Pass {
   Array<T> computed(const PipelineAction& action, Array<T> argument) {
     PipelineStage<T>& its = stage(action.stage);
     Context& context = context_of(action);
-    const auto ends = [&] { contexts_.erase({action.stage, action.micro_batch}); };
+    const auto ends = [&] {
+      if (trains_) context.expect_finished();
+      contexts_.erase({action.stage, action.micro_batch});
+    };
     Array<T> result;
     switch (action.work) {
       case PipelineWork::forward: {

@@ -32,7 +32,8 @@ std::vector<double> parameters_of_layers(const Gpt2Config& config);
 std::vector<double> parameters_of_layers(const Vgg16Config& config);
 
 /// Seconds of forward and backward of each layer on this rank, with `x` as the input of the first:
-/// the least of `repeats`. Sets gradients to zero.
+/// the least of `repeats`. Sets gradients to zero. Times differ between ranks: those of a pipeline
+/// must cut by the times of one of them.
 template <class T>
 std::vector<double> seconds_of_layers(Sequential<T>& layers, const Array<T>& x, int repeats = 3);
 /// The same of each block of a GPT-2, alone on this rank, for one micro-batch. Has one block at a
