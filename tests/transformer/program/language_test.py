@@ -176,6 +176,18 @@ class Language(CommandTest):
             self.assertEqual(found["last_step_sent"]["bytes"], sent[stage] + 16, stage)  # 16: the loss
         self.assertEqual(self.json(*self.model("--steps", "1"))["last_step_sent"], {"bytes": 0, "messages": 0})
 
+    def test_a_recorded_pipeline_is_drawn(self):
+        for schedule in "gpipe", "1f1b", "zb_h1":
+            name = os.path.join(self.folder.name, schedule)
+            self.output(*self.model("--steps", "2", "--parallel", "pp", "--schedule", schedule, "--micro-batches",
+                                    "3", "--write", "0"), BATON_TRACE=f"{name}-2.trace")
+            self.output("plot", "timeline", f"{name}=2", "-o", f"{name}.svg")
+            with open(f"{name}.svg") as picture:
+                computed = re.findall(r"rank (\d+) computes (\S+)", picture.read())
+            ways = "FIW" if schedule == "zb_h1" else "FB"
+            expected = [(str(rank), f"{rank}{way}{m}") for rank in range(2) for way in ways for m in range(3)]
+            self.assertEqual(sorted(its for its in computed if its[1] != "optimizer"), sorted(expected))
+
     def test_presets_and_sizes(self):
         lines = self.output(*self.model("--preset", "mini", "--layers", "1", "--d-model", "32",
                                         "--steps", "1", "--write", "0")).splitlines()
