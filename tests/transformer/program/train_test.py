@@ -237,7 +237,8 @@ class Train(CommandTest):
     def test_refusals_are_one_sentence(self):
         for sentence, *arguments in [
                 ("--model: expected mlp|block|gpt2|vgg16, found \"rnn\"", "--model", "rnn"),
-                ("--parallel: expected none|dp|fsdp|tp|sp|tp-sp, found \"pp\"", "--parallel", "pp"),
+                ("--parallel: expected none|dp|fsdp|tp|sp|tp-sp|pp|mp, found \"ddp\"", "--parallel", "ddp"),
+                ("--parallel pp: expected --model gpt2 or vgg16, found mlp", "--parallel", "pp"),
                 ("--ranks: expected a whole number from 1 to 4096, found \"0\"", "--ranks", "0"),
                 ("--lr: expected a number of at least 0, found \"-1\"", "--lr", "-1"),
                 ("--dropout: expected a number within [0, 1), found \"1\"", "--dropout", "1"),
@@ -263,8 +264,8 @@ class Train(CommandTest):
                 ("--budget: expected --model block, found mlp", "--budget"),
                 ("--noise: expected --model mlp, found block", "--model", "block", "--noise", "0.1"),
                 ("--causal: expected --model block, found mlp", "--causal"),
-                ("--tp: expected --parallel dp, fsdp or tp-sp, found tp", "--parallel", "tp", "--tp", "2"),
-                ("--sp: expected --parallel dp or fsdp, found tp", "--parallel", "tp", "--sp", "2"),
+                ("--tp: expected --parallel dp, fsdp, tp-sp, pp or mp, found tp", "--parallel", "tp", "--tp", "2"),
+                ("--sp: expected --parallel dp, fsdp, pp or mp, found tp", "--parallel", "tp", "--sp", "2"),
                 ("--no-overlap: expected --parallel dp, found tp", "--parallel", "tp", "--no-overlap"),
                 ("--stage: expected --parallel fsdp, found dp", "--parallel", "dp", "--stage", "2"),
                 ("--stage: expected 1|2|3, found \"4\"", "--parallel", "fsdp", "--stage", "4"),
