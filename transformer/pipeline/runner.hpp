@@ -61,10 +61,11 @@ class Pipeline final : public Model<T> {
   /// Computes so many micro-batches, which the stages have, forward only, without dropout, and
   /// keeps nothing. Returns this rank's part of the loss. Collective and throws like run().
   double forward(DataParallel<T>& replicas, int micro_batches, const Output& output = {});
-  /// Seconds of run() so far, and those of them that this rank has computed.
+  /// Seconds of run(), and those of them that this rank has computed.
   struct Seconds {
     double all = 0, computing = 0;
   };
+  /// Those so far.
   Seconds seconds() const;
 
   /// The schedule.
