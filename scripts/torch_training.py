@@ -1,8 +1,8 @@
 """Trains GPT-2 on random tokens, or VGG16 on random images, by PyTorch in f32, alone, by
-DistributedDataParallel or by FSDP2, and prints the seconds of each step as JSON. What
-scripts/bench-training compares with.
+DistributedDataParallel, by FSDP2 or, of GPT-2, by torch.distributed.pipelining (1F1B), and prints the
+seconds of each step as JSON. What scripts/bench-training compares with.
 
-Usage: torch_training.py gpt2|vgg16 one|dp|fsdp --batch B ... [--rank R --ranks N --store FILE]"""
+Usage: torch_training.py gpt2|vgg16 one|dp|fsdp|pp --batch B ... [--rank R --ranks N --store FILE]"""
 
 import argparse
 import json
@@ -47,6 +47,45 @@ class Gpt2(nn.Module):
         return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
+class Gpt2Stage(nn.Module):
+    """Some blocks of a GPT-2; the last stage has a head of its own, since stages share no weights."""
+
+    def __init__(self, options):
+        super().__init__()
+        first, last = options.rank == 0, options.rank == options.ranks - 1
+        cut = [options.layers * rank // options.ranks for rank in range(options.ranks + 1)]
+        if first:
+            self.embedding = nn.Embedding(options.vocabulary, options.d_model)
+            self.positions = nn.Embedding(options.seq, options.d_model)
+        self.blocks = nn.Sequential(*(Block(options.d_model, options.heads)
+                                      for _ in range(cut[options.rank], cut[options.rank + 1])))
+        if last:
+            self.norm = nn.LayerNorm(options.d_model)
+            self.head = nn.Linear(options.d_model, options.vocabulary, bias=False)
+        self.first, self.last = first, last
+
+    def forward(self, x):
+        if self.first:
+            x = self.embedding(x) + self.positions.weight[:x.shape[1]]
+        x = self.blocks(x)
+        return self.head(self.norm(x)) if self.last else x
+
+
+def pipelined(options, stage):
+    """A function that makes one step's forward and backward by 1F1B."""
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+    def loss(logits, targets):
+        return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+    place = PipelineStage(stage, options.rank, options.ranks, torch.device("cpu"))
+    schedule = Schedule1F1B(place, n_microbatches=options.micro_batches, loss_fn=loss)
+
+    def compute(ids, targets):
+        schedule.step(*([ids] if stage.first else []), **({"target": targets} if stage.last else {}))
+    return compute
+
+
 class Vgg16(nn.Module):
     def __init__(self):
         super().__init__()
@@ -72,17 +111,19 @@ def made(options, samples):
         images, labels = torch.randn(samples, 3, 32, 32), torch.randint(10, (samples,))
         return Vgg16(), lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9), (images, labels)
     tokens = torch.randint(options.vocabulary, (samples, options.seq + 1))
-    return Gpt2(options), lambda p: torch.optim.AdamW(p, lr=1e-3), (tokens[:, :-1], tokens[:, 1:])
+    model = Gpt2Stage(options) if options.form == "pp" else Gpt2(options)
+    return model, lambda p: torch.optim.AdamW(p, lr=1e-3), (tokens[:, :-1], tokens[:, 1:])
 
 
 def parsed():
     parser = argparse.ArgumentParser()
     parser.add_argument("model", choices=["gpt2", "vgg16"])
-    parser.add_argument("form", choices=["one", "dp", "fsdp"])
+    parser.add_argument("form", choices=["one", "dp", "fsdp", "pp"])
     for name in ["batch", "steps"]:
         parser.add_argument(f"--{name}", type=int, required=True)
     for name in ["layers", "d-model", "heads", "vocabulary", "seq"]:
         parser.add_argument(f"--{name}", type=int)
+    parser.add_argument("--micro-batches", type=int)
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--store")
@@ -93,7 +134,8 @@ def main():
     options = parsed()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    model, make_optimizer, batch = made(options, options.batch // options.ranks)
+    samples = options.batch // (1 if options.form == "pp" else options.ranks)
+    model, make_optimizer, batch = made(options, samples)
     if options.form != "one":
         dist.init_process_group("gloo", init_method=f"file://{options.store}", rank=options.rank,
                                 world_size=options.ranks)
@@ -107,11 +149,16 @@ def main():
             fully_shard(block, mesh=mesh)
         fully_shard(model, mesh=mesh)
     optimizer = make_optimizer(model.parameters())
+    if options.form == "pp":
+        compute = pipelined(options, model)
+    else:
+        def compute(*batch):
+            model(*batch).backward()
     seconds = []
     for _ in range(options.steps):
         begin = time.perf_counter()
         optimizer.zero_grad()
-        model(*batch).backward()
+        compute(*batch)
         optimizer.step()
         seconds.append(time.perf_counter() - begin)
     if options.rank == 0:

@@ -1,6 +1,6 @@
 """Times training of GPT-2 and VGG16 in f32 against PyTorch's, one thread a rank: on one rank, and on two
-by data parallelism (DistributedDataParallel) and with all state divided (FSDP2), where PyTorch's ranks send
-by gloo. Whole processes take turns; each drops its first third of the steps. Medians over launches of
+by data parallelism (DistributedDataParallel), with all state divided (FSDP2) and in a pipeline
+(torch.distributed.pipelining; 1F1B), where PyTorch's ranks send by gloo. Whole processes take turns; each drops its first third of the steps. Medians over launches of
 tokens or images per second, and quartiles of the ratios of neighbours."""
 
 import argparse
@@ -28,7 +28,9 @@ MODELS = [("GPT-2, 12 blocks of 256", "gpt2", 4, SEQ, gpt2(12, 256, 8)),
 # name, form, ranks, required of GPT-2 and of VGG16: our items per second / PyTorch's
 FORMS = [("on one rank", "one", 1, {"gpt2": 1.1, "vgg16": 1.0}),
          ("data parallel on two", "dp", 2, {"gpt2": 1.2, "vgg16": 1.0}),
-         ("fully sharded on two", "fsdp", 2, {"gpt2": 1.5})]
+         ("fully sharded on two", "fsdp", 2, {"gpt2": 1.5}),
+         ("pipeline on two", "pp", 2, {"gpt2": 1.2})]
+MICRO_BATCHES = 8  # of a pipeline
 ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
                             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -53,6 +55,8 @@ def ours(options, model, form, ranks):
     if form != "one":
         mpirun = ["mpirun", "--quiet", "-n", ranks, "--bind-to", "core", "--oversubscribe"]
         command = [*mpirun, *command, "--parallel", form]
+    if form == "pp":
+        command += ["--micro-batches", MICRO_BATCHES]
     result = output([*map(str, command)])
     return result["tokens_per_second" if name == "gpt2" else "samples_per_second"]
 
@@ -62,6 +66,8 @@ def peers(options, model, form, ranks):
     with tempfile.TemporaryDirectory() as folder:
         command = [options.python, PEER, name, form, *sizes, "--batch", batch * ranks, "--steps",
                    options.steps, "--ranks", ranks, "--store", f"{folder}/store"]
+        if form == "pp":
+            command += ["--micro-batches", MICRO_BATCHES]
         others = [subprocess.Popen([*map(str, command), "--rank", str(rank)], env=ENVIRONMENT)
                   for rank in range(1, ranks)]
         seconds = output([*map(str, command)])
