@@ -156,7 +156,7 @@ class Communicator {
   void progress();
 
   /// From now on the times of every step of every collective are recorded, also on communicators
-  /// that are split from this one while it records; messages of send() and recv() are not. Each
+  /// that are split from this one while it records, and of messages of send() and recv(). Each
   /// rank keeps its last `events` events (40 B each) and counts what it had to drop; an event costs
   /// less than 100 ns. The clocks of ranks that have not the same are compared with rank 0's.
   /// Collective. With Options::trace it is called when the communicator is made.

@@ -97,8 +97,58 @@ void Recording::join(std::shared_ptr<RecordingSession> session, std::vector<int>
         "{}, found another list of {}",
         context.size, session->rank, context.rank, members.size());
   }
+  members_ = members;
   group_ = session->recorder->add_group(std::move(members));
+  channels_.clear();
   session_ = std::move(session);
+}
+
+namespace {
+
+/// A message as both ranks' program: 0 sends, 1 receives.
+struct MessagePlan {
+  StepKind kind;
+  std::int64_t count;
+
+  Schedule schedule() const {
+    Schedule::Header header;
+    header.collective = Collective::program;
+    header.size = 2;
+    header.rank = kind == StepKind::send ? 0 : 1;
+    header.output = count;
+    Step step;
+    step.kind = kind;
+    step.peer = 1 - header.rank;
+    step.parts[0] = 1;
+    return {std::move(header), {step}, {contiguous(Buffer::output, 0, count)}};
+  }
+};
+
+}  // namespace
+
+void Recording::record_message_into_session(execute::Run& run, StepKind kind, int peer, int tag,
+                                            const Data& data) {
+  const int own = session_->rank, other = members_[static_cast<std::size_t>(peer)];
+  if (!session_->active || own == other) return;
+  const auto& recorder = session_->recorder;
+  Channel& channel = channels_[{kind, peer, tag}];
+  if (!channel.group) {
+    const bool sends = kind == StepKind::send;
+    channel.group = recorder->add_channel(group_, sends ? own : other, sends ? other : own, tag);
+  }
+  const auto [plan, is_new] = channel.plans.try_emplace({data.count, data.type});
+  if (is_new) {
+    TimedOperation operation;
+    operation.name = "message";
+    if (data.type != Datatype::user) operation.type = name(data.type);
+    operation.element_bytes = static_cast<std::int64_t>(size_of(data.type));
+    operation.bytes = data.count * operation.element_bytes;
+    plan->second = recorder->add_plan(
+        *channel.group, std::move(operation),
+        std::make_shared<const MessagePlan>(MessagePlan{kind, data.count}),
+        [](const void* its) { return static_cast<const MessagePlan*>(its)->schedule(); });
+  }
+  run.record(recorder, plan->second, channel.messages++);
 }
 
 void Recording::record_into_session(execute::Run& run, execute::CachedPlan& plan,

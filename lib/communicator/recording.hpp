@@ -8,12 +8,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "../execute/plan_cache.hpp"
 #include "../trace/clock.hpp"
 #include "../trace/recorder.hpp"
+#include "baton/data.hpp"
 #include "baton/schedule/computation.hpp"
 #include "context.hpp"
 
@@ -69,6 +71,11 @@ class Recording {
     if (session_) [[unlikely]]
       record_into_session(run, plan, call, sequence);
   }
+  /// Records the run's next execution as a message to or from a rank of the communicator.
+  void record_message(execute::Run& run, StepKind kind, int peer, int tag, const Data& data) {
+    if (session_) [[unlikely]]
+      record_message_into_session(run, kind, peer, tag, data);
+  }
   bool under_way() const { return session_ != nullptr; }
   /// The recording that new splits join; null if none is under way.
   std::shared_ptr<RecordingSession> active_session() const {
@@ -90,11 +97,21 @@ class Recording {
   [[gnu::cold]] void record_into_session(execute::Run& run, execute::CachedPlan& plan,
                                          const RecordedCall& call, std::uint64_t sequence);
   std::uint32_t number_of(execute::CachedPlan& plan, const RecordedCall& call);
+  [[gnu::cold]] void record_message_into_session(execute::Run& run, StepKind kind, int peer,
+                                                 int tag, const Data& data);
   std::string own_part(const std::optional<tracing::ClockSample>& after);
 
   std::shared_ptr<RecordingSession> session_;
-  std::uint32_t group_ = 0;  // number in the session
-  bool began_ = false;       // start() was called here and stop() was not
+  std::uint32_t group_ = 0;   // number in the session
+  std::vector<int> members_;  // of the communicator, as ranks of the session
+  /// Messages of one tag to or from one rank.
+  struct Channel {
+    std::optional<std::uint32_t> group;
+    std::uint32_t messages = 0;                                        // so far
+    std::map<std::pair<std::int64_t, Datatype>, std::uint32_t> plans;  // by count and type
+  };
+  std::map<std::tuple<StepKind, int, int>, Channel> channels_;  // by kind, peer, tag
+  bool began_ = false;  // start() was called here and stop() was not
 };
 
 /// Throws Error(invalid_argument) if the file cannot be written.

@@ -109,6 +109,7 @@ Request State::start_message(StepKind kind, Data data, int peer, int tag) {
   launcher.load(*operation,
                 {&planner.message(kind, peer, data.count, size_of(data.type)), {}, bases});
   operation->enter(name(kind).data(), 0, tag);
+  if (data.count > 0) recording.record_message(*operation->execution().run, kind, peer, tag, data);
   return start(std::move(operation), false);
 }
 

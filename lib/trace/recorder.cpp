@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace baton::tracing {
+namespace {
+
+constexpr std::uint32_t first_channel = 1u << 31;  // among the numbers of groups
+
+}  // namespace
 
 Recorder::Recorder(std::size_t events)
     : room_(std::max<std::size_t>(events, 1)), ring_(new Part::Record[room_]) {}
@@ -11,9 +16,20 @@ Recorder::Recorder(std::size_t events)
 std::uint32_t Recorder::add_group(std::vector<int> members) {
   const std::lock_guard lock(mutex_);
   const auto same = std::count_if(groups_.begin(), groups_.end(), [&](const Part::Group& group) {
-    return group.members == members;
+    return group.members == members && group.number < first_channel;
   });
   groups_.push_back({std::move(members), static_cast<std::uint32_t>(same)});
+  return static_cast<std::uint32_t>(groups_.size() - 1);
+}
+
+std::uint32_t Recorder::add_channel(std::uint32_t group, int sender, int receiver, int tag) {
+  const std::lock_guard lock(mutex_);
+  std::uint32_t hash = 2166136261u;  // FNV-1a
+  const auto add = [&](std::uint32_t value) { hash = (hash ^ value) * 16777619u; };
+  for (const int member : groups_[group].members) add(static_cast<std::uint32_t>(member));
+  add(groups_[group].number);
+  add(static_cast<std::uint32_t>(tag));
+  groups_.push_back({{sender, receiver}, first_channel | hash});
   return static_cast<std::uint32_t>(groups_.size() - 1);
 }
 

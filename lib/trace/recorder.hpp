@@ -36,6 +36,9 @@ class Recorder {
   /// A group of ranks whose collectives are recorded; its members are ranks of the timeline. Groups
   /// of the same members are numbered in order of creation, so that ranks agree on the numbers.
   std::uint32_t add_group(std::vector<int> members);
+  /// The messages of one tag from one rank of the timeline to another, in a communicator whose
+  /// group is `group`: a group of these two, whose number both find alike.
+  std::uint32_t add_channel(std::uint32_t group, int sender, int receiver, int tag);
   /// Describes the runs of a plan. take() calls `schedule(plan)`. The recorder may forget a plan
   /// earlier if nobody else holds it and no event refers to it.
   std::uint32_t add_plan(std::uint32_t group, TimedOperation what, std::shared_ptr<const void> plan,

@@ -186,7 +186,7 @@ TEST_CASE("communicators that are split while it records take part, as ranks of 
   CHECK(even == 2);
 }
 
-TEST_CASE("the library's own messages, and those of send and recv, are not recorded") {
+TEST_CASE("messages of send and recv are recorded, the library's own are not") {
   Options options = test_options();
   options.check = true;
   Timeline timeline;
@@ -195,15 +195,37 @@ TEST_CASE("the library's own messages, and those of send and recv, are not recor
       [&](Communicator& comm) {
         comm.start_recording();
         auto data = ones(4);
-        if (comm.rank() == 0) comm.send(data, 1);
-        if (comm.rank() == 1) comm.recv(data, 0);
+        const int other = 1 - comm.rank();
+        for (int tag : {0, 7}) {
+          for (std::int64_t count : {4, 2, 4}) {
+            std::span<float> part = std::span(data).subspan(0, static_cast<std::size_t>(count));
+            if (comm.rank() == tag % 2) comm.send(part, other, tag);
+            if (comm.rank() != tag % 2) comm.recv(part, other, tag);
+          }
+        }
         comm.all_reduce(data, sum);
         Timeline own = comm.stop_recording();
         if (comm.rank() == 0) timeline = std::move(own);
       },
       options);
-  CHECK(timeline.operations.size() == 1);
+  REQUIRE(timeline.operations.size() == 7);
   check_whole(timeline);
+  std::vector<std::int64_t> bytes;
+  for (const TimedOperation& operation : timeline.operations) {
+    if (operation.name == "all_reduce") continue;
+    CHECK(operation.name == "message");
+    bytes.push_back(operation.bytes);
+  }
+  CHECK(bytes == std::vector<std::int64_t>{16, 8, 16, 16, 8, 16});
+  for (const Event& event : timeline.events) {
+    const TimedOperation& operation = timeline.operations[event.operation];
+    if (operation.name != "message") continue;
+    const bool first = event.operation < 3;  // those from rank 0
+    CHECK(operation.ranks == (first ? std::vector<int>() : std::vector<int>{1, 0}));
+    CHECK((event.rank == (first ? 0 : 1)) == (event.kind == StepKind::send));
+    CHECK(event.peer == 1 - event.rank);
+    CHECK(event.bytes == operation.bytes);
+  }
 }
 
 TEST_CASE("what there is no room for is dropped and counted") {
