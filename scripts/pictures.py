@@ -69,8 +69,9 @@ def counted(n, what):
 def technique(run):
     """How a run of `baton-train --json` is shared among ranks."""
     stage = f", stage {run['stage']}" if "stage" in run else ""
+    schedule = f", {run['pipeline']['schedule']}" if run["parallel"] == "pp" and "pipeline" in run else ""
     positions = ", sequence parallel" if run.get("sequence_parallel") else ""
-    return "1 rank" if run["parallel"] == "none" else run["parallel"] + stage + positions
+    return "1 rank" if run["parallel"] == "none" else run["parallel"] + schedule + stage + positions
 
 
 def form(run):

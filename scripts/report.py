@@ -2,6 +2,8 @@
 
 Usage: report.py measure FOLDER PROGRAM TEXT IMAGES [--quick]
          trains by the program, on these data; writes JSON to FOLDER, report.json last
+       report.py measure-pipelines FOLDER PROGRAM TEXT [--quick]
+         the same for pipelines, with their timelines; pipelines.json last
        report.py draw FOLDER
          writes pictures and index.html beside it
 Paths are those from the root of the repository, where the program runs."""
@@ -19,12 +21,13 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 import report_page  # noqa: E402
 import report_pictures  # noqa: E402
+import report_pipelines  # noqa: E402
 from pictures import STYLE, give_up, pyplot, read_json  # noqa: E402
 from training_pictures import measured  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-INDEX = "report.json"
+INDEX, PIPELINES = "report.json", "pipelines.json"
 
 FORMS = [("dp",), ("fsdp", "--stage", "1"), ("fsdp", "--stage", "2"), ("fsdp", "--stage", "3"), ("tp",), ("sp",)]
 MOST_RANKS = 4
@@ -65,15 +68,29 @@ def trained_models(program):
     return found[1].split("|") if found else []
 
 
-def run(name, program, arguments, folder):
-    """Keeps what the program prints; returns the command."""
-    command = [program, *arguments, "--json"]
+def started(command):
+    """What the command prints."""
     done = subprocess.run(command, cwd=ROOT, text=True, env=os.environ | ENVIRONMENT, capture_output=True)
     if done.returncode != 0:
         give_up(f"{shlex.join(command)}: expected exit code 0, found {done.returncode}: "
                 f"{done.stderr.strip() or done.stdout.strip()[-300:]}")
-    (folder / f"{name}.json").write_text(done.stdout)
+    return done.stdout
+
+
+def run(name, program, arguments, folder, before=()):
+    """Keeps what the program prints; returns the command."""
+    command = [*before, program, *arguments, "--json"]
+    (folder / f"{name}.json").write_text(started(command))
     return command
+
+
+def run_all(runs, program, folder, before=lambda name: ()):
+    """Returns commands by name."""
+    commands = {}
+    for number, (name, arguments) in enumerate(runs.items(), 1):
+        print(f"report: {number} of {len(runs)}: {name}", file=sys.stderr, flush=True)
+        commands[name] = run(name, program, arguments, folder, before(name))
+    return commands
 
 
 def machine():
@@ -83,11 +100,20 @@ def machine():
             "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")}
 
 
+def from_root(file):
+    return os.path.relpath(file, ROOT) if ROOT in file.parents else str(file)
+
+
 def excerpt(file, folder):
     text = (ROOT / file).read_bytes()[:EXCERPT]
     file = folder.resolve() / "text.txt"
     file.write_bytes(text[:text.rindex(b"\n") + 1])
-    return os.path.relpath(file, ROOT) if ROOT in file.parents else str(file)
+    return from_root(file)
+
+
+def circumstances():
+    return {"date": datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
+            "machine": machine(), "environment": ENVIRONMENT}
 
 
 def measure(folder, program, text, images, quick):
@@ -95,14 +121,25 @@ def measure(folder, program, text, images, quick):
     runs = gpt2_runs(excerpt(text, folder) if quick else text, quick)
     if "vgg16" in trained_models(program):
         runs |= vgg16_runs(images, quick)
-    commands = {}
-    for number, (name, arguments) in enumerate(runs.items(), 1):
-        print(f"report: {number} of {len(runs)}: {name}", file=sys.stderr, flush=True)
-        commands[name] = run(name, program, arguments, folder)
-    about = {"date": datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
-             "machine": machine(), "environment": ENVIRONMENT, "runs": commands,
-             "calculator": {"gpt2-calculator": run("gpt2-calculator", program, calculator(quick), folder)}}
+    about = circumstances() | {
+        "runs": run_all(runs, program, folder),
+        "calculator": {"gpt2-calculator": run("gpt2-calculator", program, calculator(quick), folder)}}
     (folder / INDEX).write_text(json.dumps(about, indent=1) + "\n")
+
+
+def measure_pipelines(folder, program, text, quick):
+    (folder / PIPELINES).unlink(missing_ok=True)
+    text = excerpt(text, folder) if quick else text
+    where = from_root(folder.resolve())
+    recorded = report_pipelines.timeline_runs(text, quick)
+    runs = report_pipelines.compared_runs(text, quick) | report_pipelines.swept_runs(text, quick) | recorded
+    commands = run_all(runs, program, folder, lambda name: ["env", f"BATON_TRACE={where}/{name}.trace"]
+                       if name in recorded else [])
+    drawings = [[program, *arguments] for arguments in report_pipelines.drawings(where)]
+    for command in drawings:
+        started(command)
+    about = circumstances() | {"runs": commands, "drawings": drawings}
+    (folder / PIPELINES).write_text(json.dumps(about, indent=1) + "\n")
 
 
 def run_named(folder, name):
@@ -120,18 +157,32 @@ def run_named(folder, name):
     give_up(f"{file}: expected what `baton-train --json` prints, found another form")
 
 
+def read_index(folder, index, own, subject):
+    about = read_json(folder / index)
+    if not isinstance(about, dict) or not {"date", "machine", "environment", "runs", own} <= set(about):
+        give_up(f"{folder / index}: expected what `scripts/report {subject}` writes, found another form")
+    return about, [run_named(folder, name) for name in about["runs"]]
+
+
 def draw(folder):
-    about = read_json(folder / INDEX)
-    if not isinstance(about, dict) or not {"date", "machine", "environment", "runs", "calculator"} <= set(about):
-        give_up(f"{folder / INDEX}: expected what `scripts/report training` writes, found another form")
-    runs = [run_named(folder, name) for name in about["runs"]]
-    calculated = {name: read_json(folder / f"{name}.json") for name in about["calculator"]}
+    """One page of what was measured in the folder."""
+    parts = []
     with pyplot.rc_context(STYLE | {"axes.axisbelow": True}):
-        pictures = report_pictures.draw_all(runs, calculated, about["machine"]["cores"], folder)
+        if (folder / INDEX).exists() or not (folder / PIPELINES).exists():
+            about, runs = read_index(folder, INDEX, "calculator", "training")
+            calculated = {name: read_json(folder / f"{name}.json") for name in about["calculator"]}
+            parts.append((about, runs,
+                          report_pictures.draw_all(runs, calculated, about["machine"]["cores"], folder)))
+        if (folder / PIPELINES).exists():
+            about, runs = read_index(folder, PIPELINES, "drawings", "pipeline")
+            for run in runs:
+                report_pipelines.check(run, folder)
+            parts.append((about, runs, report_pipelines.draw_all(runs, about["machine"]["cores"], folder)))
     page = folder / "index.html"
-    page.write_text(report_page.page(about, runs, pictures))
-    for picture in pictures:
-        print(*picture.files, sep="\n")
+    page.write_text(report_page.page(parts))
+    for _, _, pictures in parts:
+        for picture in pictures:
+            print(*picture.files, sep="\n")
     print(page)
 
 
@@ -139,6 +190,9 @@ def main():
     task, folder, *more = sys.argv[1:]
     if task == "draw":
         draw(Path(folder))
+    elif task == "measure-pipelines":
+        program, text, *quick = more
+        measure_pipelines(Path(folder), program, text, bool(quick))
     else:
         program, text, images, *quick = more
         measure(Path(folder), program, text, images, bool(quick))

@@ -20,6 +20,7 @@ class Picture:
     text: str  # what it shows
     files: list[Path]
     runs: list[str] = field(default_factory=list)  # names
+    wide: bool = False  # shown in its own size, to be scrolled
 
 
 def find(runs, model, technique, folder, ranks=None):
@@ -32,8 +33,15 @@ def find(runs, model, technique, folder, ranks=None):
     return found
 
 
-def draw_one_and_several(model, runs, folder):
-    figure, all_axes = pyplot.subplots(1, 2, figsize=(9, 4.8), layout="constrained")
+def same_sizes(runs, model, folder):
+    if len({run["sizes"] for run in runs}) > 1:
+        give_up(f"{folder}: expected the same sizes in all runs of {model}, found "
+                + " and ".join(sorted({run["sizes"] for run in runs})[:2]))
+
+
+def draw_bars(model, runs, names, stem):
+    """Time of an epoch and items per second, a bar for each run; returns the files."""
+    figure, all_axes = pyplot.subplots(1, 2, figsize=(max(9, 2.2 * len(runs)), 4.8), layout="constrained")
     item = runs[0]["item"]
     sides = [("time of an epoch", "seconds, mean of ranks", "times", [run["mean"]["all"] for run in runs]),
              (f"{item} per second", "of all ranks together", "speeds", [run["per_second"] for run in runs])]
@@ -44,13 +52,18 @@ def draw_one_and_several(model, runs, folder):
             axes.errorbar(at, value, [[max(value - low, 0)], [max(high - value, 0)]], color="#333333", linewidth=1,
                           capsize=3)
             above(axes, at, max(high, value), number(value))
-        bars_by_name(axes, max(max(run[samples]) for run in runs), [form(run) for run in runs])
+        bars_by_name(axes, max(max(run[samples]) for run in runs), names)
         titled(axes, f"{NAMES[model]}: {title}", below)
     figure.supxlabel("without the first epoch; thin lines: least and greatest epoch", fontsize=8, color="#666666",
                      x=0.99, ha="right")
+    return save(figure, stem)
+
+
+def draw_one_and_several(model, runs, folder):
     return Picture(
         f"{NAMES[model]} on one rank and on several", f"{about(runs[0])}. On several ranks, by data parallelism (dp).",
-        save(figure, folder / f"{model}-one-and-several"), [run["name"] for run in runs])
+        draw_bars(model, runs, [form(run) for run in runs], folder / f"{model}-one-and-several"),
+        [run["name"] for run in runs])
 
 
 def draw_time(model, runs, folder):
@@ -133,9 +146,7 @@ def draw_all(runs, calculated, cores, folder):
         its = [run for run in runs if run["model"] == model]
         if model != "gpt2" and not its:
             continue
-        if len({run["sizes"] for run in its}) > 1:
-            give_up(f"{folder}: expected the same sizes in all runs of {model}, found "
-                    + " and ".join(sorted({run["sizes"] for run in its})[:2]))
+        same_sizes(its, model, folder)
         [alone] = find(its, model, "1 rank", folder)[:1]
         replicated = find(its, model, "dp", folder)
         if model == "gpt2":

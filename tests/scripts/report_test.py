@@ -41,7 +41,17 @@ CALCULATED = {"ranks": 4, "held": [
 PICTURES = ["one-and-several", "time", "throughput", "loss", "memory"]
 
 
-class Report(unittest.TestCase):
+def write_words(file):
+    """A text to train on; returns what chose it."""
+    chance = random.Random(1)
+    words = ["".join(chance.choices("abcdefghijklmnop", k=chance.randint(2, 9))) for _ in range(2000)]
+    file.write_text("\n".join(" ".join(chance.choices(words, k=12)) for _ in range(2000)))
+    return chance
+
+
+class Drawn(unittest.TestCase):
+    """Pictures and page of a folder of runs."""
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -77,6 +87,8 @@ class Report(unittest.TestCase):
     def ids(self, picture, what="bar"):
         return re.findall(f'id="({what}-.*?)"', (self.folder / f"{picture}.svg").read_text())
 
+
+class Report(Drawn):
     def test_pictures_have_all_bars_lines_and_names(self):
         self.write(runs())
         files = [self.folder / f"gpt2-{name}.{kind}" for name in PICTURES for kind in ("png", "svg")]
@@ -193,7 +205,8 @@ class Report(unittest.TestCase):
 
     def test_arguments(self):
         for sentence, *arguments in [
-                ("report: expected training, found ''",), ("report: expected training, found 'x'", "x"),
+                ("report: expected training or pipeline, found ''",),
+                ("report: expected training or pipeline, found 'x'", "x"),
                 ("expected -o FOLDER, --from FOLDER or --quick, found '--fast'", "training", "--fast"),
                 ("-o: expected a folder, found none", "training", "-o"),
                 ("--from: expected a folder, found none", "training", "--from"),
@@ -207,12 +220,12 @@ class Report(unittest.TestCase):
         for arguments in ["--help"], ["training", "--help"]:
             done = subprocess.run([SCRIPTS / "report", *arguments], text=True, capture_output=True)
             self.assertIn("scripts/report training --from FOLDER", done.stdout)
+            self.assertIn("scripts/report pipeline [-o FOLDER]", done.stdout)
+            self.assertTrue(done.stdout.endswith("each with one thread of BLAS.\n"))
 
     @unittest.skipIf(PROGRAM is None, "built without text")
     def test_measured_runs_are_drawn(self):
-        chance = random.Random(1)
-        words = ["".join(chance.choices("abcdefghijklmnop", k=chance.randint(2, 9))) for _ in range(2000)]
-        (self.folder / "words.txt").write_text("\n".join(" ".join(chance.choices(words, k=12)) for _ in range(2000)))
+        chance = write_words(self.folder / "words.txt")
         for file in [*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin"]:
             (self.folder / file).write_bytes(b"".join(
                 bytes([image % 10]) + chance.randbytes(3072) for image in range(16)))
