@@ -136,19 +136,19 @@ void Recording::record_message_into_session(execute::Run& run, StepKind kind, in
     const bool sends = kind == StepKind::send;
     channel.group = recorder->add_channel(group_, sends ? own : other, sends ? other : own, tag);
   }
-  const auto [plan, is_new] = channel.plans.try_emplace({data.count, data.type});
-  if (is_new) {
+  Sent& sent = channel.plans[{data.count, data.type}];
+  if (!sent.plan) {
     TimedOperation operation;
     operation.name = "message";
     if (data.type != Datatype::user) operation.type = name(data.type);
     operation.element_bytes = static_cast<std::int64_t>(size_of(data.type));
     operation.bytes = data.count * operation.element_bytes;
-    plan->second = recorder->add_plan(
-        *channel.group, std::move(operation),
-        std::make_shared<const MessagePlan>(MessagePlan{kind, data.count}),
+    sent.plan = std::make_shared<const MessagePlan>(MessagePlan{kind, data.count});
+    sent.number = recorder->add_plan(
+        *channel.group, std::move(operation), sent.plan,
         [](const void* its) { return static_cast<const MessagePlan*>(its)->schedule(); });
   }
-  run.record(recorder, plan->second, channel.messages++);
+  run.record(recorder, sent.number, channel.messages++);
 }
 
 void Recording::record_into_session(execute::Run& run, execute::CachedPlan& plan,

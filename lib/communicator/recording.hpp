@@ -104,11 +104,16 @@ class Recording {
   std::shared_ptr<RecordingSession> session_;
   std::uint32_t group_ = 0;   // number in the session
   std::vector<int> members_;  // of the communicator, as ranks of the session
+  /// Messages of one size.
+  struct Sent {
+    std::shared_ptr<const void> plan;  ///< held, so that the recorder does not forget it
+    std::uint32_t number = 0;
+  };
   /// Messages of one tag to or from one rank.
   struct Channel {
     std::optional<std::uint32_t> group;
-    std::uint32_t messages = 0;                                        // so far
-    std::map<std::pair<std::int64_t, Datatype>, std::uint32_t> plans;  // by count and type
+    std::uint32_t messages = 0;                               // so far
+    std::map<std::pair<std::int64_t, Datatype>, Sent> plans;  // by count and type
   };
   std::map<std::tuple<StepKind, int, int>, Channel> channels_;  // by kind, peer, tag
   bool began_ = false;  // start() was called here and stop() was not

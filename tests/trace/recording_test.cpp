@@ -228,6 +228,26 @@ TEST_CASE("messages of send and recv are recorded, the library's own are not") {
   }
 }
 
+TEST_CASE("messages of many sizes are recorded in little room") {
+  constexpr std::int64_t sizes = 1500;
+  const Timeline timeline = recorded(
+      2,
+      [](Communicator& comm) {
+        auto data = ones(sizes);
+        const auto pass = [&](std::int64_t count) {
+          const std::span<float> part = std::span(data).subspan(0, static_cast<std::size_t>(count));
+          if (comm.rank() == 0) comm.send(part, 1);
+          if (comm.rank() == 1) comm.recv(part, 0);
+        };
+        for (std::int64_t count = 1; count <= sizes; ++count) pass(count);
+        for (std::int64_t count = 1; count <= 8; ++count) pass(count);
+      },
+      8);
+  REQUIRE(timeline.operations.size() == 8);
+  for (std::size_t o = 0; o < 8; ++o)
+    CHECK(timeline.operations[o].bytes == 4 * static_cast<std::int64_t>(o + 1));
+}
+
 TEST_CASE("what there is no room for is dropped and counted") {
   const Timeline timeline = recorded(
       2,
