@@ -26,8 +26,8 @@ struct StepModel {
 /// How ranks divide a step: axis tp varies fastest with the rank, then sp, dp, pp.
 struct StepLayout {
   int dp = 1, tp = 1, sp = 1, pp = 1;
-  std::optional<ShardingStage> stage;  ///< of sharding over dp and sp; none: all is replicated
-  bool sequence_parallel = false;      ///< of axis tp
+  std::optional<ShardingStage> stage = {};  ///< over dp and sp; none: all is replicated
+  bool sequence_parallel = false;           ///< of axis tp
   int micro_batches = 1;
   std::string schedule = "1f1b";  ///< of the pipeline
   int stages_per_rank = 1;
