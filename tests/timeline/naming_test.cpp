@@ -142,7 +142,7 @@ TEST_CASE("a program's steps are named and coloured by the computation whose res
   CHECK(computations.size() == 8);
 
   // Through a collective, too.
-  const Algorithm& ring = Registry::builtin().find(Collective::all_reduce, "ring");
+  const Algorithm ring = Registry::builtin().find(Collective::all_reduce, "ring");
   auto reduced = std::make_shared<std::vector<Schedule>>();
   for (int r = 0; r < 3; ++r) reduced->push_back(support::compute_reduce_compute(ring, 3, r, 6));
   for (const std::string& text : messages(rounds_of(reduced, 4)))
