@@ -21,6 +21,8 @@ namespace transformer {
 /// Hierarchical and pipelined algorithms are not considered.
 class CollectiveChoice {
  public:
+  /// For elements of this size on a network. `names`: algorithms that are used for these
+  /// collectives.
   CollectiveChoice(const Network& network, std::size_t element_bytes,
                    std::map<Collective, std::string> names = {});
 
@@ -48,13 +50,16 @@ class CollectiveChoice {
 /// The schedules of one rank in its groups, generated once.
 class Parts {
  public:
+  /// Of this rank of the layout; both must outlive it.
   Parts(const CollectiveChoice& choice, const StepLayout& layout, int rank)
       : choice_(choice), layout_(layout), rank_(rank) {}
 
+  /// A collective of one group.
   struct Part {
     Schedule schedule;
     StepGroup group;
   };
+  /// That of `count` elements among the ranks along an axis.
   const Part& of(Collective collective, Along along, std::int64_t count);
 
  private:

@@ -77,6 +77,7 @@ StepShare share_of(const StepModel& model, const StepLayout& layout);
 
 /// Parameters that are reduced, and divided, together: embeddings, one block, or the head.
 struct StepUnit {
+  /// What the parameters are of.
   enum class Kind : std::uint8_t { embeddings, block, head };
   Kind kind = Kind::block;
   int layer = -1;             ///< of a block

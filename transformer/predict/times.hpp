@@ -35,6 +35,7 @@ struct BlockOperations {
   /// Of all.
   double total() const { return qkv + attention + projection + feed_forward; }
 };
+/// Of a block on one rank of the layout.
 BlockOperations block_operations(const StepModel& model, const StepLayout& layout);
 
 }  // namespace transformer
