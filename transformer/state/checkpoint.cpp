@@ -16,39 +16,49 @@ namespace baton::transformer {
 namespace {
 
 using state::Held;
+using state::WholeParam;
 
 constexpr std::string_view format = "baton checkpoint 1";
 constexpr std::string_view note = "note.";
 
-/// The tensors of a checkpoint, as this rank has them.
+/// The tensors of a checkpoint, of all stages of a model, and this rank's parts of them.
 template <class T>
 class Tensors {
  public:
   template <class E>
   struct Entry {
     FileTensor file;
-    Held<E> held;
+    WholeParam param;
+    std::vector<Held<E>> held;
   };
 
+  /// Collective. Throws on all ranks.
   Tensors(Model<T>& model, DataParallel<T>& replicas, Optimizer<T>& optimizer, const Mesh& mesh)
       : mesh_(mesh) {
-    std::map<std::string, Param<T>*> own;
-    for (Param<T>* param : replicas.params()) own[param->name] = param;
+    // Two stages of a rank may share a parameter.
+    std::map<std::pair<std::string, bool>, Param<T>*> stepped;
+    for (Param<T>* param : replicas.params()) stepped[{param->name, param->copy}] = param;
     const std::vector<Kept<T>> kept = optimizer.kept();
+    std::map<std::string, std::vector<Own>> own;
     for (const Param<T>* param : model.params()) {
-      const auto found = own.find(param->name);
-      Param<T>* const part = found == own.end() ? nullptr : found->second;
-      const auto held = [&]<class E>(const Array<E>& elements) {
-        return Held<E>{elements, param->value.shape(), param->placement,
-                       part ? part->sharded : param->partial};
-      };
-      const std::string name = whole_name(*param);
-      add(values_, "parameters." + name, held(part ? part->value : Array<T>::uninitialized({0})));
+      const auto found = stepped.find({param->name, param->copy});
+      own[whole_name(*param)].push_back({param, found == stepped.end() ? nullptr : found->second});
+    }
+    const std::vector<WholeParam> params = state::whole_params(model.params(), mesh);
+    state::on_every_rank(mesh, [&] {
+      for (const auto& [name, parts] : own)
+        for (const Own& part : parts)
+          for (const Kept<T>& some : kept)
+            if (part.stepped && !some.of.contains(part.stepped))
+              refuse("an optimizer of the model's parameters", "none of " + name);
+    });
+    for (const WholeParam& param : params) {
+      const std::vector<Own>& parts = own[param.name];
+      add(values_, "parameters." + param.name, param, parts,
+          [](Param<T>* stepped) { return stepped->value; });
       for (const Kept<T>& some : kept) {
-        if (part && !some.of.contains(part))
-          refuse("an optimizer of the model's parameters", "none of " + name);
-        add(kept_, fmt::format("optimizer.{}.{}", some.name, name),
-            held(part ? some.of.at(part) : Array<Wide<T>>::uninitialized({0})));
+        add(kept_, fmt::format("optimizer.{}.{}", some.name, param.name), param, parts,
+            [&](Param<T>* stepped) { return some.of.at(stepped); });
       }
     }
   }
@@ -61,8 +71,11 @@ class Tensors {
     return files;
   }
   void write(state::WholeWriter& writer) const {
-    for (const auto& entry : kept_) writer.write(state::gather_whole(entry.held, mesh_));
-    for (const auto& entry : values_) writer.write(state::gather_whole(entry.held, mesh_));
+    const auto write_one = [&](const auto& entry) {
+      writer.write(state::gather_whole(entry.held, entry.param, mesh_));
+    };
+    for (const auto& entry : kept_) write_one(entry);
+    for (const auto& entry : values_) write_one(entry);
   }
   /// `file` is the first rank's alone.
   void read(const std::optional<SafetensorsFile>& file) const {
@@ -91,11 +104,23 @@ class Tensors {
   }
 
  private:
-  template <class E>
-  void add(std::vector<Entry<E>>& entries, const std::string& name, Held<E> held) {
-    if (!names_.insert(name).second) refuse("parameters of different names", name + " twice");
-    const Shape whole = state::whole_shape(held.shape, held.placement, mesh_);
-    entries.push_back({{name, datatype_of<E>, whole}, std::move(held)});
+  /// A parameter of the model on this rank, and its elements that the optimizer steps here; null if
+  /// there are none.
+  struct Own {
+    const Param<T>* param;
+    Param<T>* stepped;
+  };
+  template <class E, class ElementsOf>
+  static void add(std::vector<Entry<E>>& entries, const std::string& name, const WholeParam& param,
+                  const std::vector<Own>& parts, const ElementsOf& elements_of) {
+    Entry<E>& entry =
+        entries.emplace_back(Entry<E>{{name, datatype_of<E>, param.shape}, param, {}});
+    for (const Own& part : parts) {
+      const Param<T>& whole = *part.param;
+      entry.held.push_back({part.stepped ? elements_of(part.stepped) : Array<E>::uninitialized({0}),
+                            whole.value.shape(), whole.placement,
+                            part.stepped ? part.stepped->sharded : whole.partial});
+    }
   }
   [[noreturn]] static void refuse(const std::string& expected, const std::string& found,
                                   const SafetensorsFile* file = nullptr) {
@@ -105,7 +130,6 @@ class Tensors {
   }
 
   const Mesh& mesh_;
-  std::set<std::string> names_;
   std::vector<Entry<Wide<T>>> kept_;
   std::vector<Entry<T>> values_;
 };

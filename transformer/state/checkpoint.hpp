@@ -23,12 +23,14 @@ struct TrainingPosition {
 
 /// Writes a checkpoint: the values of all parameters, and all that the optimizer keeps of them
 /// (Optimizer::kept()), as whole tensors, whatever the mesh and however `replicas` divides them;
-/// the optimizer's steps and learning rate; and the position. The first rank writes; where that
-/// fails or is interrupted, a file that was there stays as it was. Collective over the mesh. Throws
-/// Error(invalid_argument) on all ranks if the file cannot be written.
+/// the optimizer's steps and learning rate; and the position. `model` may be a Pipeline: the file
+/// has the parameters of all stages, and once what two of them share. The first rank writes; where
+/// that fails or is interrupted, a file that was there stays as it was. Collective over the mesh.
+/// Throws Error(invalid_argument) on all ranks if the file cannot be written.
 ///
 /// The file is a safetensors file with tensors "parameters.NAME" of type T and
-/// "optimizer.KEPT.NAME" of type Wide<T>, of each parameter's name without "_shard".
+/// "optimizer.KEPT.NAME" of type Wide<T>, of each parameter's name without "_shard", sorted by
+/// these.
 template <class T>
 void save_checkpoint(const std::filesystem::path& file, Model<T>& model, DataParallel<T>& replicas,
                      Optimizer<T>& optimizer, const Mesh& mesh, const TrainingPosition& position);

@@ -93,23 +93,33 @@ WeightsFormat gpt2_format(std::int64_t layers) {
 }
 
 template <class T>
-void save_gpt2(Gpt2<T>& model, const std::filesystem::path& file) {
-  const Gpt2Config& config = model.config();
-  save_weights(model.params(), gpt2_format(config.layers), file, model.mesh(),
+void save_gpt2(const Params<T>& params, const Gpt2Config& config, const std::filesystem::path& file,
+               const Mesh& mesh) {
+  save_weights(params, gpt2_format(config.layers), file, mesh,
                {{"format", "pt"}, {heads_key, std::to_string(config.heads)}});
 }
 
 template <class T>
-void load_gpt2(Gpt2<T>& model, const std::filesystem::path& file) {
-  const Gpt2Config& config = model.config();
-  state::on_first_rank(model.mesh(), [&] {
+void save_gpt2(Gpt2<T>& model, const std::filesystem::path& file) {
+  save_gpt2(model.params(), model.config(), file, model.mesh());
+}
+
+template <class T>
+void load_gpt2(const Params<T>& params, const Gpt2Config& config, const std::filesystem::path& file,
+               const Mesh& mesh) {
+  state::on_first_rank(mesh, [&] {
     const std::int64_t heads = heads_of(SafetensorsFile(file)).value_or(config.heads);
     if (heads == config.heads) return;
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: __metadata__: heads: expected {}, found {}", file.string(),
                             config.heads, heads));
   });
-  load_weights(model.params(), gpt2_format(config.layers), file, model.mesh());
+  load_weights(params, gpt2_format(config.layers), file, mesh);
+}
+
+template <class T>
+void load_gpt2(Gpt2<T>& model, const std::filesystem::path& file) {
+  load_gpt2(model.params(), model.config(), file, model.mesh());
 }
 
 Gpt2Config read_gpt2_config(const std::filesystem::path& file, const Mesh& mesh) {
@@ -123,8 +133,12 @@ Gpt2Config read_gpt2_config(const std::filesystem::path& file, const Mesh& mesh)
   return config;
 }
 
-#define BATON_INSTANTIATE(T)                                                           \
-  template BATON_INSTANTIATION void save_gpt2(Gpt2<T>&, const std::filesystem::path&); \
+#define BATON_INSTANTIATE(T)                                                              \
+  template BATON_INSTANTIATION void save_gpt2(const Params<T>&, const Gpt2Config&,        \
+                                              const std::filesystem::path&, const Mesh&); \
+  template BATON_INSTANTIATION void load_gpt2(const Params<T>&, const Gpt2Config&,        \
+                                              const std::filesystem::path&, const Mesh&); \
+  template BATON_INSTANTIATION void save_gpt2(Gpt2<T>&, const std::filesystem::path&);    \
   template BATON_INSTANTIATION void load_gpt2(Gpt2<T>&, const std::filesystem::path&);
 BATON_INSTANTIATE(float)
 BATON_INSTANTIATE(double)

@@ -23,10 +23,21 @@ WeightsFormat gpt2_format(std::int64_t layers);
 template <class T>
 void save_gpt2(Gpt2<T>& model, const std::filesystem::path& file);
 
+/// The same of a model of this `config`, of which this rank has `params`: of a pipeline those of
+/// its stages.
+template <class T>
+void save_gpt2(const Params<T>& params, const Gpt2Config& config, const std::filesystem::path& file,
+               const Mesh& mesh);
+
 /// load_weights() of a model. Throws likewise if the file's string "heads" is another number than
 /// the model's.
 template <class T>
 void load_gpt2(Gpt2<T>& model, const std::filesystem::path& file);
+
+/// The same of a model of this `config`, of which this rank has `params`.
+template <class T>
+void load_gpt2(const Params<T>& params, const Gpt2Config& config, const std::filesystem::path& file,
+               const Mesh& mesh);
 
 /// The sizes of a file's model, by the shapes of its tensors; dropout and other settings are those
 /// of Gpt2Config. Without the string "heads", a head has 64 elements, as in all sizes that were

@@ -17,50 +17,41 @@ namespace baton::transformer {
 namespace {
 
 using state::Held;
+using state::WholeParam;
 
-/// Parameters by the tensors of a format.
+/// Parameters of all stages by the tensors of a format.
 template <class T>
 class Stored {
  public:
-  /// Throws unless the format's parameters are these, and have values.
+  /// Collective. Throws on all ranks unless the format's parameters are these, and have values.
   Stored(const Params<T>& params, const WeightsFormat& format, const Mesh& mesh) : mesh_(mesh) {
-    std::map<std::string, Param<T>*> by_name;
-    for (Param<T>* param : params) by_name[whole_name(*param)] = param;
-    for (const StoredTensor& tensor : format.tensors) {
-      Tensor& stored = tensors_.emplace_back();
-      stored.transposed = tensor.transposed;
-      Shape shape;
-      for (const std::string& name : tensor.params) {
-        const auto found = by_name.find(name);
-        if (found == by_name.end()) refuse("a parameter " + name, "none");
-        Param<T>* const param = found->second;
-        by_name.erase(found);
-        if (!param->sharded.empty() || (param->value.empty() && param->value.size() > 0))
-          refuse("all values of " + name, "them divided among ranks");
-        const Shape part = state::whole_shape(param->value.shape(), param->placement, mesh);
-        const std::int64_t rows = stored.params.empty() ? 0 : shape[0];
-        shape = part.with(0, rows + part[0]);
-        stored.params.push_back(param);
-      }
-      stored.file.name = tensor.name;
-      stored.file.type = datatype_of<T>;
-      stored.file.shape = shape;
-      if (tensor.transposed) stored.file.shape = shape.with(0, shape[1]).with(1, shape[0]);
-    }
-    if (!by_name.empty()) refuse("the format's parameters", by_name.begin()->first);
+    std::map<std::string, WholeParam> by_name;
+    for (WholeParam& param : state::whole_params(params, mesh)) by_name[param.name] = param;
+    std::map<std::string, Params<T>> own;
+    for (Param<T>* param : params) own[whole_name(*param)].push_back(param);
+    state::on_every_rank(mesh, [&] {
+      for (const StoredTensor& tensor : format.tensors) add(tensor, by_name, own);
+      if (!by_name.empty()) refuse("the format's parameters", by_name.begin()->first);
+    });
   }
 
+  /// A whole parameter, and this rank's parts of it.
+  struct Piece {
+    WholeParam param;
+    std::vector<Held<T>> held;
+  };
   struct Tensor {
     FileTensor file;
     bool transposed = false;
-    Params<T> params;
+    std::vector<Piece> pieces;
   };
   const std::vector<Tensor>& tensors() const { return tensors_; }
 
   /// The file's elements on the first rank; nothing elsewhere. Collective.
   Array<T> gather(const Tensor& tensor) const {
     std::vector<Array<T>> parts;
-    for (Param<T>* param : tensor.params) parts.push_back(state::gather_whole(held(*param), mesh_));
+    for (const Piece& piece : tensor.pieces)
+      parts.push_back(state::gather_whole(piece.held, piece.param, mesh_));
     const AcceleratorScope on_host(nullptr);
     if (parts[0].empty()) return {};
     if (parts.size() == 1 && !tensor.transposed) return parts[0];
@@ -78,21 +69,43 @@ class Stored {
   void take(const Array<T>& all, const Tensor& tensor) const {
     const View<const T> rows = tensor.transposed ? all.view().transposed(0, 1) : all.view();
     std::int64_t first = 0;
-    for (Param<T>* param : tensor.params) {
-      const Shape shape = state::whole_shape(param->value.shape(), param->placement, mesh_);
+    for (const Piece& piece : tensor.pieces) {
+      const std::int64_t end = first + piece.param.shape[0];
       Array<T> part;
       {
         const AcceleratorScope on_host(nullptr);
-        part = Array<T>::copy_of(rows.slice(0, first, first + shape[0]));
+        part = Array<T>::copy_of(rows.slice(0, first, end));
       }
-      state::take_part(part, held(*param), mesh_);
-      first += shape[0];
+      state::take_part(part, piece.held, mesh_);
+      first = end;
     }
   }
 
  private:
-  static Held<T> held(Param<T>& param) {
-    return {param.value, param.value.shape(), param.placement, {}};
+  void add(const StoredTensor& tensor, std::map<std::string, WholeParam>& left,
+           const std::map<std::string, Params<T>>& own) {
+    Tensor& stored = tensors_.emplace_back();
+    stored.transposed = tensor.transposed;
+    Shape shape;
+    for (const std::string& name : tensor.params) {
+      const auto found = left.find(name);
+      if (found == left.end()) refuse("a parameter " + name, "none");
+      Piece piece{std::move(found->second), {}};
+      left.erase(found);
+      const auto parts = own.find(name);
+      for (const Param<T>* param : parts == own.end() ? Params<T>() : parts->second) {
+        if (!param->sharded.empty() || (param->value.empty() && param->value.size() > 0))
+          refuse("all values of " + name, "them divided among ranks");
+        piece.held.push_back({param->value, param->value.shape(), param->placement, {}});
+      }
+      const std::int64_t rows = stored.pieces.empty() ? 0 : shape[0];
+      shape = piece.param.shape.with(0, rows + piece.param.shape[0]);
+      stored.pieces.push_back(std::move(piece));
+    }
+    stored.file.name = tensor.name;
+    stored.file.type = datatype_of<T>;
+    stored.file.shape = shape;
+    if (tensor.transposed) stored.file.shape = shape.with(0, shape[1]).with(1, shape[0]);
   }
   [[noreturn]] static void refuse(const std::string& expected, const std::string& found) {
     throw Error(ErrorCode::invalid_argument,
@@ -176,7 +189,16 @@ void load_weights(const Params<T>& params, const WeightsFormat& format,
   }
 }
 
+template <class T>
+WeightsFormat own_names(const Params<T>& params, const Mesh& mesh) {
+  WeightsFormat format;
+  for (const WholeParam& param : state::whole_params(params, mesh))
+    format.tensors.push_back({param.name, {param.name}});
+  return format;
+}
+
 #define BATON_INSTANTIATE(T)                                                                \
+  template BATON_INSTANTIATION WeightsFormat own_names(const Params<T>&, const Mesh&);      \
   template BATON_INSTANTIATION void save_weights(const Params<T>&, const WeightsFormat&,    \
                                                  const std::filesystem::path&, const Mesh&, \
                                                  const Metadata&);                          \

@@ -3,9 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "../accelerator.hpp"
+#include "../pipeline/failure.hpp"
 
 namespace baton::transformer::state {
 namespace {
@@ -54,20 +57,21 @@ Array<E> gather_rows(const Array<E>& own, Communicator& ranks) {
   return all;
 }
 
-}  // namespace
-
+/// The shape of the whole.
 Shape whole_shape(const Shape& part, const Placement& placement, const Mesh& mesh) {
   if (placement.dim < 0) return part;
   return part.with(placement.dim, part[placement.dim] * mesh.size(placement.axis));
 }
 
+/// The whole tensor on the first of the ranks that have the same stages; nothing elsewhere.
+/// Collective over these.
 template <class E>
-Array<E> gather_whole(const Held<E>& held, const Mesh& mesh) {
+Array<E> gather_within_stage(const Held<E>& held, const Mesh& mesh) {
   Array<E> part = accelerator() ? to_host<E>(held.elements) : held.elements;
   const AcceleratorScope on_host(nullptr);
   const Axes cut = cut_along(held.placement);
   // Ranks that differ along the other axes have the same elements.
-  if (!is_first(mesh, without(held.sharded | cut))) return {};
+  if (!is_first(mesh, without(held.sharded | cut | Axis::pp))) return {};
   if (Communicator* const ranks = mesh.along(held.sharded)) part = gather_rows(part, *ranks);
   if (!is_first(mesh, held.sharded)) return {};
   part = part.reshaped(held.shape);
@@ -102,6 +106,77 @@ void take_part(const Array<E>& whole, Held<E> held, const Mesh& mesh) {
   if (Accelerator* const device = accelerator())
     return device->upload(same.data(), held.elements.data(), same.bytes());
   assign<E>(same, held.elements.view());
+}
+
+/// This rank's parameters as text, to be sent.
+template <class T>
+std::string text_of(const Params<T>& params, const Mesh& mesh) {
+  auto list = nlohmann::json::array();
+  for (const Param<T>* param : params) {
+    const Shape whole = whole_shape(param->value.shape(), param->placement, mesh);
+    std::vector<std::int64_t> extents;
+    for (int d = 0; d < whole.rank(); ++d) extents.push_back(whole[d]);
+    list.push_back({whole_name(*param), extents, param->shared});
+  }
+  return list.dump();
+}
+
+}  // namespace
+
+template <class T>
+std::vector<WholeParam> whole_params(const Params<T>& own, const Mesh& mesh) {
+  Communicator* const stages = mesh.along(Axis::pp);
+  std::map<std::string, WholeParam> all;
+  for (int owner = 0; owner < mesh.size(Axis::pp); ++owner) {
+    std::string text = owner == mesh.rank(Axis::pp) ? text_of(own, mesh) : "";
+    if (stages) text = broadcast_text(*stages, text, owner);
+    for (const auto& one : nlohmann::json::parse(text)) {
+      const auto extents = one[1].get<std::vector<std::int64_t>>();
+      const WholeParam param{one[0], Shape(std::span(extents)), one[2], owner};
+      const auto [found, is_new] = all.try_emplace(param.name, param);
+      if (is_new || (found->second.shared && param.shared && found->second.shape == param.shape))
+        continue;
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("model: expected parameters of different names, found {} twice", param.name));
+    }
+  }
+  std::vector<WholeParam> params;
+  for (auto& [name, param] : all) params.push_back(std::move(param));
+  return params;
+}
+
+template <class E>
+Array<E> gather_whole(const std::vector<Held<E>>& held, const WholeParam& param, const Mesh& mesh) {
+  const bool owns = mesh.rank(Axis::pp) == param.owner;
+  Array<E> whole;
+  if (owns) whole = gather_within_stage(held.at(0), mesh);
+  Communicator* const stages = mesh.along(Axis::pp);
+  if (!stages || param.owner == 0 || !is_first(mesh, without(Axis::pp))) return whole;
+  const AcceleratorScope on_host(nullptr);
+  if (owns) {
+    stages->send(ConstData(std::as_const(whole).span()), 0);
+    return {};
+  }
+  if (stages->rank() != 0) return {};
+  whole = Array<E>::uninitialized(param.shape);
+  stages->recv(Data(whole.span()), param.owner);
+  return whole;
+}
+
+template <class E>
+void take_part(const Array<E>& whole, const std::vector<Held<E>>& held, const Mesh& mesh) {
+  for (const Held<E>& part : held) take_part(whole, part, mesh);
+}
+
+void on_every_rank(const Mesh& mesh, const std::function<void()>& act) {
+  std::optional<Failure> failure;
+  try {
+    act();
+  } catch (const Error& error) {
+    failure = {error.code, error.what()};
+  }
+  if (any_failed(mesh, failure)) raise_first(mesh, failure);
 }
 
 std::string from_first_rank(const Mesh& mesh, const std::function<std::string()>& make) {
@@ -172,8 +247,9 @@ void WholeWriter::commit() {
 }
 
 #define BATON_INSTANTIATE(E)                                                                      \
-  template Array<E> gather_whole(const Held<E>&, const Mesh&);                                    \
-  template void take_part(const Array<E>&, Held<E>, const Mesh&);                                 \
+  template std::vector<WholeParam> whole_params(const Params<E>&, const Mesh&);                   \
+  template Array<E> gather_whole(const std::vector<Held<E>>&, const WholeParam&, const Mesh&);    \
+  template void take_part(const Array<E>&, const std::vector<Held<E>>&, const Mesh&);             \
   template Array<E> from_first_rank(const Mesh&, const Shape&, const std::function<Array<E>()>&); \
   template void WholeWriter::write(const Array<E>&);
 BATON_INSTANTIATE(float)

@@ -1,6 +1,6 @@
 #pragma once
-/// Whole tensors of what the ranks of a mesh have in parts. All functions work on the host's memory
-/// and its communicators, wherever the parts lie.
+/// Whole tensors of what the ranks of a mesh have in parts, and in stages along axis pp. All
+/// functions work on the host's memory and its communicators, wherever the parts lie.
 
 #include <functional>
 #include <optional>
@@ -24,15 +24,32 @@ struct Held {
   Axes sharded;
 };
 
-/// The shape of the whole.
-Shape whole_shape(const Shape& part, const Placement& placement, const Mesh& mesh);
-/// The whole tensor on the first rank of the mesh, on the host; nothing elsewhere. Collective.
-template <class E>
-Array<E> gather_whole(const Held<E>& held, const Mesh& mesh);
-/// Sets this rank's elements to those of `whole`, which lies on every rank's host. Collective.
-template <class E>
-void take_part(const Array<E>& whole, Held<E> held, const Mesh& mesh);
+/// A parameter of the model that all ranks have together.
+struct WholeParam {
+  std::string name;
+  Shape shape;
+  bool shared = false;  ///< whether two stages have it
+  int owner = 0;        ///< the first rank along axis pp that has it
+};
+/// The parameters of all stages by name, the same on all ranks; `own` are those of this rank's
+/// stages. Collective. Throws Error(invalid_argument) on all ranks if two have one name and are not
+/// shared.
+template <class T>
+std::vector<WholeParam> whole_params(const Params<T>& own, const Mesh& mesh);
 
+/// The whole of a tensor of a parameter's shape on the first rank of the mesh, on the host; nothing
+/// elsewhere. `held` has this rank's part: none on ranks of other stages, two where its stages
+/// share the parameter. Collective.
+template <class E>
+Array<E> gather_whole(const std::vector<Held<E>>& held, const WholeParam& param, const Mesh& mesh);
+/// Sets this rank's elements to those of `whole`, which lies on every rank's host. Collective over
+/// the ranks that have the same stages.
+template <class E>
+void take_part(const Array<E>& whole, const std::vector<Held<E>>& held, const Mesh& mesh);
+
+/// Calls `act` on every rank. If it throws an Error on some, all ranks throw the first one's.
+/// Collective.
+void on_every_rank(const Mesh& mesh, const std::function<void()>& act);
 /// The string that `make` gives on the first rank, where alone it is called, on all ranks. If it
 /// throws an Error, all ranks throw one with its code and sentence. Collective.
 std::string from_first_rank(const Mesh& mesh, const std::function<std::string()>& make);
