@@ -18,7 +18,8 @@ int micro_batches(Model& model, std::int64_t samples, const Mesh& mesh) {
   return static_cast<int>(std::clamp<std::int64_t>(samples, 1, most));
 }
 
-/// An array of the last stage, on all ranks of the pipeline.
+}  // namespace
+
 template <class T>
 Array<T> from_last_stage(Pipeline<T>& pipeline, const Array<T>& array, const Shape& shape,
                          const Mesh& mesh) {
@@ -29,8 +30,6 @@ Array<T> from_last_stage(Pipeline<T>& pipeline, const Array<T>& array, const Sha
   ranks->broadcast(Data(all.span()), last);
   return all;
 }
-
-}  // namespace
 
 template <class T>
 StepLoss train_step(PipelinedGpt2<T>& model, DataParallel<T>& replicas, const TokenShare& share,
@@ -44,6 +43,24 @@ StepLoss train_step(PipelinedVgg16<T>& model, DataParallel<T>& replicas, const I
                     Optimizer<T>& optimizer, const Mesh& mesh, const StepOptions& options) {
   model.start(share, model.pipeline().schedule().micro_batches);
   return train_step(model.pipeline(), replicas, optimizer, mesh, Axis::dp, options);
+}
+
+template <class T>
+StepResult<T> train_step(PipelinedLayers<T>& model, DataParallel<T>& replicas,
+                         const Share<T>& share, Optimizer<T>& optimizer, const Mesh& mesh,
+                         const StepOptions& options) {
+  const int parts = model.pipeline().schedule().micro_batches;
+  model.start(share, parts);
+  std::vector<Array<T>> outputs(static_cast<std::size_t>(parts));
+  const auto keep = [&](int micro_batch, const Array<T>& output) {
+    outputs[static_cast<std::size_t>(micro_batch)] = output;
+  };
+  StepResult<T> result{
+      train_step(model.pipeline(), replicas, optimizer, mesh, share.others, options, keep), {}};
+  const Pipeline<T>& pipeline = model.pipeline();
+  if (pipeline.rank_of(pipeline.schedule().stages - 1) == mesh.rank(Axis::pp))
+    result.output = joined_samples(outputs);
+  return result;
 }
 
 template <class T>
@@ -67,6 +84,17 @@ Classification evaluate(PipelinedVgg16<T>& model, DataParallel<T>& replicas, con
     return all;
   };
   return evaluate<T>(logits_of, data, samples, batch, mesh, Axis::dp | Axis::pp);
+}
+
+template <class T>
+double evaluate(PipelinedLayers<T>& model, DataParallel<T>& replicas, const Share<T>& share,
+                const Mesh& mesh) {
+  const int parts = micro_batches(model, share.batch.samples(), mesh);
+  model.start(share, parts);
+  double loss = model.pipeline().forward(replicas, parts);
+  if (Communicator* const ranks = mesh.along(share.others | Axis::pp))
+    ranks->all_reduce(std::span(&loss, 1), sum);
+  return loss;
 }
 
 template <class T>
@@ -116,6 +144,13 @@ Array<T> logits(PipelinedVgg16<T>& model, DataParallel<T>& replicas, const Array
   template BATON_INSTANTIATION StepLoss train_step(PipelinedVgg16<T>&, DataParallel<T>&,          \
                                                    const ImageShare<T>&, Optimizer<T>&,           \
                                                    const Mesh&, const StepOptions&);              \
+  template BATON_INSTANTIATION StepResult<T> train_step(PipelinedLayers<T>&, DataParallel<T>&,    \
+                                                        const Share<T>&, Optimizer<T>&,           \
+                                                        const Mesh&, const StepOptions&);         \
+  template BATON_INSTANTIATION double evaluate(PipelinedLayers<T>&, DataParallel<T>&,             \
+                                               const Share<T>&, const Mesh&);                     \
+  template BATON_INSTANTIATION Array<T> from_last_stage(Pipeline<T>&, const Array<T>&,            \
+                                                        const Shape&, const Mesh&);               \
   template BATON_INSTANTIATION double evaluate(PipelinedGpt2<T>&, DataParallel<T>&,               \
                                                const Sequences&, std::int64_t, std::int64_t,      \
                                                const Mesh&);                                      \

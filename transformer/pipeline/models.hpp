@@ -1,5 +1,5 @@
 #pragma once
-/// GPT-2 and VGG16 as pipelines.
+/// GPT-2, VGG16 and layers in a row as pipelines.
 
 #include <cstdint>
 #include <deque>
@@ -59,6 +59,9 @@ using PipelinedGpt2 = PipelinedModel<T, Gpt2<T>, Gpt2Stage<T>>;
 /// A VGG16 in a pipeline.
 template <class T>
 using PipelinedVgg16 = PipelinedModel<T, Vgg16<T>, Vgg16Stage<T>>;
+/// Layers in a row in a pipeline.
+template <class T>
+using PipelinedLayers = PipelinedModel<T, LayersPart<T>, LayersStage<T>>;
 
 /// Makes one step as train_step() of the whole model does; `share` is the same on the ranks of a
 /// pipeline. Throws like it, and like Pipeline::run().
@@ -70,6 +73,12 @@ template <class T>
 StepLoss train_step(PipelinedVgg16<T>& model, DataParallel<T>& replicas, const ImageShare<T>& share,
                     Optimizer<T>& optimizer, const Mesh& mesh, const StepOptions& options = {});
 
+/// Likewise. The output is on the rank of the last stage, and empty on others.
+template <class T>
+StepResult<T> train_step(PipelinedLayers<T>& model, DataParallel<T>& replicas,
+                         const Share<T>& share, Optimizer<T>& optimizer, const Mesh& mesh,
+                         const StepOptions& options = {});
+
 /// evaluate() of a whole model (language.hpp).
 template <class T>
 double evaluate(PipelinedGpt2<T>& model, DataParallel<T>& replicas, const Sequences& data,
@@ -78,6 +87,17 @@ double evaluate(PipelinedGpt2<T>& model, DataParallel<T>& replicas, const Sequen
 template <class T>
 Classification evaluate(PipelinedVgg16<T>& model, DataParallel<T>& replicas, const Images& data,
                         std::int64_t samples, std::int64_t batch, const Mesh& mesh);
+
+/// evaluate() of layers in a row (step.hpp).
+template <class T>
+double evaluate(PipelinedLayers<T>& model, DataParallel<T>& replicas, const Share<T>& share,
+                const Mesh& mesh);
+
+/// On all ranks of a pipeline, the array that the rank of the last stage has; `shape` is its shape.
+/// Collective over axis pp.
+template <class T>
+Array<T> from_last_stage(Pipeline<T>& pipeline, const Array<T>& array, const Shape& shape,
+                         const Mesh& mesh);
 
 /// The logits of ids [b, s], [b, s, vocabulary], as Gpt2::logits().
 template <class T>

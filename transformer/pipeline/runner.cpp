@@ -409,7 +409,7 @@ std::vector<Unit<T>> Pipeline<T>::units() {
 }
 
 template <class T>
-double Pipeline<T>::run(DataParallel<T>& replicas, const Random& random) {
+double Pipeline<T>::run(DataParallel<T>& replicas, const Random& random, const Output& output) {
   const auto begin = Clock::now();
   if (state_->postpones && !replicas.may_postpone()) {
     State::refuse(fmt::format(
@@ -419,7 +419,7 @@ double Pipeline<T>::run(DataParallel<T>& replicas, const Random& random) {
   }
   expect_equal_shapes(*state_, state_->schedule.micro_batches);
   Pass<T, State> pass(*state_, replicas, state_->steps, true, random);
-  const double loss = pass.run({});
+  const double loss = pass.run(output);
   state_->seconds.all += seconds_since(begin);
   state_->seconds.computing += pass.computing();
   // Sums that have been started are finished, so that the next operations of all ranks match.

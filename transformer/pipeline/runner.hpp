@@ -44,6 +44,8 @@ class Pipeline final : public Model<T> {
   /// Those of all stages, the first stage first.
   std::vector<Unit<T>> units() override;
 
+  /// Called on the rank of the last stage with its results.
+  using Output = std::function<void(int micro_batch, const Array<T>& output)>;
   /// Computes all micro-batches forward and backward, which the stages have
   /// (PipelineStage::start()), and adds their gradients; returns this rank's part of the loss.
   /// Collective over the mesh. If a stage throws, all ranks throw one sentence with its rank, stage
@@ -51,13 +53,11 @@ class Pipeline final : public Model<T> {
   /// compute a stage together (axes tp and sp, sharded parameters), this rank throws at once.
   /// Throws Error(invalid_argument) on all ranks before an activation is sent if stages give other
   /// shapes than the next ones take.
-  double run(DataParallel<T>& replicas, const Random& random);
+  double run(DataParallel<T>& replicas, const Random& random, const Output& output = {});
   /// Adds the gradients of parameters that the first and the last stage have
   /// (PipelineStage::shared()), so that both have the sum. `params` are those that an optimizer
   /// steps, with complete gradients (DataParallel::params()). Collective over axis pp.
   void add_shared_gradients(const Params<T>& params);
-  /// Called on the rank of the last stage with its results.
-  using Output = std::function<void(int micro_batch, const Array<T>& output)>;
   /// Computes so many micro-batches, which the stages have, forward only, without dropout, and
   /// keeps nothing. Returns this rank's part of the loss. Collective and throws like run().
   double forward(DataParallel<T>& replicas, int micro_batches, const Output& output = {});
@@ -86,8 +86,9 @@ class Pipeline final : public Model<T> {
 /// Pipeline::run(); weights are then as they were.
 template <class T>
 StepLoss train_step(Pipeline<T>& pipeline, DataParallel<T>& replicas, Optimizer<T>& optimizer,
-                    const Mesh& mesh, Axes others, const StepOptions& options = {}) {
-  const StepWork work{[&] { return pipeline.run(replicas, options.random); },
+                    const Mesh& mesh, Axes others, const StepOptions& options = {},
+                    const typename Pipeline<T>::Output& output = {}) {
+  const StepWork work{[&] { return pipeline.run(replicas, options.random, output); },
                       [&] { pipeline.add_shared_gradients(replicas.params()); }};
   return train_step(replicas, optimizer, mesh, others | Axis::pp, work, options);
 }

@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "../instantiation.hpp"
 #include "baton/error.hpp"
+#include "failure.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -189,6 +191,27 @@ std::vector<double> seconds_of_layers(const Vgg16Config& config, const ImageShar
   return costs;
 }
 
+std::vector<double> costs_of_first_rank(const Mesh& mesh,
+                                        const std::function<std::vector<double>()>& measure) {
+  Communicator* const ranks = mesh.along(Axis::dp | Axis::tp | Axis::sp | Axis::pp);
+  if (!ranks) return measure();
+  std::vector<double> costs;
+  std::optional<Failure> failure;
+  if (ranks->rank() == 0) {
+    try {
+      costs = measure();
+    } catch (const std::exception& error) {
+      failure = Failure::of(error, "split");
+    }
+  }
+  if (any_failed(mesh, failure)) raise_first(mesh, failure);
+  auto size = static_cast<std::int64_t>(costs.size());
+  ranks->broadcast(std::span(&size, 1), 0);
+  costs.resize(static_cast<std::size_t>(size));
+  ranks->broadcast(Data(costs), 0);
+  return costs;
+}
+
 // --- partitions ----------------------------------------------------------------------------------
 
 template <class T>
@@ -265,6 +288,20 @@ std::vector<Boundary> analyze_communication_with_partitions(
 }
 
 template <class T>
+std::vector<LayersPart<T>> parts_of(const Sequential<T>& layers, const std::vector<Range>& ranges,
+                                    const Array<T>& x) {
+  auto rows = split_module(layers, ranges);
+  const auto boundaries = analyze_communication_with_partitions(rows, x);
+  std::vector<LayersPart<T>> parts(rows.size());
+  for (std::size_t p = 0; p < rows.size(); ++p) {
+    static_cast<Sequential<T>&>(parts[p]) = std::move(rows[p]);
+    if (p > 0) parts[p].input = boundaries[p - 1].shape;
+    if (p < boundaries.size()) parts[p].output = boundaries[p].shape;
+  }
+  return parts;
+}
+
+template <class T>
 std::vector<LayersStage<T>> stages_of(std::vector<Sequential<T>>& partitions, const Array<T>& x) {
   const auto boundaries = analyze_communication_with_partitions(partitions, x);
   std::vector<LayersStage<T>> stages;
@@ -290,6 +327,8 @@ std::vector<LayersStage<T>> stages_of(std::vector<Sequential<T>>& partitions, co
       std::vector<Sequential<T>>&, const Array<T>&);                                               \
   template BATON_INSTANTIATION std::vector<Boundary> analyze_communication_with_partitions(        \
       const std::vector<PipelineStage<T>*>&, int);                                                 \
+  template BATON_INSTANTIATION std::vector<LayersPart<T>> parts_of(                                \
+      const Sequential<T>&, const std::vector<Range>&, const Array<T>&);                           \
   template BATON_INSTANTIATION std::vector<LayersStage<T>> stages_of(std::vector<Sequential<T>>&,  \
                                                                      const Array<T>&);
 BATON_INSTANTIATE(float)

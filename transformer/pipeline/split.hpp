@@ -2,6 +2,7 @@
 /// Cuts of a model's layers into partitions, and what goes over the cuts.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "../models/language.hpp"
@@ -46,6 +47,11 @@ template <class T>
 std::vector<double> seconds_of_layers(const Vgg16Config& config, const ImageShare<T>& share,
                                       int repeats = 3);
 
+/// The costs that `measure` gives on the first rank of the mesh, where alone it is called, on all
+/// ranks. If it throws, all ranks throw an Error of the same sentence. Collective.
+std::vector<double> costs_of_first_rank(const Mesh& mesh,
+                                        const std::function<std::vector<double>()>& measure);
+
 /// The layers of `ranges`, in rows of their own, which share the layers with `layers`. Throws
 /// Error(invalid_argument) unless the ranges are all layers in order.
 template <class T>
@@ -73,6 +79,13 @@ std::vector<Boundary> analyze_communication_with_partitions(std::vector<Sequenti
 template <class T>
 std::vector<Boundary> analyze_communication_with_partitions(
     const std::vector<PipelineStage<T>*>& stages, int micro_batch = 0);
+
+/// The layers of `ranges` with the shapes of their activations, for batches of such an `x`, of any
+/// number of samples. If the layers are cut along axes tp or sp, collective over these. Throws like
+/// split_module().
+template <class T>
+std::vector<LayersPart<T>> parts_of(const Sequential<T>& layers, const std::vector<Range>& ranges,
+                                    const Array<T>& x);
 
 /// The partitions, which must outlive them, as stages for batches of such an `x`, of any number of
 /// samples.

@@ -63,6 +63,13 @@ class Vgg16Stage final : public PipelineStage<T> {
   int micro_batches_ = 1;
 };
 
+/// Some layers of a row, with the shapes of the activations that they take and give, for any number
+/// of samples in the first dimension. Shapes have no dimensions at the ends of the row.
+template <class T>
+struct LayersPart final : Sequential<T> {
+  Shape input, output;
+};
+
 /// Some layers of a row as a stage. The loss of the last one is the mean squared error.
 template <class T>
 class LayersStage final : public PipelineStage<T> {
@@ -72,6 +79,8 @@ class LayersStage final : public PipelineStage<T> {
   /// stage's input and the last one's output.
   LayersStage(Module<T>& layers, const Shape& input, const Shape& output)
       : layers_(layers), input_(input), output_(output) {}
+  /// The part must outlive it.
+  explicit LayersStage(LayersPart<T>& part) : LayersStage(part, part.input, part.output) {}
   /// The next micro-batches are near-equal slices of `share`, the same on every stage. Throws
   /// Error(invalid_argument) if there is no micro-batch.
   void start(const Share<T>& share, int micro_batches);

@@ -26,6 +26,7 @@ const Names<OptimizerKind> optimizers = {{"sgd", OptimizerKind::sgd},
 const Names<ShardingStage> shardings = {{"1", ShardingStage::optimizer},
                                         {"2", ShardingStage::gradients},
                                         {"3", ShardingStage::parameters}};
+const Names<Split> splits = {{"parameters", Split::parameters}, {"time", Split::time}};
 const Names<Datatype> dtypes = {
     {"f32", Datatype::f32}, {"f64", Datatype::f64}, {"bf16", Datatype::bf16}};
 const Names<Activation> activation_names = {
@@ -117,7 +118,7 @@ void add_options(CLI::App& app, TrainOptions& options) {
   add_choice(app, "--parallel", options.parallel, parallels,
              "samples (dp), weights (tp) or positions (sp, of block and gpt2) are shared among "
              "ranks; fsdp: samples, and with them parameters, gradients and the optimizer's state; "
-             "layers (pp: a pipeline of micro-batches; mp: one rank at a time; of gpt2, vgg16)");
+             "layers (pp: a pipeline of micro-batches; mp: one rank at a time)");
   app.add_option("--ranks", options.ranks, "threads as ranks; under mpirun, its processes are")
       ->check(whole_number(1, 4096));
   app.add_option("--tp", options.tp,
@@ -133,10 +134,12 @@ void add_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--stages-per-rank", options.stages_per_rank, "of a pipeline [1]")
       ->check(whole_number(1, 1024));
   app.add_option("--cuts", options.cuts,
-                 "first layers of a pipeline's stages but the first, 3,6 for example [stages have "
-                 "parameters alike]")
+                 "first layers of a pipeline's stages but the first, 3,6 for example [by --split]")
       ->delimiter(',')
       ->check(whole_number(1));
+  add_choice(app, "--split", options.split, splits,
+             "a pipeline's stages have about as many parameters, or take about as long forward and "
+             "backward, as rank 0 measures layers [parameters]");
   add_choice(app, "--stage", options.sharding, shardings,
              "of fsdp: divides the optimizer's state (1), gradients, too (2), parameters, too (3) "
              "[3]");
@@ -299,8 +302,9 @@ void complete(const CLI::App& app, TrainOptions& options) {
          "--parallel dp, fsdp, tp-sp, pp or mp", parallel);
   expect(samples || layers, {"--sp"}, "--parallel dp, fsdp, pp or mp", parallel);
   expect(samples, {"--pp"}, "--parallel dp or fsdp", parallel);
-  expect(layers || options.pp > 1, {"--schedule", "--stages-per-rank", "--cuts"},
+  expect(layers || options.pp > 1, {"--schedule", "--stages-per-rank", "--cuts", "--split"},
          "--parallel pp or mp, or --pp of at least 2", parallel);
+  expect(options.cuts.empty(), {"--split"}, "no --cuts", "them");
   expect(options.parallel == Parallel::dp, {"--no-overlap"}, "--parallel dp", parallel);
   expect(options.parallel == Parallel::fsdp, {"--stage"}, "--parallel fsdp", parallel);
   const auto given = [&](const char* option) { return app.count(option) > 0; };
@@ -316,8 +320,6 @@ void complete(const CLI::App& app, TrainOptions& options) {
   expect(options.checks(), {"--tolerance"}, "--check, --check-output or --check-weights", "none");
   expect(!options.checkpoint.empty(), {"--checkpoint-steps"}, "--checkpoint", "none");
   expect(options.resume.empty(), {"--load"}, "no --resume", "it");
-  expect(!options.pipelined(), {"--checkpoint", "--resume", "--load", "--save"}, "no pipeline",
-         "one");
   if ((gpt2 || vgg16) && !given("--epochs")) options.epochs = 1;
   if ((gpt2 || vgg16) && !given("--batch-size")) options.batch_size = gpt2 ? 8 : 64;
   if (!given("--validation-samples")) {
@@ -345,11 +347,6 @@ namespace {
 /// Makes the schedule of a pipeline.
 void settle_pipeline(TrainOptions& options) {
   const int p = along(options, Axis::pp);
-  const bool gpt2 = options.model == ModelKind::gpt2;
-  if (!gpt2 && options.model != ModelKind::vgg16) {
-    refuse(fmt::format("--parallel {}: expected --model gpt2 or vgg16, found {}",
-                       name(options.parallel), name(options.model)));
-  }
   if (options.schedule.empty())
     options.schedule = options.parallel == Parallel::mp ? "naive" : "1f1b";
   if (options.schedule.ends_with(".csv")) {
@@ -391,6 +388,7 @@ void settle(TrainOptions& options, int launched) {
   }
   if (options.budget && options.model != ModelKind::block)
     refuse(fmt::format("--budget: expected --model block, found {}", name(options.model)));
+  if (options.budget && options.pipelined()) refuse("--budget: expected no pipeline, found one");
   if (options.budget && options.json) refuse("--budget: expected no --json, found it");
   if (options.budget && options.cores_per_rank > 0)
     refuse("--budget: expected no --cores-per-rank, found it");
@@ -416,7 +414,7 @@ void settle(TrainOptions& options, int launched) {
   };
   const bool cuts_weights = options.parallel == Parallel::tp || options.tp > 1;
   if (options.model == ModelKind::mlp) {
-    expect_parallel("none, dp, fsdp or tp", "it has no positions",
+    expect_parallel("none, dp, fsdp, tp, pp or mp", "it has no positions",
                     cuts_positions || options.sequence_parallel);
   }
   if (options.model == ModelKind::vgg16) {

@@ -18,6 +18,7 @@ namespace baton::transformer::program {
 
 enum class ModelKind : std::uint8_t { mlp, block, gpt2, vgg16 };
 enum class Parallel : std::uint8_t { none, dp, fsdp, tp, sp, tp_sp, pp, mp };
+enum class Split : std::uint8_t { parameters, time };
 enum class OptimizerKind : std::uint8_t { sgd, momentum, adamw };
 std::string_view name(ModelKind model);
 std::string_view name(Parallel parallel);
@@ -33,9 +34,10 @@ struct TrainOptions {
   int pp = 0;            ///< ranks along axis pp of dp and fsdp; 0: 1, of pp and mp the rest
   std::string schedule;  ///< of a pipeline: an algorithm, or a file; empty: 1f1b, of mp naive
   int stages_per_rank = 1;
-  std::vector<std::int64_t> cuts;  ///< first layers of stages but the first; empty: by parameters
-  PipelineSchedule pipeline;       ///< that all this makes, when it is settled
-  bool overlap = true;             ///< of sums of gradients with backward; of dp
+  std::vector<std::int64_t> cuts;  ///< first layers of stages but the first; empty: by `split`
+  Split split = Split::parameters;
+  PipelineSchedule pipeline;  ///< that all this makes, when it is settled
+  bool overlap = true;        ///< of sums of gradients with backward; of dp
   ShardingStage sharding = ShardingStage::parameters;  ///< of fsdp
   bool sequence_parallel = false;
   Datatype dtype = Datatype::f32;  ///< f32, f64 or bf16

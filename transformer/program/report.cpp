@@ -93,6 +93,15 @@ void print_pipeline(const TrainOptions& options) {
              pipeline.name, pipeline.stages, pipeline.micro_batches, bubble_of(options));
 }
 
+void print_stages(const std::vector<Range>& stages) {
+  std::string text;
+  for (const Range& layers : stages) {
+    text += fmt::format("{}{}", text.empty() ? "" : " | ", layers.begin);
+    if (layers.size() > 1) text += fmt::format("-{}", layers.end - 1);
+  }
+  fmt::print("# layers of stages: {}\n", text);
+}
+
 bool within(const Outcome& outcome, const TrainOptions& options) {
   return outcome.differences.largest() <= options.allowed();
 }
@@ -191,8 +200,10 @@ bool Report::finish(const Outcome& outcome) {
   }
   const bool whole = options_.model == ModelKind::gpt2 || options_.model == ModelKind::vgg16;
   if (!options_.json && whole && outcome.stopped.empty()) print_memory(outcome);
-  if (!options_.json && outcome.bubble && outcome.stopped.empty())
+  if (!options_.json && outcome.bubble && outcome.stopped.empty()) {
+    print_stages(outcome.stages.layers);
     fmt::print("# in forward and backward, ranks waited {:.3g} of the time\n", *outcome.bubble);
+  }
   if (!options_.json && !outcome.written.empty())
     fmt::print("# it writes: {}\n", on_one_line(outcome.written));
   if (!outcome.stopped.empty()) fmt::print(stderr, "baton-train: {}\n", outcome.stopped);
@@ -228,6 +239,9 @@ void Report::json(const Outcome& outcome) const {
                         {"peak", proof.cost.peak},
                         {"messages", proof.cost.messages}};
     if (outcome.bubble) json["pipeline"]["bubble"] = *outcome.bubble;
+    auto& first = json["pipeline"]["first_layers"] = Json::array();
+    for (const Range& layers : outcome.stages.layers) first.push_back(layers.begin);
+    if (!outcome.stages.seconds.empty()) json["pipeline"]["layer_seconds"] = outcome.stages.seconds;
   }
   if (outcome.first_epoch > 1) json["first_epoch"] = outcome.first_epoch;
   if (!outcome.validation.empty()) json["validation_loss"] = outcome.validation;

@@ -115,6 +115,7 @@ class Training {
   }
 
   Outcome run() {
+    outcome_.stages = trained_.task->stages();
     outcome_.first_epoch = static_cast<int>(steps_ / trained_.task->steps()) + 1;
     for (int epoch = outcome_.first_epoch; epoch <= options_.epochs && !ended(); ++epoch) {
       if (!run_epoch(epoch)) return std::move(outcome_);

@@ -10,6 +10,7 @@
 #include "baton/error.hpp"
 #include "check.hpp"
 #include "options.hpp"
+#include "task.hpp"
 
 namespace baton::transformer::program {
 
@@ -35,6 +36,8 @@ struct Outcome {
   std::string written;                   ///< text that the model wrote at the end
   /// Bytes of arrays by purpose; the last is of all together. Of the rank with the largest `most`.
   std::array<Held, purpose_count + 1> held{};
+
+  StageLayers stages;  ///< of pipelines
 
   /// Of pipelines: the part of the time of forward and backward in which ranks did not compute.
   std::optional<double> bubble;

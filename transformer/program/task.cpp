@@ -1,5 +1,6 @@
 #include "task.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <numeric>
 
@@ -13,63 +14,6 @@
 
 namespace baton::transformer::program {
 namespace {
-
-/// Layers in a row, trained to a target by the mean squared error.
-template <class T>
-class Regression final : public Task<T> {
- public:
-  Regression(const TrainOptions& options, const Mesh& mesh)
-      : options_(options),
-        mesh_(mesh),
-        data_(make_data<T>(options)),
-        others_(make_validation<T>(options)),
-        model_(mesh.size(Axis::tp | Axis::sp) > 1 ? make_model<T>(options, mesh)
-                                                  : make_model<T>(options)) {}
-
-  Model<T>& model() override { return *model_; }
-  std::int64_t steps() const override {
-    return (options_.samples + options_.batch() - 1) / options_.batch();
-  }
-  std::int64_t items(std::int64_t step) const override { return range(step).size(); }
-  StepLoss step(std::int64_t step, DataParallel<T>& replicas, Optimizer<T>& optimizer,
-                const StepOptions& how) override {
-    const Batch<T> batch = samples_of(data_, range(step));
-    batch_ = batch.target.shape();
-    share_ = share(batch);
-    const StepResult<T> result = train_step(*model_, replicas, share_, optimizer, mesh_, how);
-    output_ = result.output;
-    return result;
-  }
-  Array<T> output(DataParallel<T>&) override {
-    return whole_of_shares(output_, batch_, share_.others, mesh_);
-  }
-  std::optional<Validation> validation(DataParallel<T>& replicas) override {
-    return Validation{evaluate(*model_, replicas, share(others_), mesh_), {}};
-  }
-  std::string not_finite(Communicator& world, const StepOptions& how) override {
-    Context context;
-    context.random = how.random;
-    context.first_sample = share_.first_sample;
-    return first_not_finite(*model_, share_.batch.x, context, world);
-  }
-
- private:
-  Range range(std::int64_t step) const {
-    const std::int64_t begin = step * options_.batch();
-    return {begin, std::min(begin + options_.batch(), options_.samples)};
-  }
-  Share<T> share(const Batch<T>& batch) const {
-    return share_of(batch, mesh_, options_.sequence_parallel && mesh_.size(Axis::tp) > 1);
-  }
-
-  const TrainOptions& options_;
-  const Mesh& mesh_;
-  Batch<T> data_, others_;
-  std::unique_ptr<Sequential<T>> model_;
-  Share<T> share_;  // of the last step
-  Shape batch_;     // of its target
-  Array<T> output_;
-};
 
 /// The result of read() on every rank of `world`, which may be null.
 template <class Data, class Read>
@@ -89,7 +33,32 @@ std::int64_t samples_of(const TrainOptions& options, std::int64_t all) {
   return options.samples > 0 ? std::min(options.samples, all) : all;
 }
 
-bool pipelined(const Mesh& mesh) { return mesh.size(Axis::pp) > 1; }
+/// The layers of the stages of a pipeline, if the mesh has one. `parameters` and `seconds` give a
+/// number for each layer, `seconds` on the first rank alone. Collective.
+template <class Parameters, class Seconds>
+StageLayers cut_layers(const TrainOptions& options, const Mesh& mesh, const Parameters& parameters,
+                       const Seconds& seconds) {
+  StageLayers cut;
+  if (mesh.size(Axis::pp) == 1) return cut;
+  const std::vector<double> costs = parameters();
+  if (!options.cuts.empty()) {
+    cut.layers = split_by_hand(static_cast<std::int64_t>(costs.size()), options.cuts);
+    return cut;
+  }
+  if (options.split == Split::time) cut.seconds = costs_of_first_rank(mesh, seconds);
+  cut.layers = split_by_cost(cut.seconds.empty() ? costs : cut.seconds, options.pipeline.stages);
+  return cut;
+}
+
+/// The numbers of the first samples, as many as the first micro-batch of a pipeline has on a rank.
+std::vector<std::int64_t> of_micro_batch(const TrainOptions& options, const Mesh& mesh,
+                                         std::int64_t samples) {
+  const std::int64_t slices = std::int64_t{mesh.size(Axis::dp)} * options.pipeline.micro_batches;
+  const std::int64_t size = (options.batch() + slices - 1) / slices;
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(std::min(size, samples)));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
 
 /// A model, or the parts of it that lie on this rank of a pipeline.
 template <class T, class Part, class ItsStage>
@@ -97,19 +66,15 @@ class WholeOrParts {
  public:
   using Parts = PipelinedModel<T, Part, ItsStage>;
 
-  /// `make` makes the whole, or layers of it; `costs` has a number for each layer.
+  /// `make` makes the whole, or layers of it.
   template <class Make>
-  WholeOrParts(bool in_parts, const std::vector<double>& costs, const TrainOptions& options,
-               const Mesh& mesh, const Make& make) {
-    if (!in_parts) {
+  WholeOrParts(StageLayers cut, const TrainOptions& options, const Mesh& mesh, const Make& make)
+      : cut_(std::move(cut)) {
+    if (cut_.layers.empty()) {
       whole_ = make(std::nullopt);
       return;
     }
-    const auto layers = static_cast<std::int64_t>(costs.size());
-    const std::vector<Range> cut = options.cuts.empty()
-                                       ? split_by_cost(costs, options.pipeline.stages)
-                                       : split_by_hand(layers, options.cuts);
-    parts_ = std::make_unique<Parts>(options.pipeline, cut, mesh,
+    parts_ = std::make_unique<Parts>(options.pipeline, cut_.layers, mesh,
                                      [&](Range range) { return make(std::optional(range)); });
   }
   Model<T>& model() {
@@ -117,6 +82,7 @@ class WholeOrParts {
     return parts_->pipeline();
   }
   Pipeline<T>* pipeline() { return parts_ ? &parts_->pipeline() : nullptr; }
+  const StageLayers& cut() const { return cut_; }
   Parts& parts() { return *parts_; }
   Part& whole() { return *whole_; }
   /// call(the model), in either form.
@@ -126,8 +92,102 @@ class WholeOrParts {
   }
 
  private:
+  StageLayers cut_;
   std::unique_ptr<Part> whole_;
   std::unique_ptr<Parts> parts_;
+};
+
+/// Layers in a row, trained to a target by the mean squared error.
+template <class T>
+class Regression final : public Task<T> {
+ public:
+  Regression(const TrainOptions& options, const Mesh& mesh)
+      : options_(options),
+        mesh_(mesh),
+        data_(make_data<T>(options)),
+        others_(make_validation<T>(options)),
+        model_(made()) {}
+
+  Model<T>& model() override { return model_.model(); }
+  Pipeline<T>* pipeline() override { return model_.pipeline(); }
+  const StageLayers& stages() const override { return model_.cut(); }
+  std::int64_t steps() const override {
+    return (options_.samples + options_.batch() - 1) / options_.batch();
+  }
+  std::int64_t items(std::int64_t step) const override { return range(step).size(); }
+  StepLoss step(std::int64_t step, DataParallel<T>& replicas, Optimizer<T>& optimizer,
+                const StepOptions& how) override {
+    const Batch<T> batch = samples_of(data_, range(step));
+    batch_ = batch.target.shape();
+    share_ = share(batch);
+    const StepResult<T> result = model_.with(
+        [&](auto& model) { return train_step(model, replicas, share_, optimizer, mesh_, how); });
+    output_ = result.output;
+    return result;
+  }
+  Array<T> output(DataParallel<T>&) override {
+    Array<T> own = output_;
+    if (pipeline()) own = from_last_stage(*pipeline(), own, share_.batch.target.shape(), mesh_);
+    return whole_of_shares(own, batch_, share_.others, mesh_);
+  }
+  std::optional<Validation> validation(DataParallel<T>& replicas) override {
+    return model_.with([&](auto& model) {
+      return Validation{evaluate(model, replicas, share(others_), mesh_), {}};
+    });
+  }
+  std::string not_finite(Communicator& world, const StepOptions& how) override {
+    if (pipeline()) return Task<T>::not_finite(world, how);
+    Context context;
+    context.random = how.random;
+    context.first_sample = share_.first_sample;
+    return first_not_finite(model_.whole(), share_.batch.x, context, world);
+  }
+
+ private:
+  using Layers = WholeOrParts<T, LayersPart<T>, LayersStage<T>>;
+
+  Layers made() const {
+    const auto layers = mesh_.size(Axis::tp | Axis::sp) > 1 ? make_model<T>(options_, mesh_)
+                                                            : make_model<T>(options_);
+    StageLayers cut = cut_layers(
+        options_, mesh_, [&] { return parameters_of_layers(*layers); },
+        [&] {
+          const auto numbers = of_micro_batch(options_, mesh_, data_.samples());
+          const Range range{0, static_cast<std::int64_t>(numbers.size())};
+          return seconds_of_layers(*make_model<T>(options_), samples_of(data_.x, range));
+        });
+    const std::int64_t few = std::min<std::int64_t>(mesh_.size(Axis::dp), data_.samples());
+    std::vector<LayersPart<T>> parts;
+    if (!cut.layers.empty()) {
+      parts = parts_of(*layers, cut.layers, share(samples_of(data_, Range{0, few})).batch.x);
+    }
+    const std::vector<Range> ranges = cut.layers;
+    return Layers(std::move(cut), options_, mesh_, [&](std::optional<Range> range) {
+      auto part = std::make_unique<LayersPart<T>>();
+      if (!range) {
+        static_cast<Sequential<T>&>(*part) = *layers;
+      } else {
+        const auto at = std::find(ranges.begin(), ranges.end(), *range) - ranges.begin();
+        *part = std::move(parts[static_cast<std::size_t>(at)]);
+      }
+      return part;
+    });
+  }
+  Range range(std::int64_t step) const {
+    const std::int64_t begin = step * options_.batch();
+    return {begin, std::min(begin + options_.batch(), options_.samples)};
+  }
+  Share<T> share(const Batch<T>& batch) const {
+    return share_of(batch, mesh_, options_.sequence_parallel && mesh_.size(Axis::tp) > 1);
+  }
+
+  const TrainOptions& options_;
+  const Mesh& mesh_;
+  Batch<T> data_, others_;
+  Layers model_;
+  Share<T> share_;  // of the last step
+  Shape batch_;     // of its target
+  Array<T> output_;
 };
 
 /// GPT-2 on text.
@@ -139,7 +199,7 @@ class Language final : public Task<T> {
         mesh_(mesh),
         data_(read(world, options)),
         samples_(samples_of(options, data_.training.size())),
-        model_(pipelined(mesh), parameters_of_layers(options.gpt2), options, mesh,
+        model_(cut(), options, mesh,
                [&, random = Random{options.seed}](std::optional<Range> blocks) {
                  return std::make_unique<Gpt2<T>>(options.gpt2, random, mesh,
                                                   options.sequence_parallel, blocks);
@@ -149,6 +209,7 @@ class Language final : public Task<T> {
 
   Model<T>& model() override { return model_.model(); }
   Pipeline<T>* pipeline() override { return model_.pipeline(); }
+  const StageLayers& stages() const override { return model_.cut(); }
   std::int64_t steps() const override { return own_.steps; }
   std::int64_t items(std::int64_t) const override {
     return own_.batch * mesh_.size(Axis::dp) * options_.seq;
@@ -179,9 +240,11 @@ class Language final : public Task<T> {
           evaluate(model, replicas, data_.validation, samples, options_.batch(), mesh_), {}};
     });
   }
-  void load(const std::string& file) override { load_gpt2(model_.whole(), file); }
+  void load(const std::string& file) override {
+    load_gpt2(model().params(), options_.gpt2, file, mesh_);
+  }
   void save(DataParallel<T>& replicas, const std::string& file) override {
-    replicas.with_values([&] { save_gpt2(model_.whole(), file); });
+    replicas.with_values([&] { save_gpt2(model().params(), options_.gpt2, file, mesh_); });
   }
   std::string writes(DataParallel<T>& replicas) override {
     if (options_.writes == 0) return "";
@@ -205,6 +268,16 @@ class Language final : public Task<T> {
         world, [&] { return read_text_data(files, vocabulary, options.seq, options.validation); });
   }
 
+  StageLayers cut() const {
+    return cut_layers(
+        options_, mesh_, [&] { return parameters_of_layers(options_.gpt2); },
+        [&] {
+          const TokenBatch batch =
+              data_.training.batch(of_micro_batch(options_, mesh_, data_.training.size()));
+          const auto tokens = static_cast<double>(batch.shape.elements());
+          return seconds_of_layers<T>(options_.gpt2, TokenShare{batch, 0, tokens});
+        });
+  }
   Array<T> logits_of(View<const std::int32_t> ids, DataParallel<T>& replicas) {
     if (model_.pipeline()) return logits(model_.parts(), replicas, ids, mesh_);
     Context context;
@@ -229,7 +302,7 @@ class Vision final : public Task<T> {
       : options_(options),
         mesh_(mesh),
         data_(read_by_all<Cifar10>(world, [&] { return read_cifar10(options.images); })),
-        model_(pipelined(mesh), parameters_of_layers(options.vgg16), options, mesh,
+        model_(cut(), options, mesh,
                [&, random = Random{options.seed}](std::optional<Range> layers) {
                  return std::make_unique<Vgg16<T>>(options.vgg16, random,
                                                    layers.value_or(Range{0, Vgg16<T>::layers}));
@@ -239,6 +312,7 @@ class Vision final : public Task<T> {
 
   Model<T>& model() override { return model_.model(); }
   Pipeline<T>* pipeline() override { return model_.pipeline(); }
+  const StageLayers& stages() const override { return model_.cut(); }
   std::int64_t steps() const override { return own_.steps; }
   std::int64_t items(std::int64_t) const override { return own_.batch * mesh_.size(Axis::dp); }
   void start_epoch(int epoch) override {
@@ -272,22 +346,28 @@ class Vision final : public Task<T> {
     return Validation{found.loss, found.accuracy};
   }
   void load(const std::string& file) override {
-    load_weights(model_.whole().params(), format(), file, mesh_);
+    load_weights(model().params(), format(), file, mesh_);
   }
   void save(DataParallel<T>& replicas, const std::string& file) override {
     replicas.with_values([&] {
-      save_weights(model_.whole().params(), format(), file, mesh_, {{"format", "pt"}});
+      save_weights(model().params(), format(), file, mesh_, {{"format", "pt"}});
     });
   }
 
  private:
-  /// Its names and layouts are torchvision's.
-  WeightsFormat format() {
-    WeightsFormat format;
-    for (const Param<T>* param : model_.whole().params())
-      format.tensors.push_back({param->name, {param->name}});
-    return format;
+  StageLayers cut() const {
+    return cut_layers(
+        options_, mesh_, [&] { return parameters_of_layers(options_.vgg16); },
+        [&] {
+          const auto numbers = of_micro_batch(options_, mesh_, data_.training.size());
+          const ImageBatch<T> batch{data_.training.template inputs<T>(numbers),
+                                    data_.training.labels(numbers)};
+          return seconds_of_layers<T>(options_.vgg16,
+                                      ImageShare<T>{batch, 0, static_cast<double>(numbers.size())});
+        });
   }
+  /// Its names and layouts are torchvision's.
+  WeightsFormat format() { return own_names(model().params(), mesh_); }
 
   const TrainOptions& options_;
   const Mesh& mesh_;

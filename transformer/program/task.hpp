@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "../pipeline/runner.hpp"
 #include "../training/step.hpp"
@@ -16,6 +17,12 @@ struct Validation {
   std::optional<double> accuracy;  ///< of models that classify
 };
 
+/// How the layers of a model lie in the stages of a pipeline.
+struct StageLayers {
+  std::vector<Range> layers;    ///< of each stage; empty: there is no pipeline
+  std::vector<double> seconds;  ///< of each layer, where they are cut by time
+};
+
 /// A model with its data, on the ranks of a mesh: what a training run makes its steps of. Data and
 /// weights depend on the options only, not on the mesh. Calls are collective over the mesh.
 template <class T>
@@ -25,6 +32,7 @@ class Task {
   virtual Model<T>& model() = 0;
   /// Where ranks have other layers; otherwise null.
   virtual Pipeline<T>* pipeline() { return nullptr; }
+  virtual const StageLayers& stages() const = 0;
   /// Steps of an epoch.
   virtual std::int64_t steps() const = 0;
   /// Samples, or tokens, of a step's batch on all ranks.

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -10,7 +11,9 @@
 #include <stdexcept>
 
 #include "transformer/language_cases.hpp"
-#include "transformer/pipeline/stages.hpp"
+#include "transformer/linear_layers.hpp"
+#include "transformer/pipeline/models.hpp"
+#include "transformer/pipeline/split.hpp"
 #include "transformer/worlds.hpp"
 
 using namespace baton;
@@ -193,6 +196,83 @@ TEST_CASE("stages whose parameters are divided train as on one rank") {
         Pipelined model(pipeline_schedule(name, {2, 4, v}), mesh);
         FullyShardedDataParallel<double> replicas(*model.pipeline, mesh, stage);
         expect_expected(model.train(replicas));
+      }
+    }
+  });
+}
+
+namespace {
+
+/// Linear layers with gelu between, of which some stages have no parameters.
+Sequential<double> layers_in_a_row() {
+  Sequential<double> row;
+  for (int l = 0; l < 4; ++l) {
+    const std::string name = fmt::format("layer{}", l);
+    row.add(name, std::make_shared<Linear<double>>(name, 3 + l, 4 + l, l % 2 == 0, Random{5}));
+    row.add(name + ".gelu", std::make_shared<Activate<double>>(Activation::gelu));
+  }
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("layers in a row train in a pipeline as on one rank") {
+  const Mesh alone;
+  const auto batch_of = [](int step, std::int64_t n) {
+    return create_batch<double>(static_cast<std::uint64_t>(step) + 1, {n, 3}, {n, 7});
+  };
+  Sequential<double> whole = layers_in_a_row();
+  std::vector<StepResult<double>> wanted;
+  {
+    AdamW<double> adamw(whole.params(), {.learning_rate = 0.01});
+    for (int s = 0; s < steps; ++s)
+      wanted.push_back(reference_step(whole, batch_of(s, samples - s), adamw, options(s)));
+  }
+  DistributedDataParallel<double> its(whole, alone);
+  const double evaluated = evaluate(whole, its, whole_of(batch_of(9, 3)), alone);
+  on_worlds([&](Communicator& world) {
+    for (const Layout& layout : layouts_of(world.size())) {
+      const Mesh mesh(world, layout.axes);
+      if (mesh.size(Axis::tp | Axis::sp) > 1) continue;
+      for (const PipelineSchedule& schedule : schedules_of(mesh)) {
+        for (const bool divided : {false, true}) {
+          CAPTURE(schedule.name);
+          CAPTURE(schedule.stages);
+          CAPTURE(schedule.micro_batches);
+          CAPTURE(divided);
+          const Sequential<double> row = layers_in_a_row();
+          std::vector<Range> cut;
+          for (int s = 0; s < schedule.stages; ++s) cut.push_back(slice_of(8, schedule.stages, s));
+          auto parts = parts_of(row, cut, batch_of(0, 1).x);
+          PipelinedLayers<double> model(schedule, cut, mesh, [&](Range range) {
+            const auto at = std::find(cut.begin(), cut.end(), range) - cut.begin();
+            return std::make_unique<LayersPart<double>>(std::move(parts[std::size_t(at)]));
+          });
+          std::unique_ptr<DataParallel<double>> replicas;
+          if (divided) {
+            replicas = std::make_unique<FullyShardedDataParallel<double>>(model.pipeline(), mesh,
+                                                                          ShardingStage::optimizer);
+          } else {
+            replicas = std::make_unique<DistributedDataParallel<double>>(model.pipeline(), mesh);
+          }
+          AdamW<double> adamw(replicas->params(), {.learning_rate = 0.01});
+          const bool last = mesh.rank(Axis::pp) == model.pipeline().rank_of(schedule.stages - 1);
+          for (int s = 0; s < steps; ++s) {
+            const auto& expected = wanted[std::size_t(s)];
+            const Share<double> share = share_of(batch_of(s, samples - s), mesh);
+            const auto found = train_step(model, *replicas, share, adamw, mesh, options(s));
+            CHECK(equal(found.loss, expected.loss, 1e-12));
+            CHECK(equal(found.gradient_norm, expected.gradient_norm, 1e-12));
+            CHECK(found.output.empty() == !last);
+            const Shape own = share.batch.target.shape();
+            const auto output = from_last_stage(model.pipeline(), found.output, own, mesh);
+            const Range rows{share.first_sample, share.first_sample + own[0]};
+            CHECK(equal(output, samples_of(expected.output, rows)));
+          }
+          // Some ranks along dp have no sample.
+          const Share<double> few = share_of(batch_of(9, 3), mesh);
+          CHECK(equal(evaluate(model, *replicas, few, mesh), evaluated, 1e-12));
+        }
       }
     }
   });

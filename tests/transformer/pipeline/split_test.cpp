@@ -166,6 +166,26 @@ TEST_CASE("modules are split by parameters, by measured time or by hand, and sha
   CHECK(seconds_of_layers(config, share, 1).size() == 16);
 }
 
+TEST_CASE("all ranks cut by the times that the first one measures") {
+  for (const int ranks : {1, 2, 3, 4}) {
+    on_ranks(ranks, [&](Communicator& world) {
+      const Mesh mesh(world, {{Axis::pp, ranks}});
+      int calls = 0;
+      const auto measured = [&] {
+        ++calls;
+        return std::vector<double>{1, 2.5, static_cast<double>(world.rank())};
+      };
+      CHECK(costs_of_first_rank(mesh, measured) == std::vector<double>{1, 2.5, 0});
+      CHECK(calls == (world.rank() == 0 ? 1 : 0));
+      refused(
+          [&] {
+            costs_of_first_rank(mesh, [&] { return split_by_cost({}, 1), std::vector<double>(); });
+          },
+          {"at most 0, one for each layer, found 1"});
+    });
+  }
+}
+
 TEST_CASE("the messages over cuts are found by a forward pass") {
   using Boundaries = std::vector<Boundary>;
   Sequential<double> layers = row({2, 5, 3, 4});
@@ -179,6 +199,14 @@ TEST_CASE("the messages over cuts are found by a forward pass") {
   stages[1].start(whole_of(create_batch<double>(1, {5, 2}, {5, 4})), 2);
   CHECK(stages[1].input(0) == Shape{3, 5});
   CHECK(stages[1].output(1) == Shape{2, 3});
+  const auto with_shapes = parts_of(layers, split_by_hand(6, {1, 3}), x);
+  REQUIRE(with_shapes.size() == 3);
+  CHECK(with_shapes[0].input == Shape());
+  CHECK(with_shapes[0].output == Shape{7, 5});
+  CHECK(with_shapes[1].input == Shape{7, 5});
+  CHECK(with_shapes[2].input == Shape{7, 3});
+  CHECK(with_shapes[2].output == Shape());
+  CHECK(with_shapes[1].layers()[0].module == layers.layers()[1].module);
 
   on_ranks(2, [](Communicator& world) {
     for (const Cut& cut : cuts_of(2)) {

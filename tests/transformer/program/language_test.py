@@ -17,7 +17,7 @@ FORMS = [["dp"], ["dp", "--ranks", "3"], ["fsdp"], ["fsdp", "--ranks", "3", "--s
          ["pp"], ["mp"], ["pp", "--schedule", "zb_h1", "--micro-batches", "3", "--cuts", "1"],
          ["dp", "--pp", "2", "--ranks", "4"], ["fsdp", "--pp", "2", "--ranks", "4"],
          ["fsdp", "--stage", "1", "--pp", "2", "--ranks", "4", "--schedule", "zb_h1"],
-         ["pp", "--tp", "2", "--ranks", "4", "--sequence-parallel"]]
+         ["pp", "--tp", "2", "--ranks", "4", "--sequence-parallel", "--split", "time"]]
 
 
 class Language(CommandTest):
@@ -93,8 +93,6 @@ class Language(CommandTest):
                  ["fsdp", "--stage", "2", "--pp", "2", "--ranks", "4", "--schedule", "zb_h1"])]:
             with self.subTest(sentence=sentence):
                 self.refused(sentence, *short, "--parallel", *arguments)
-        self.refused("expected --model gpt2 or vgg16, found block", "--model", "block", "--parallel",
-                     "pp")
 
     def test_it_learns_to_write_what_it_has_read(self):
         result = self.json(*self.model("--epochs", "6", "--parallel", "dp", "--lr", "0.005",
@@ -114,9 +112,13 @@ class Language(CommandTest):
         file = os.path.join(self.folder.name, "weights.safetensors")
         short = self.model("--steps", "3", "--dtype", "f64")
         written = self.json(*short, "--parallel", "fsdp", "--ranks", "3", "--save", file)
-        for parallel in [["dp"], ["fsdp", "--ranks", "4", "--tp", "2"], ["sp"]]:
+        again = os.path.join(self.folder.name, "again.safetensors")
+        for parallel in [["dp"], ["fsdp", "--ranks", "4", "--tp", "2"], ["sp"], ["pp"],
+                         ["fsdp", "--ranks", "4", "--pp", "2"]]:
             read = self.json(*short, "--steps", "1", "--lr", "0", "--weight-decay", "0", "--load", file,
-                             "--parallel", *parallel, "--check")
+                             "--parallel", *parallel, "--check", "--save", again)
+            with open(file, "rb") as one, open(again, "rb") as other:
+                self.assertEqual(one.read(), other.read())
             self.assertTrue(read["check"]["match"])
             self.assertAlmostEqual(read["validation_loss"][0], written["validation_loss"][-1], 12)
             self.assertEqual(read["written"], written["written"])
@@ -128,9 +130,10 @@ class Language(CommandTest):
             self.refused("torn.safetensors", *self.model(*how), "--load", torn)
             self.refused("tensor \"wte.weight\": expected shape [320, 32], found [320, 64]",
                          *self.model(*how, "--d-model", "32"), "--load", file)
-        done = self.start(*self.model("--steps", "1", "--save", "/missing/file"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("/missing/file", done.stderr)
+        for parallel in ["none", "pp"]:
+            done = self.start(*self.model("--steps", "1", "--save", "/missing/file", "--parallel", parallel))
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("/missing/file", done.stderr)
 
     def test_a_checkpoint_goes_on_where_training_was(self):
         file = os.path.join(self.folder.name, "training.checkpoint")
@@ -163,6 +166,34 @@ class Language(CommandTest):
             torn.truncate(os.path.getsize(file) - 8)
         self.refused("training.checkpoint", *longer, "--resume", file)
         self.refused("missing: expected a file", *longer, "--resume", f"{self.folder.name}/missing")
+
+    def test_a_pipeline_goes_on_from_every_checkpoint(self):
+        how = self.model("--samples", "60", "--dtype", "f64", "--dropout", "0.1", "--clip", "1", "--write", "6")
+        longer = [*how, "--epochs", "2"]
+        expected = self.json(*longer)
+        forms = [["none"], ["pp"], ["mp"], ["tp"], ["dp", "--ranks", "3"],
+                 ["pp", "--schedule", "zb_h1", "--tp", "2", "--ranks", "4"],
+                 ["dp", "--pp", "2", "--ranks", "4", "--schedule", "gpipe"],
+                 *(["fsdp", "--stage", stage, "--pp", "2", "--ranks", "4"] for stage in "123")]
+        files = [os.path.join(self.folder.name, f"checkpoint-{i}") for i in range(len(forms))]
+        for i, form in enumerate(forms):
+            self.json(*how, "--epochs", "1", "--parallel", *form, "--checkpoint", files[i])
+        for i, form in enumerate(forms):
+            with self.subTest(form=form):
+                whole = self.json(*longer, "--parallel", *form)
+                same = self.json(*longer, "--parallel", *form, "--resume", files[i])
+                for what in ["loss", "validation_loss"]:  # bit for bit
+                    self.assertEqual(same[what], whole[what][1:])
+                for other in {(3 * i + 1) % len(forms), (i + 5) % len(forms)}:
+                    rest = self.json(*longer, "--parallel", *form, "--resume", files[other], "--check")
+                    self.assertTrue(rest["check"]["match"])
+                    self.assertAlmostEqual(rest["loss"][0], expected["loss"][1], 11)
+                    self.assertEqual(rest["written"], expected["written"])
+        self.refused("expected seed 9, found 1", *longer, "--seed", "9", "--resume", files[1], "--parallel", "pp")
+        self.refused("missing: expected a file", *longer, "--resume", f"{self.folder.name}/missing",
+                     "--parallel", "pp")
+        self.refused("optimizer: expected Sgd, found \"AdamW\"", *longer, "--resume", files[0], "--parallel", "pp",
+                     "--optimizer", "momentum")
 
     def test_a_step_sends_what_the_calculator_says(self):
         calculated = self.json("--analyze", "--model", "gpt2", "--preset", "tiny", "--vocabulary", "320",

@@ -1,6 +1,8 @@
 """Usage: mpirun_test.py BATON-TRAIN MPIRUN FLAG..., for 4 ranks, with tests/cli in PYTHONPATH"""
 
+import os
 import sys
+import tempfile
 
 from command import CommandTest, run_tests
 from train_test import FORMS, SMALL
@@ -18,6 +20,20 @@ class UnderMpirun(CommandTest):
                     self.assertEqual(result["ranks"], 4)
                     self.assertNotEqual(result["transport"], "threads")
                     self.assertTrue(result["check"]["match"])
+
+    def test_a_pipeline_goes_on_from_checkpoints(self):
+        with tempfile.TemporaryDirectory() as folder:
+            how = ["--model", "block", *SMALL["block"], "--layers", "4", "--dtype", "f64", "--tolerance", "1e-10"]
+            forms = [["pp"], ["fsdp", "--pp", "2"], ["pp", "--tp", "2", "--schedule", "gpipe"], ["dp"]]
+            files = [os.path.join(folder, str(i)) for i in range(len(forms))]
+            for file, form in zip(files, forms):
+                self.json(*how, "--epochs", "5", "--parallel", *form, "--checkpoint", file, "--check")
+            for i, form in enumerate(forms):
+                rest = self.json(*how, "--parallel", *form, "--resume", files[i - 1], "--check")
+                self.assertTrue(rest["check"]["match"])
+                self.assertEqual((rest["first_epoch"], len(rest["loss"])), (6, 5))
+            self.assertNotIn("MPI_ABORT", self.refused("expected seed 2, found 1", *how, "--parallel", "pp", "--seed",
+                                                       "2", "--resume", files[0], "--check"))
 
     def test_every_rank_has_cores(self):
         result = self.json("--parallel", "dp", "--epochs", "1", "--cores-per-rank", "1")

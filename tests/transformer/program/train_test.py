@@ -5,13 +5,29 @@ import pty
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from command import CommandTest, run_tests
 
-FORMS = {"mlp": [["dp"], ["dp", "--no-overlap"], ["fsdp"], ["tp"]],
+FORMS = {"mlp": [["dp"], ["dp", "--no-overlap"], ["fsdp"], ["tp"],
+                 ["pp", "--tp", "2"], ["mp", "--tp", "2", "--cuts", "2"],
+                 ["dp", "--pp", "2", "--schedule", "gpipe", "--micro-batches", "3"],
+                 ["fsdp", "--stage", "1", "--pp", "2", "--schedule", "zb_h1"]],
          "block": [["dp"], ["fsdp"], ["fsdp", "--stage", "1", "--tp", "2"], ["tp"],
-                   ["tp", "--sequence-parallel"], ["sp"], ["tp-sp"], ["tp-sp", "--sequence-parallel"]]}
+                   ["tp", "--sequence-parallel"], ["sp"], ["tp-sp"], ["tp-sp", "--sequence-parallel"],
+                   ["pp", "--layers", "4"], ["mp", "--layers", "5", "--micro-batches", "3"],
+                   ["pp", "--layers", "4", "--tp", "2", "--sequence-parallel", "--schedule", "interleaved_1f1b",
+                    "--stages-per-rank", "2", "--micro-batches", "4"],
+                   ["pp", "--layers", "2", "--sp", "2", "--schedule", "zb_h1"],
+                   ["dp", "--pp", "2", "--layers", "3", "--split", "time"],
+                   ["fsdp", "--pp", "2", "--layers", "3"],
+                   ["fsdp", "--stage", "2", "--pp", "2", "--layers", "2", "--schedule", "gpipe"]]}
+
+
+def layers_of(parallel):
+    """What a run on one rank needs to be the same model."""
+    return parallel[(at := parallel.index("--layers")):at + 2] if "--layers" in parallel else []
 
 
 SMALL = {"mlp": [], "block": ["--d-model", "16", "--d-ff", "32", "--heads", "4", "--seq", "8",
@@ -21,11 +37,11 @@ SMALL = {"mlp": [], "block": ["--d-model", "16", "--d-ff", "32", "--heads", "4",
 class Train(CommandTest):
     speaker = "baton-train: "
 
-    def trained(self, *arguments, **how):
+    def trained(self, *arguments, epochs=None, **how):
         result = self.json(*arguments, "--check", **how)
         self.assertTrue(result["check"]["match"])
-        self.assertEqual(len(result["loss"]), result["epochs"])
-        self.assertEqual(len(result["reference_loss"]), result["epochs"])
+        self.assertEqual(len(result["loss"]), epochs or result["epochs"])
+        self.assertEqual(len(result["reference_loss"]), epochs or result["epochs"])
         return result
 
     def test_every_form_trains_as_one_rank_does(self):
@@ -157,7 +173,8 @@ class Train(CommandTest):
                 for samples in [[], ["--validation-samples", "3"]]:
                     with self.subTest(model=model, parallel=parallel, samples=samples):
                         how = ["--model", model, *SMALL[model], "--dtype", "f64", *samples]
-                        expected = self.json(*how)["validation_loss"] if samples else alone
+                        deep = layers_of(parallel)
+                        expected = self.json(*how, *deep)["validation_loss"] if samples or deep else alone
                         found = self.json(*how, "--parallel", *parallel, "--ranks", "4")["validation_loss"]
                         self.assertEqual(len(found), len(expected))
                         for a, b in zip(found, expected):
@@ -234,16 +251,58 @@ class Train(CommandTest):
         self.assertIn("[2/3] epoch 2 of 3", said)
         self.assertTrue(said.endswith("\r\033[K"), said)
 
+    def test_stages_are_cut_as_told(self):
+        how = ["--model", "block", *SMALL["block"], "--layers", "6", "--epochs", "1", "--parallel", "pp", "--ranks", "3"]
+        for more, first in [([], [0, 2, 4]), (["--split", "parameters"], [0, 2, 4]), (["--cuts", "1,5"], [0, 1, 5])]:
+            pipeline = self.json(*how, *more)["pipeline"]
+            self.assertEqual(pipeline["first_layers"], first)
+            self.assertNotIn("layer_seconds", pipeline)
+        self.assertIn("# layers of stages: 0 | 1-4 | 5\n", self.output(*how, "--cuts", "1,5"))
+        for _ in range(3):
+            pipeline = self.json(*how, "--split", "time")["pipeline"]
+            seconds, first = pipeline["layer_seconds"], pipeline["first_layers"]
+            self.assertEqual((len(seconds), len(first), first[0]), (6, 3, 0))
+            self.assertGreater(min(seconds), 0)
+
+            def slowest(begins):
+                return max(sum(seconds[a:b]) for a, b in zip(begins, [*begins[1:], 6]))
+            best = min(slowest([0, a, b]) for b in range(2, 6) for a in range(1, b))
+            self.assertAlmostEqual(slowest(first), best, 12)
+
+    def test_a_pipeline_of_layers_goes_on_from_every_checkpoint(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for model, layers in [("mlp", []), ("block", ["--layers", "3", "--dropout", "0.1"])]:
+                how = ["--model", model, *SMALL[model], *layers, "--dtype", "f64", "--optimizer", "adamw"]
+                forms = [["none"], ["pp"], ["tp"], ["fsdp", "--pp", "2", "--ranks", "4"], ["pp", "--ranks", "3"]]
+                files = [os.path.join(folder, f"{model}-{i}") for i in range(len(forms))]
+                for file, form in zip(files, forms):
+                    self.json(*how, "--epochs", "2", "--parallel", *form, "--checkpoint", file)
+                for i, form in enumerate(forms):
+                    with self.subTest(model=model, form=form):
+                        longer = [*how, "--epochs", "4", "--parallel", *form]
+                        whole = self.json(*longer)["loss"]
+                        self.assertEqual(self.json(*longer, "--resume", files[i])["loss"], whole[2:])
+                        self.trained(*longer, "--resume", files[i - 1], "--tolerance", "1e-10", epochs=2)
+
     def test_refusals_are_one_sentence(self):
         for sentence, *arguments in [
                 ("--model: expected mlp|block|gpt2|vgg16, found \"rnn\"", "--model", "rnn"),
                 ("--parallel: expected none|dp|fsdp|tp|sp|tp-sp|pp|mp, found \"ddp\"", "--parallel", "ddp"),
-                ("--parallel pp: expected --model gpt2 or vgg16, found mlp", "--parallel", "pp"),
+                ("split: expected at least 1 partition and at most 3, one for each layer, found 4", "--parallel",
+                 "pp", "--ranks", "4"),
+                ("split: expected partitions to begin with layers that rise from 1 to 1, found 2 after 0",
+                 "--model", "block", "--layers", "2", "--parallel", "mp", "--cuts", "2"),
+                ("--split: expected no --cuts, found them", "--parallel", "pp", "--split", "time", "--cuts", "1"),
+                ("--split: expected --parallel pp or mp, or --pp of at least 2, found dp", "--parallel", "dp",
+                 "--split", "time"),
+                ("--split: expected parameters|time, found \"even\"", "--parallel", "pp", "--split", "even"),
+                ("--budget: expected no pipeline, found one", "--model", "block", "--layers", "2", "--parallel", "pp",
+                 "--budget"),
                 ("--ranks: expected a whole number from 1 to 4096, found \"0\"", "--ranks", "0"),
                 ("--lr: expected a number of at least 0, found \"-1\"", "--lr", "-1"),
                 ("--dropout: expected a number within [0, 1), found \"1\"", "--dropout", "1"),
                 ("--parallel none: expected 1 rank, found 3", "--ranks", "3"),
-                ("--model mlp: expected none, dp, fsdp or tp, for it has no positions, found sp", "--parallel", "sp"),
+                ("--model mlp: expected none, dp, fsdp, tp, pp or mp, for it has no positions, found sp", "--parallel", "sp"),
                 ("--sequence-parallel: expected --parallel tp or tp-sp, or --tp, found sp", "--model", "block",
                  "--parallel", "sp", "--sequence-parallel"),
                 ("--hidden: expected a multiple of 3 (ranks of tp), found 32", "--parallel", "tp",

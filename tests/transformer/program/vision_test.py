@@ -12,7 +12,7 @@ FILES = [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
 FORMS = [["dp"], ["dp", "--ranks", "3", "--micro-batches", "2"], ["fsdp"],
          ["fsdp", "--ranks", "3", "--stage", "1"], ["fsdp", "--ranks", "4", "--stage", "2"],
          ["pp"], ["pp", "--ranks", "3", "--schedule", "gpipe", "--micro-batches", "5"],
-         ["dp", "--pp", "2", "--ranks", "4", "--micro-batches", "3"]]
+         ["dp", "--pp", "2", "--ranks", "4", "--micro-batches", "3", "--split", "time"]]
 
 
 def image(label, noise):
@@ -54,6 +54,8 @@ class Vision(CommandTest):
                 self.assertEqual(result["reference_loss"], alone["loss"])
                 self.assertEqual(result["validation_accuracy"], alone["validation_accuracy"])
                 self.assertEqual(result["samples_per_epoch"], 60)
+                if "time" in parallel:
+                    self.assertEqual(len(result["pipeline"]["layer_seconds"]), 16)
 
     def test_it_learns_to_tell_images_apart(self):
         result = self.json(*self.model("--samples", "192", "--epochs", "30", "--optimizer", "adamw",
@@ -71,6 +73,11 @@ class Vision(CommandTest):
         read = self.json(*short, "--lr", "0", "--parallel", "dp", "--load", file, "--check")
         self.assertTrue(read["check"]["match"])
         self.assertAlmostEqual(read["validation_loss"][0], written["validation_loss"][0], 12)
+        again = os.path.join(self.folder.name, "again.safetensors")
+        for parallel in [["pp", "--ranks", "3"], ["fsdp", "--pp", "2", "--ranks", "4"]]:
+            self.json(*short, "--lr", "0", "--parallel", *parallel, "--load", file, "--save", again)
+            with open(file, "rb") as one, open(again, "rb") as other:
+                self.assertEqual(one.read(), other.read())
         self.refused("weights.safetensors", *self.model("--width", "0.125"), "--load", file)
         self.json(*short, "--pooled", "7", "--save", file)
         with open(file, "rb") as weights:
@@ -79,6 +86,23 @@ class Vision(CommandTest):
         self.assertEqual(header["classifier.0.weight"]["shape"], [256, 32 * 7 * 7])  # torchvision's, / 16
         bias = header["classifier.6.bias"]
         self.assertEqual((bias["dtype"], bias["shape"]), ("F64", [10]))
+
+    def test_a_pipeline_goes_on_from_every_checkpoint(self):
+        how = self.model("--samples", "36", "--dtype", "f64")
+        expected = self.json(*how, "--epochs", "2")["loss"]
+        forms = [["none"], ["pp"], ["pp", "--ranks", "3", "--schedule", "gpipe"], ["mp"], ["dp"],
+                 ["fsdp", "--pp", "2", "--ranks", "4"]]
+        files = [os.path.join(self.folder.name, f"checkpoint-{i}") for i in range(len(forms))]
+        for file, form in zip(files, forms):
+            self.json(*how, "--parallel", *form, "--checkpoint", file)
+        for i, form in enumerate(forms):
+            with self.subTest(form=form):
+                longer = [*how, "--epochs", "2", "--parallel", *form]
+                whole = self.json(*longer)
+                self.assertEqual(self.json(*longer, "--resume", files[i])["loss"], whole["loss"][1:])
+                rest = self.json(*longer, "--resume", files[i - 1], "--check")
+                self.assertTrue(rest["check"]["match"])
+                self.assertAlmostEqual(rest["loss"][0], expected[1], 11)
 
     def test_momentum_is_an_optimizer_of_every_model(self):
         for model in ["mlp", "block"]:

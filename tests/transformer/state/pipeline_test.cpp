@@ -301,6 +301,10 @@ TEST_CASE("state that does not fit is refused with one sentence on the ranks of 
       deeper.layers = 5;
       refused("weights: expected a parameter block4.norm1_weight, found none",
               [&] { save_gpt2(training.model().params(), deeper, folder / "b", mesh); });
+      WeightsFormat fewer = own_names(training.model().params(), mesh);
+      fewer.tensors.pop_back();
+      refused("weights: expected the format's parameters, found positions",
+              [&] { save_weights(training.model().params(), fewer, folder / "b", mesh); });
       world.barrier();
       if (world.rank() == 0) folder.write("torn", content_of(file).substr(0, 3000));
       world.barrier();
