@@ -54,8 +54,19 @@ class Vision(CommandTest):
                 self.assertEqual(result["reference_loss"], alone["loss"])
                 self.assertEqual(result["validation_accuracy"], alone["validation_accuracy"])
                 self.assertEqual(result["samples_per_epoch"], 60)
-                if "time" in parallel:
-                    self.assertEqual(len(result["pipeline"]["layer_seconds"]), 16)
+
+    def test_stages_are_cut_by_parameters_or_by_measured_time(self):
+        how = self.model("--samples", "12", "--pooled", "7", "--parallel", "pp", "--ranks", "3", "--micro-batches", "3")
+        parameters = self.json(*how)["pipeline"]
+        self.assertEqual(parameters["first_layers"], [0, 13, 14])  # most are in the first linear layer
+        timed = self.json(*how, "--split", "time")["pipeline"]
+        seconds, first = timed["layer_seconds"], timed["first_layers"]
+        self.assertEqual((len(seconds), len(first), first[0]), (16, 3, 0))
+
+        def slowest(begins):
+            return max(sum(seconds[a:b]) for a, b in zip(begins, [*begins[1:], 16]))
+        self.assertGreater(min(seconds), 0)
+        self.assertAlmostEqual(slowest(first), min(slowest([0, a, b]) for b in range(2, 16) for a in range(1, b)), 12)
 
     def test_it_learns_to_tell_images_apart(self):
         result = self.json(*self.model("--samples", "192", "--epochs", "30", "--optimizer", "adamw",
