@@ -123,7 +123,8 @@ class Regression final : public Task<T> {
     const StepResult<T> result = model_.with(
         [&](auto& model) { return train_step(model, replicas, share_, optimizer, mesh_, how); });
     output_ = result.output;
-    return result;
+    const StepLoss& loss = result;
+    return loss;
   }
   Array<T> output(DataParallel<T>&) override {
     Array<T> own = output_;

@@ -259,6 +259,9 @@ class Train(CommandTest):
             self.assertEqual(pipeline["first_layers"], first)
             self.assertNotIn("layer_seconds", pipeline)
         self.assertIn("# layers of stages: 0 | 1-4 | 5\n", self.output(*how, "--cuts", "1,5"))
+        held, whole = (self.json(*how, *more)["held_bytes"]["parameters"]["now"]
+                       for more in [[], ["--parallel", "none", "--ranks", "1"]])
+        self.assertEqual(3 * held, whole)  # two blocks of six
         pipeline = self.json(*how, "--split", "time")["pipeline"]
         self.assertEqual((len(pipeline["layer_seconds"]), len(pipeline["first_layers"])), (6, 3))
 
