@@ -159,9 +159,8 @@ class Regression final : public Task<T> {
         });
     const std::int64_t few = std::min<std::int64_t>(mesh_.size(Axis::dp), data_.samples());
     std::vector<LayersPart<T>> parts;
-    if (!cut.layers.empty()) {
+    if (!cut.layers.empty())
       parts = parts_of(*layers, cut.layers, share(samples_of(data_, Range{0, few})).batch.x);
-    }
     const std::vector<Range> ranges = cut.layers;
     return Layers(std::move(cut), options_, mesh_, [&](std::optional<Range> range) {
       auto part = std::make_unique<LayersPart<T>>();

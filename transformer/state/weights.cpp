@@ -26,7 +26,7 @@ class Stored {
   /// Collective. Throws on all ranks unless the format's parameters are these, and have values.
   Stored(const Params<T>& params, const WeightsFormat& format, const Mesh& mesh) : mesh_(mesh) {
     std::map<std::string, WholeParam> by_name;
-    for (WholeParam& param : state::whole_params(params, mesh)) by_name[param.name] = param;
+    for (const WholeParam& param : state::whole_params(params, mesh)) by_name[param.name] = param;
     std::map<std::string, Params<T>> own;
     for (Param<T>* param : params) own[whole_name(*param)].push_back(param);
     state::on_every_rank(mesh, [&] {
