@@ -113,8 +113,11 @@ class Tensors {
   template <class E, class ElementsOf>
   static void add(std::vector<Entry<E>>& entries, const std::string& name, const WholeParam& param,
                   const std::vector<Own>& parts, const ElementsOf& elements_of) {
-    Entry<E>& entry =
-        entries.emplace_back(Entry<E>{{name, datatype_of<E>, param.shape}, param, {}});
+    Entry<E>& entry = entries.emplace_back();
+    entry.file.name = name;
+    entry.file.type = datatype_of<E>;
+    entry.file.shape = param.shape;
+    entry.param = param;
     for (const Own& part : parts) {
       const Param<T>& whole = *part.param;
       entry.held.push_back({part.stepped ? elements_of(part.stepped) : Array<E>::uninitialized({0}),
