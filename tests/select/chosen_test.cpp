@@ -1,0 +1,41 @@
+// The choice of communicators, without one.
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "baton/select.hpp"
+#include "support/ranks.hpp"
+
+using namespace baton;
+
+TEST_CASE("a choice without a communicator is a communicator's, and so is its schedule") {
+  const Registry registry = Registry::builtin();
+  for (const int size : {1, 2, 3, 4, 5, 7, 8}) {
+    for (const std::int64_t count : {0, 1, 1000, 100'003}) {
+      Problem problem;
+      problem.size = size;
+      problem.count = count;
+      const Choice choice = chosen(registry, problem, 4);
+      support::on_ranks(size, [&](Communicator& world) {
+        std::vector<float> in(static_cast<std::size_t>(count)), out(in.size());
+        const Call call = calls::all_reduce(std::span<const float>(in), std::span(out), sum);
+        CHECK(world.chosen(call) == choice);
+        const Schedule schedule =
+            scheduled(registry, problem.at(world.rank()), sizeof(float), choice);
+        CHECK(schedule.sent() * 4 == world.traffic(call).bytes);
+        CHECK(schedule.messages() == world.traffic(call).messages);
+      });
+    }
+  }
+}
+
+TEST_CASE("a choice that does not serve is refused") {
+  const Registry registry = Registry::builtin();
+  Problem problem;
+  problem.size = 3;
+  problem.count = 10;
+  CHECK_THROWS_AS(scheduled(registry, problem, 4, {"nothing", 0}), Error);
+  problem.commutative = false;
+  CHECK_THROWS_AS(scheduled(registry, problem, 4, {"ring", 0}), Error);
+}
