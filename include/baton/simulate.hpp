@@ -60,8 +60,9 @@ struct NetworkLevel {
   /// posted its receive, has answered.
   std::int64_t eager = std::numeric_limits<std::int64_t>::max();
   std::int64_t handshake = 0;  ///< of the processor, to answer and to take the answer, each
-  /// Bytes of a message that pass before it is the turn of other connections on the same wire; 0:
-  /// messages pass whole, in the order in which they come.
+  /// Bytes of a message that pass before it is the turn of other connections on the same wire; all
+  /// messages from one rank to another share a connection, in order. 0: messages pass whole, in the
+  /// order in which they come.
   std::int64_t packet = 0;
   /// Bytes that pass at `burst_per_byte` after a pause (a token bucket, as `tc tbf` has); 0: none.
   std::int64_t burst = 0;
@@ -106,9 +107,12 @@ struct SimulateOptions {
   int window = 2;                      ///< messages in flight per lane, peer and direction
   int calls = 1;                       ///< that each rank makes, one right after the other
   std::int64_t segment = 0;            ///< elements, as segmented() cuts schedules; 0: as they are
-  /// ns after which a computation lets the rank's messages progress, as calls of progress() between
+  /// ns after which a computation that advances messages lets the rank's messages progress, as calls of progress() between
   /// panels of work do; 0: not before its end.
   std::int64_t panel = 0;
+  /// Whether computations leave the network's `processors` to messages: ranks that sleep in place of
+  /// computing, or compute on other processors.
+  bool computes_apart = false;
   bool timeline = false;  ///< keeps every step's times, for one call
 };
 

@@ -53,6 +53,7 @@ std::string equation(const Schedule& schedule, const Step& step) {
   if (step.kind == StepKind::compute) {
     const Computation& its = schedule.computation(step);
     std::string text = fmt::format("{} {} {}", its.ns, baton::name(its.kind), quoted(its.name));
+    if (!its.advances) text += " alone";
     if (step.parts[1] > 0) text += " reads " + print(schedule.operand(step, 1));
     if (step.parts[0] > 0) text += " writes " + print(schedule.operand(step, 0));
     return text;

@@ -200,6 +200,7 @@ void RankText::read_compute(TextLine& line) {
     line.fail("the class of a computation", fmt::format("\"{}\"", found));
   }
   computation.name = line.name("the name of a computation");
+  computation.advances = !line.take_word("alone");
   Operands operands;
   if (line.take_word("reads")) operands[1] = line.regions();
   if (line.take_word("writes")) operands[0] = line.regions();

@@ -15,6 +15,7 @@ Engine::Engine(State& state, const Network& network, const SimulateOptions& opti
       window_(static_cast<std::uint32_t>(std::clamp(options.window, 1, 0xffff))),
       calls_(static_cast<std::uint32_t>(options.calls)),
       panel_(options.panel),
+      computes_apart_(options.computes_apart),
       outboxes_(threads) {}
 
 void Engine::start(int rank) {
@@ -79,6 +80,10 @@ void Engine::wake(RankState& rank, std::int64_t time) {
 void Engine::free_processor(RankState& rank, std::int64_t time) {
   rank.awaited = false;
   if (!rank.arrivals.empty()) return batch(rank, time);
+  pass_processor(time);
+}
+
+void Engine::pass_processor(std::int64_t time) {
   Processors& processors = state_.processors;
   if (!processors.shared) return;
   if (processors.head == none) {
@@ -100,6 +105,9 @@ void Engine::batch(RankState& rank, std::int64_t time) {
         post(rank, take(rank, rank.posts));
       } else if (!rank.locals.empty()) {
         work(rank, take(rank, rank.locals));
+      } else if (rank.computing.step != none && !rank.computing.begun && !rank.computing.looks) {
+        rank.busy = now_;
+        return compute(rank);  // nobody looks at messages before
       } else if (!rank.sent.empty()) {
         leave(rank, take(rank, rank.sent));
       } else {
@@ -242,7 +250,8 @@ void Engine::work(RankState& rank, std::uint32_t step) {
   ++events_;
   const Shape::Step& s = fixed(rank, step);
   if (s.kind == StepKind::compute) {  // as soon as there is nothing else to do
-    rank.computing = {step, false, false, false, 0, s.bytes, rank.computing.stretch};
+    Computing& its = rank.computing;
+    its = {step, false, false, false, its.looks, 0, s.bytes, its.stretch};
     return;
   }
   const std::int64_t begin = now_;

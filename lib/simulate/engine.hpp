@@ -67,6 +67,8 @@ class Engine {
   void complete(RankState& rank, std::uint32_t step);
   void work(RankState& rank, std::uint32_t step);
   void free_processor(RankState& rank, std::int64_t time);
+  /// To the next rank in line.
+  void pass_processor(std::int64_t time);
 
   // Computations.
   void compute(RankState& rank);
@@ -74,6 +76,8 @@ class Engine {
   void interrupt(RankState& rank, std::int64_t time);
   void end_panel(RankState& rank, const Event& event);
   void end_computation(RankState& rank, const Event& event);
+  /// Goes on with messages and other work after a stretch.
+  void resume(RankState& rank, std::int64_t time);
 
   // Events of messages.
   /// `moment` is when the sender's processor has copied it.
@@ -105,6 +109,7 @@ class Engine {
   std::uint32_t window_;
   std::uint32_t calls_;
   std::int64_t panel_;
+  bool computes_apart_;
   std::uint32_t domain_ = 0;
   EventQueue* queue_ = nullptr;  ///< the domain's
   std::vector<std::vector<Event>> outboxes_;

@@ -26,7 +26,7 @@ void Engine::put_on_wire(RankState& rank, std::uint32_t send, std::int64_t time,
                          std::int64_t moment) {
   const ChannelState& channel = channel_of(rank, send);
   if (in_packets(channel)) {
-    Fifo& queue = rank.on_wire[fixed(rank, send).channel];
+    Fifo& queue = rank.on_wire[channel.connection];
     rank.packets[send].ready = time;
     rank.packets[send].moment = moment;
     const bool first = queue.empty();
@@ -74,7 +74,7 @@ void Engine::inject_packet(RankState& rank, std::uint32_t send, std::int64_t tim
         last + latency});
   if (!all) return push({passage.last, EventKind::inject, rank.number, send});
   left_wire(rank, send, last);
-  Fifo& queue = rank.on_wire[s.channel];
+  Fifo& queue = rank.on_wire[channel.connection];
   if (queue.head == queue.tail) {
     queue.head = none;
   } else {

@@ -48,6 +48,7 @@ FlatRank flattened(const Schedule& schedule, std::size_t element_bytes, int call
     step.bytes = step.kind == StepKind::compute
                      ? schedule.computation(list[own]).ns
                      : schedule.length(list[own]) * static_cast<std::int64_t>(element_bytes);
+    step.advances = step.kind == StepKind::compute && schedule.computation(list[own]).advances;
     for (const std::uint32_t d : schedule.dependencies(own))
       ++shape->steps[call + d + 1].first_dependent;
     step.waits = static_cast<std::uint32_t>(schedule.dependencies(own).size());

@@ -22,7 +22,8 @@ struct Shape {
     std::uint32_t first_dependent = 0;  ///< ends at the next step's
     std::uint32_t waits = 0;            ///< number of its dependencies
     StepKind kind = StepKind::copy;
-    bool gated = false;  ///< also waits for the previous call
+    bool gated = false;     ///< also waits for the previous call
+    bool advances = false;  ///< of a computation: messages advance meanwhile
 
     bool message() const { return kind == StepKind::send || kind == StepKind::recv; }
     bool operator==(const Step&) const = default;

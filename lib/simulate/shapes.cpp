@@ -70,7 +70,10 @@ Key key_of(const Schedule& schedule, Peers& peers, bool dependencies) {
     const Step& step = steps[i];
     key.push_back(static_cast<std::int64_t>(step.kind) << 8 | step.lane);
     if (step.message()) key.push_back(peers.number(step.peer));
-    if (step.kind == StepKind::compute) key.push_back(schedule.computation(step).ns);
+    if (step.kind == StepKind::compute) {
+      const Computation& computation = schedule.computation(step);
+      key.push_back(2 * computation.ns + (computation.advances ? 1 : 0));
+    }
     const bool swap =
         step.kind == StepKind::fold && before(schedule.operand(step, 2), schedule.operand(step, 1));
     append(key, schedule.operand(step, 0));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 
 #include "baton/error.hpp"
 
@@ -70,11 +71,17 @@ State::State(const Program& program, const Network& network, const std::vector<i
     if (times) own.times = times->data() + flat.first_step;
     for (std::uint32_t i = 0; i < own.shape->size(); ++i)
       steps.emplace_back(own.shape->steps[i].waits);
-    for (std::uint32_t s = 0; s < own.shape->channels.size(); ++s) {
+    const std::vector<scheduling::Channel>& fixed = own.shape->channels;
+    const bool one_lane =
+        std::ranges::all_of(fixed, [](const scheduling::Channel& its) { return its.lane == 0; });
+    std::unordered_map<int, std::uint32_t> connections;  // of the ranks that are sent to
+    for (std::uint32_t s = 0; s < fixed.size(); ++s) {
       const Program::Channel& channel = program.channel(r, s);
       ChannelState& made = channels.emplace_back();
       made.partners = channel.partners;
       made.peer = channel.peer;
+      made.connection =
+          one_lane || !fixed[s].sends ? s : connections.try_emplace(channel.peer, s).first->second;
       made.across = host(r) != host(channel.peer);
     }
   }

@@ -62,7 +62,9 @@ struct ChannelState {
   std::int64_t last_arrival = 0;            ///< of received messages: they do not overtake each
                                             ///< other
   std::int32_t peer = 0;
-  std::uint32_t next = 0;  ///< to be posted
+  std::uint32_t next = 0;        ///< to be posted
+  std::uint32_t connection = 0;  ///< the first channel of all that its packets go one after another
+                                 ///< with: those to the same rank
   std::uint16_t in_flight = 0;
   bool across = false;  ///< to another host
 };
@@ -73,6 +75,7 @@ struct Computing {
   bool begun = false;
   bool running = false;      ///< the processor has it now
   bool wanted = false;       ///< a message waits for the end of the panel
+  bool looks = false;        ///< at messages, before the next computation begins
   std::int64_t since = 0;    ///< begin of the stretch
   std::int64_t left = 0;     ///< ns, at the begin of the stretch
   std::int64_t stretch = 0;  ///< events of earlier stretches mean nothing
@@ -83,7 +86,7 @@ struct RankState {
   StepState* steps = nullptr;
   ChannelState* channels = nullptr;
   PacketState* packets = nullptr;  ///< by step; null if no level has packets
-  Fifo* on_wire = nullptr;         ///< by channel; null likewise
+  Fifo* on_wire = nullptr;         ///< by connection; null likewise
   StepTimes* times = nullptr;      ///< by step; null: not kept
   int number = 0;
   bool started = false;

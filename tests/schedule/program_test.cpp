@@ -88,6 +88,7 @@ TEST_CASE("programs are printed and read back") {
   builder.compute({"", ComputationKind::other, 0});
   builder.compute({"layer 3, \"left\" # half\n", ComputationKind::backward_weight, 7});
   builder.compute({"lane", ComputationKind::backward_input, 7});
+  builder.compute({"alone", ComputationKind::forward, 7, false});
   const Schedule odd = builder.build("odd names");
   CHECK(parse(print(odd))[0] == odd);
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "baton/schedule/text.hpp"
 #include "simulate/support.hpp"
 
 using namespace baton;
@@ -129,6 +130,17 @@ TEST_CASE("messages of one channel do not overtake each other in packets") {
   // The first is on the wire until 310 and there at 1310, the second until 420 and there at 1420,
   // while the first is taken.
   CHECK(program.simulated(network, on_hosts({0, 1})).finish == Times{200, 1310 + 200 + 200});
+}
+
+TEST_CASE("messages of several lanes from one rank to another share a connection") {
+  Network network = by_hand();
+  network.across.packet = 100;
+  const auto schedules = std::make_shared<const std::vector<Schedule>>(
+      parse("baton-schedule 1\ncollective program\nsize 2\ninput 0\noutput 0\n"
+            "rank 0\nsend 1 scratch[0:250]\nsend 1 scratch[250:5] lane 1\n"
+            "rank 1\nrecv 0 scratch[0:250]\nrecv 0 scratch[250:5] lane 1\n"));
+  // The first is on the wire until 1110 and there at 2110, the short one behind it.
+  CHECK(simulate(schedules, 4, network, on_hosts({0, 1})).finish == Times{200, 2110 + 200 + 200});
 }
 
 TEST_CASE("calls follow each other on each rank") {

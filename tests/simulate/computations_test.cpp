@@ -92,6 +92,50 @@ TEST_CASE("a message passes a rank that computes at the end of a panel") {
   CHECK(simulate(read(relay), 4, by_hand(), options).finish == Times{100, 10350, 11660});
 }
 
+TEST_CASE("a message does not pass a rank that computes alone") {
+  std::string text = relay;
+  const std::string computation = "compute 10000 other b";
+  text.replace(text.find(computation), computation.size(), computation + " alone");
+  SimulateOptions options;
+  options.panel = 1000;
+  CHECK(simulate(read(text), 4, by_hand(), options).finish == Times{100, 10350, 11660});
+}
+
+namespace {
+
+/// Three messages of 16 bytes, of which two are under way at once, beside a computation.
+Prediction three_messages(const std::string& computations, std::int64_t panel) {
+  SimulateOptions options;
+  options.panel = panel;
+  return simulate(read("baton-schedule 1\ncollective program\nsize 2\ninput 0\noutput 0\nrank 0\n"
+                       "send 1 scratch[0:4]\nsend 1 scratch[4:4]\nsend 1 scratch[8:4]\n" +
+                       computations +
+                       "rank 1\nrecv 0 scratch[0:4]\nrecv 0 scratch[4:4]\nrecv 0 scratch[8:4]\n"),
+                  4, by_hand(), options);
+}
+
+}  // namespace
+
+TEST_CASE("a computation begins before the rank notices that messages have left") {
+  // Two messages are posted until 200, and computed until 10200; the third one is posted until
+  // 10300, is there at 11326 and taken at 11526.
+  const Times late{10300, 11526};
+  CHECK(three_messages("compute 10000 other b alone\n", 1000).finish == late);
+  CHECK(three_messages("compute 10000 other b\n", 0).finish == late);
+  // Posted at the end of the first panel, from 1200 to 1300, so there at 2326.
+  CHECK(three_messages("compute 10000 other b\n", 1000).finish == Times{10300, 2526});
+}
+
+TEST_CASE("a rank looks at its messages at the end of a computation that advances them") {
+  // The third message is posted from 200 to 300, and there at 1326. The first was taken from 1126
+  // to 1326, the third receive posted until 1376, the second message taken until 1576.
+  const Times soon{10300, 1776};
+  CHECK(three_messages("compute 0 other c\ncompute 10000 other b alone\n", 1000).finish == soon);
+  CHECK(three_messages("compute 0 other c\ncompute 10000 other b alone\n", 0).finish == soon);
+  CHECK(three_messages("compute 0 other c alone\ncompute 10000 other b alone\n", 1000).finish ==
+        Times{10300, 11526});
+}
+
 TEST_CASE("ranks that share processors compute in turn") {
   const Schedules both = read(
       "baton-schedule 1\ncollective program\nsize 2\ninput 0\noutput 0\n"
@@ -101,6 +145,26 @@ TEST_CASE("ranks that share processors compute in turn") {
   CHECK(simulate(both, 4, network).finish == Times{30, 42});
   network.processors = 2;
   CHECK(simulate(both, 4, network).finish == Times{30, 12});
+}
+
+TEST_CASE("computations apart leave processors to messages") {
+  Network network = by_hand();
+  network.processors = 1;
+  SimulateOptions options;
+  options.computes_apart = true;
+  const Schedules both = read(
+      "baton-schedule 1\ncollective program\nsize 2\ninput 0\noutput 0\n"
+      "rank 0\ncompute 3000 forward a\nrank 1\ncompute 1200 forward b\n");
+  CHECK(simulate(both, 4, network, options).finish == Times{3000, 1200});
+  // Rank 0 posts until 200. Rank 1, in line, posts its receives until 300 and has the processor
+  // until a message comes.
+  const Schedules messages = read(
+      "baton-schedule 1\ncollective program\nsize 2\ninput 0\noutput 0\nrank 0\n"
+      "send 1 scratch[0:4]\nsend 1 scratch[4:4]\ncompute 10000 other b alone\n"
+      "rank 1\nrecv 0 scratch[0:4]\nrecv 0 scratch[4:4]\n");
+  CHECK(simulate(messages, 4, network, options).finish == Times{10200, 1526});
+  options.computes_apart = false;  // rank 0 gives its processor away when it has computed
+  CHECK(simulate(messages, 4, network, options).finish == Times{10200, 10700});
 }
 
 TEST_CASE("ranks that differ in the time of a computation only are told apart") {

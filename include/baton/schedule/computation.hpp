@@ -31,6 +31,9 @@ struct Computation {
   std::string name;  ///< for readers: "2F0"
   ComputationKind kind = ComputationKind::other;
   std::int64_t ns = 0;  ///< of the rank's processor
+  /// Whether messages advance meanwhile, as by calls of progress() between its parts. Otherwise
+  /// those that come wait for its end.
+  bool advances = true;
   bool operator==(const Computation&) const = default;
 };
 
