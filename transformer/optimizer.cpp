@@ -8,6 +8,7 @@
 
 #include "accelerator.hpp"
 #include "baton/error.hpp"
+#include "emulated.hpp"
 #include "shape_guard.hpp"
 
 namespace baton::transformer {
@@ -40,6 +41,14 @@ void change(Param<T>& param, Array<Wide<T>>& master, const Step& step) {
   }
 }
 
+/// Elements of all parameters.
+template <class State>
+std::int64_t elements_of(const std::vector<State>& states) {
+  std::int64_t elements = 0;
+  for (const State& state : states) elements += state.param->value.size();
+  return elements;
+}
+
 /// A member of all states under a name.
 template <class T, class State>
 Kept<T> kept_of(const std::string& name, const std::vector<State>& states,
@@ -70,6 +79,7 @@ void Sgd<T>::step() {
     expect_shape("optimizer: " + state.param->name, state.param->value.shape(), state.shape);
   ++this->steps_;
   Accelerator* const device = accelerator();
+  if (!device && emulates()) return emulate_optimizer(elements_of(states_));
   for (State& state : states_) {
     Param<T>& param = *state.param;
     const SgdStep step{this->learning_rate(), options_.momentum,
@@ -128,6 +138,7 @@ void AdamW<T>::step() {
   const double learning_rate = this->learning_rate(), beta1 = options_.beta1,
                beta2 = options_.beta2, epsilon = options_.epsilon;
   const auto count = static_cast<double>(++this->steps_);
+  if (!device && emulates()) return emulate_optimizer(elements_of(states_));
   AdamWStep step{beta1, beta2, learning_rate / (1 - std::pow(beta1, count)),
                  1 / std::sqrt(1 - std::pow(beta2, count)), epsilon};
   const W rate = static_cast<W>(step.rate), scale = static_cast<W>(step.scale);

@@ -13,6 +13,7 @@
 
 #include "accelerator.hpp"
 #include "baton/error.hpp"
+#include "emulated.hpp"
 #include "held.hpp"
 #include "instantiation.hpp"
 #include "shape_guard.hpp"
@@ -200,6 +201,7 @@ std::shared_ptr<void> aligned_bytes(const Shape& shape, std::size_t element_byte
 void zero(void* data, std::size_t bytes) {
   if (bytes == 0) return;
   if (Accelerator* const device = accelerator()) return device->zero(data, bytes);
+  if (emulates()) return;
   std::memset(data, 0, bytes);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "../accelerator.hpp"
+#include "../emulated.hpp"
 #include "../instantiation.hpp"
 #include "../shape_guard.hpp"
 #include "expect.hpp"
@@ -178,6 +179,13 @@ void expect_convolution(std::string_view what, View<const T> x, View<const T> we
   expect_host(what);
 }
 
+/// Operations of the sums of y [n, .., h, w, ..], which has `weight` [out, in, k, k].
+template <class Images, class Weight>
+double operations(const Images& y, const Weight& weight) {
+  return 2 * static_cast<double>(y.size()) * static_cast<double>(weight.size()) /
+         static_cast<double>(weight.extent(0));
+}
+
 }  // namespace
 }  // namespace ops
 
@@ -194,6 +202,7 @@ void convolution(View<const std::type_identity_t<T>> x, View<const std::type_ide
                  View<const std::type_identity_t<T>> bias, const Window& window, bool relu,
                  View<T> y, const Meanwhile& meanwhile) {
   ops::expect_convolution<T>("convolution", x, weight, bias, window, y);
+  if (emulates()) return emulate(ops::operations(y, weight), meanwhile);
   ops::widened(
       [&](auto x, auto weight, auto bias, auto y) {
         if constexpr (ops::by_onednn<Wide<T>>)
@@ -209,6 +218,7 @@ void convolution_backward_input(View<const std::type_identity_t<T>> dy,
                                 View<const std::type_identity_t<T>> weight, const Window& window,
                                 View<T> dx, const Meanwhile& meanwhile) {
   ops::expect_convolution<T>("convolution_backward_input", dx, weight, {}, window, dy);
+  if (emulates()) return emulate(ops::operations(dy, weight), meanwhile);
   ops::widened(
       [&](auto dy, auto weight, auto dx) {
         if constexpr (ops::by_onednn<Wide<T>>)
@@ -224,6 +234,7 @@ void convolution_backward_weight(View<const std::type_identity_t<T>> x,
                                  View<const std::type_identity_t<T>> dy, const Window& window,
                                  View<T> dweight, View<T> dbias, const Meanwhile& meanwhile) {
   ops::expect_convolution<T>("convolution_backward_weight", x, dweight, dbias, window, dy);
+  if (emulates()) return emulate(ops::operations(dy, dweight), meanwhile);
   ops::widened(
       [&](auto x, auto dy, auto dweight, auto dbias) {
         if constexpr (ops::by_onednn<Wide<T>>)

@@ -1,8 +1,10 @@
-/// Each operation runs on the thread's accelerator, or on the host, which computes bf16 as f32.
+/// Each operation runs on the thread's accelerator, or on the host, which computes bf16 as f32, or
+/// is emulated.
 
 #include "ops.hpp"
 
 #include "../accelerator.hpp"
+#include "../emulated.hpp"
 #include "../instantiation.hpp"
 #include "../shape_guard.hpp"
 #include "expect.hpp"
@@ -25,6 +27,12 @@ void expect_matrix(std::string_view what, const Shape& shape) {
   expect_shape(what, shape, {any, any});
 }
 
+/// Operations of a product with `weight`, of the rows of y [.., out].
+template <class Rows, class Weight>
+double operations(const Rows& y, const Weight& weight) {
+  return 2 * static_cast<double>(y.rows().extent(0)) * static_cast<double>(weight.size());
+}
+
 template <Real T>
 void check_linear(const View<const T>& x, const View<const T>& weight, const View<const T>& bias,
                   const View<T>& y) {
@@ -43,6 +51,7 @@ void linear(View<const std::type_identity_t<T>> x, View<const std::type_identity
             View<const std::type_identity_t<T>> bias, View<T> y) {
   check_linear<T>(x, weight, bias, y);
   if (Accelerator* const device = accelerator()) return device->linear(x, weight, bias, y);
+  if (emulates()) return emulate(operations(y, weight));
   ops::widened([](auto... views) { ops::linear<Wide<T>>(views...); }, x, weight, bias, y);
 }
 
@@ -56,6 +65,7 @@ void linear_backward_input(View<const std::type_identity_t<T>> dy,
   expect_contiguous("linear_backward_input", dy, weight, dx);
   if (Accelerator* const device = accelerator())
     return device->linear_backward_input(dy, weight, dx, add);
+  if (emulates()) return emulate(operations(dy, weight));
   ops::widened([&](auto... views) { ops::linear_backward_input<Wide<T>>(views..., add); }, dy,
                weight, dx);
 }
@@ -73,6 +83,7 @@ void linear_backward_weight(View<const std::type_identity_t<T>> x,
   expect_contiguous("linear_backward_weight", x, dy, dweight, dbias);
   if (Accelerator* const device = accelerator())
     return device->linear_backward_weight(x, dy, dweight, dbias);
+  if (emulates()) return emulate(operations(dy, dweight), meanwhile);
   ops::widened([&](auto... views) { ops::linear_backward_weight<Wide<T>>(views..., meanwhile); }, x,
                dy, dweight, dbias);
 }
@@ -157,6 +168,7 @@ void linear_activate(Activation f, View<const std::type_identity_t<T>> x,
   expect_contiguous("linear_activate", y);
   if (Accelerator* const device = accelerator())
     return device->linear_activate(f, x, weight, bias, pre, y);
+  if (emulates()) return emulate(operations(y, weight));
   if constexpr (std::is_same_v<T, Wide<T>>) {
     ops::linear_activate<T>(f, x, weight, bias, pre, y);
   } else {  // of what was rounded

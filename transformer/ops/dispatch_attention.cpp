@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "../accelerator.hpp"
+#include "../emulated.hpp"
 #include "../instantiation.hpp"
 #include "../shape_guard.hpp"
 #include "baton/error.hpp"
@@ -54,6 +55,13 @@ AttentionOptions without_meanwhile(const AttentionOptions& options) {
   return {options.causal, options.dropout, {}};
 }
 
+/// Operations of the two products of attention; a half of each is masked in causal attention.
+template <class Queries, class Keys>
+double operations(const Queries& q, const Keys& k, bool causal) {
+  const double products = 4 * static_cast<double>(q.size()) * static_cast<double>(k.extent(1));
+  return causal ? products / 2 : products;
+}
+
 }  // namespace
 
 template <Real T>
@@ -63,6 +71,7 @@ void attention(View<const std::type_identity_t<T>> q, View<const std::type_ident
   expect_attention<T>("attention", q, k, v, out, log_sums, options);
   if (Accelerator* const device = accelerator())
     return device->attention(q, k, v, without_meanwhile(options), out, log_sums);
+  if (emulates()) return emulate(operations(q, k, options.causal), options.meanwhile);
   ops::widened([&](auto q, auto k, auto v, auto out,
                    auto log_sums) { ops::attention<Wide<T>>(q, k, v, options, out, log_sums); },
                q, k, v, out, log_sums);
@@ -85,6 +94,7 @@ void attention_backward(View<const std::type_identity_t<T>> dout,
   if (Accelerator* const device = accelerator())
     return device->attention_backward(dout, q, k, v, out, log_sums, without_meanwhile(options), dq,
                                       dk, dv);
+  if (emulates()) return emulate(2 * operations(q, k, options.causal), options.meanwhile);
   ops::widened(
       [&](auto dout, auto q, auto k, auto v, auto out, auto log_sums, auto dq, auto dk, auto dv) {
         ops::attention_backward<Wide<T>>(dout, q, k, v, out, log_sums, options, dq, dk, dv);

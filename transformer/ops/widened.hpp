@@ -1,9 +1,10 @@
 #pragma once
-/// bf16 on the host: computed as f32.
+/// bf16 on the host: computed as f32. Nothing is computed where computations are emulated.
 
 #include <tuple>
 #include <type_traits>
 
+#include "../emulated.hpp"
 #include "../tensor.hpp"
 
 namespace baton::transformer::ops {
@@ -44,9 +45,11 @@ class Widened<T> {
   Array<float> wide_;
 };
 
-/// Calls `compute` with what stands for these views, and rounds what it wrote.
+/// Calls `compute` with what stands for these views, and rounds what it wrote; not where the thread
+/// emulates computations.
 template <class Compute, class... T>
 void widened(const Compute& compute, const View<T>&... views) {
+  if (emulates()) return;
   std::tuple<Widened<T>...> all{Widened<T>(views)...};
   std::apply(
       [&](auto&... each) {

@@ -152,6 +152,14 @@ void add_options(CLI::App& app, TrainOptions& options) {
       "of weights and activations; of bf16, masters and the optimizer's state are f32 [f32]");
   app.add_option("--threads", options.threads, "of each rank's linear layers [1]")
       ->check(whole_number(1, 1024));
+  app.add_option(
+         "--emulate-gflops", options.emulated_gflops,
+         "computes nothing: ranks sleep as long as products of matrices take at so many 10^9 "
+         "operations a second")
+      ->check(number(1e-6, 1e15));
+  app.add_option("--emulate-optimizer-ns", options.emulated_optimizer_ns,
+                 "likewise the optimizer, for a parameter [1]")
+      ->check(number(0, 1e9));
   app.add_option("--cores-per-rank", options.cores_per_rank,
                  "each rank runs on so many cores, of its own where there are enough, otherwise "
                  "round-robin [any]")
@@ -320,6 +328,11 @@ void complete(const CLI::App& app, TrainOptions& options) {
   expect(options.checks(), {"--tolerance"}, "--check, --check-output or --check-weights", "none");
   expect(!options.checkpoint.empty(), {"--checkpoint-steps"}, "--checkpoint", "none");
   expect(options.resume.empty(), {"--load"}, "no --resume", "it");
+  expect(options.emulated_gflops > 0, {"--emulate-optimizer-ns"}, "--emulate-gflops", "none");
+  expect(options.emulated_gflops == 0,
+         {"--check", "--check-output", "--check-weights", "--checkpoint", "--resume", "--save",
+          "--clip", "--validation-samples", "--write"},
+         "no --emulate-gflops, which computes nothing", "it");
   if ((gpt2 || vgg16) && !given("--epochs")) options.epochs = 1;
   if ((gpt2 || vgg16) && !given("--batch-size")) options.batch_size = gpt2 ? 8 : 64;
   if (!given("--validation-samples")) {

@@ -40,9 +40,11 @@ struct TrainOptions {
   bool overlap = true;        ///< of sums of gradients with backward; of dp
   ShardingStage sharding = ShardingStage::parameters;  ///< of fsdp
   bool sequence_parallel = false;
-  Datatype dtype = Datatype::f32;  ///< f32, f64 or bf16
-  int threads = 1;                 ///< of each rank's matrix products
-  int cores_per_rank = 0;          ///< that it is pinned to; 0: it runs anywhere
+  Datatype dtype = Datatype::f32;    ///< f32, f64 or bf16
+  int threads = 1;                   ///< of each rank's matrix products
+  double emulated_gflops = 0;        ///< of computations that are not made; 0: they are
+  double emulated_optimizer_ns = 1;  ///< for a parameter, of theirs
+  int cores_per_rank = 0;            ///< that it is pinned to; 0: it runs anywhere
 
   std::int64_t hidden = 32;  ///< of the MLP
   double noise = 0.1;        ///< of the two moons

@@ -102,6 +102,11 @@ void print_stages(const std::vector<Range>& stages) {
   fmt::print("# layers of stages: {}\n", text);
 }
 
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
 bool within(const Outcome& outcome, const TrainOptions& options) {
   return outcome.differences.largest() <= options.allowed();
 }
@@ -142,6 +147,10 @@ void Report::head() {
              name(options_.dtype), name(options_.optimizer), options_.rate(), options_.seed);
   if (options_.pipelined()) print_pipeline(options_);
   if (pinning_) print_cores(*pinning_);
+  if (options_.emulated_gflops > 0) {
+    fmt::print("# computations are emulated, at {} Gflop/s: losses mean nothing\n",
+               options_.emulated_gflops);
+  }
   fmt::print("{:>5}  {:<22}", "epoch", "loss");
   if (options_.checks()) fmt::print("  {:<22}  {}", "on one rank", "relative difference");
   fmt::print("  {:>10}", "validation");
@@ -204,6 +213,8 @@ bool Report::finish(const Outcome& outcome) {
     print_stages(outcome.stages.layers);
     fmt::print("# in forward and backward, ranks waited {:.3g} of the time\n", *outcome.bubble);
   }
+  if (!options_.json && options_.emulated_gflops > 0)
+    fmt::print("# a step took {:.4g} ms (median)\n", 1e3 * median(outcome.step_seconds));
   if (!options_.json && !outcome.written.empty())
     fmt::print("# it writes: {}\n", on_one_line(outcome.written));
   if (!outcome.stopped.empty()) fmt::print(stderr, "baton-train: {}\n", outcome.stopped);
@@ -254,6 +265,11 @@ void Report::json(const Outcome& outcome) const {
                        {"optimizer", epoch.optimizer}});
   }
   json["epoch_seconds"] = seconds;
+  json["step_seconds"] = outcome.step_seconds;
+  if (options_.emulated_gflops > 0) {
+    json["emulated"] = {{"gflops", options_.emulated_gflops},
+                        {"optimizer_ns", options_.emulated_optimizer_ns}};
+  }
   json[std::string(item(options_)) + "_per_epoch"] = outcome.items;
   json[std::string(item(options_)) + "_per_second"] = outcome.items_per_second();
   Json held = Json::object();

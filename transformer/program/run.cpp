@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "../emulated.hpp"
 #include "../exchange.hpp"
 #include "../optimizer.hpp"
 #include "../state/checkpoint.hpp"
@@ -123,7 +124,7 @@ class Training {
     hold();
     count_sent();
     if (!options_.save.empty()) save();
-    outcome_.written = trained_.task->writes(*trained_.replicas);
+    if (!emulated()) outcome_.written = trained_.task->writes(*trained_.replicas);
     return std::move(outcome_);
   }
 
@@ -180,6 +181,7 @@ class Training {
     return options_.steps > 0 ? std::min(options_.steps, all) : all;
   }
   bool ended() const { return steps_ >= all_steps(); }
+  bool emulated() const { return options_.emulated_gflops > 0; }
 
   /// Returns whether the losses were finite.
   bool run_epoch(int epoch) {
@@ -209,7 +211,8 @@ class Training {
     outcome_.items = items;
     outcome_.losses.push_back(trained_.sum / static_cast<double>(items));
     if (options_.checks()) compare(epoch, static_cast<double>(items));
-    if (const auto found = trained_.task->validation(*trained_.replicas)) {
+    if (const auto found =
+            emulated() ? std::nullopt : trained_.task->validation(*trained_.replicas)) {
       outcome_.validation.push_back(found->loss);
       if (found->accuracy) outcome_.accuracy.push_back(*found->accuracy);
     }
@@ -230,9 +233,14 @@ class Training {
     const Traffic before = sent_;
     const StepLoss result = [&] {
       const CountingScope counting(memory_);
+      std::optional<EmulationScope> emulation;
+      if (emulated()) {
+        emulation.emplace(EmulatedSpeed{options_.emulated_gflops, options_.emulated_optimizer_ns});
+      }
       return trained_.step(number, how, rate);
     }();
-    seconds.all += seconds_since(begin);
+    outcome_.step_seconds.push_back(seconds_since(begin));
+    seconds.all += outcome_.step_seconds.back();
     in_step_ = {sent_.messages - before.messages, sent_.bytes - before.bytes};
     seconds.communication += seconds_in_exchanges() - exchanged;
     seconds.optimizer += result.optimizer_seconds;

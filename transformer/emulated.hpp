@@ -1,0 +1,46 @@
+#pragma once
+/// Computations that take the time of a given speed, and compute nothing: to see the messages of a
+/// faster machine, or of more ranks than this one has cores.
+
+#include <cstdint>
+
+#include "baton/export.hpp"
+#include "ops/ops.hpp"
+
+namespace BATON_API baton {
+namespace transformer {
+
+/// A speed of computations.
+struct EmulatedSpeed {
+  double operations = 1;    ///< in a ns, of matrix products, convolutions and attention; a product
+                            ///< and a sum are two
+  double optimizer_ns = 0;  ///< of the optimizer, for a parameter
+};
+
+/// While this lives, the functions of ops/ops.hpp and the optimizers leave their results as they
+/// are, and this thread sleeps as long as their products would take at that speed; everything else
+/// takes no time. Losses are 0. Messages are sent as ever, of any values.
+class EmulationScope {
+ public:
+  /// The speed is copied.
+  explicit EmulationScope(const EmulatedSpeed& speed);
+  ~EmulationScope();
+  EmulationScope(const EmulationScope&) = delete;
+  EmulationScope& operator=(const EmulationScope&) = delete;
+
+ private:
+  EmulatedSpeed speed_;
+  const EmulatedSpeed* before_;
+  int slack_ = 0;  // of this thread's timers before, ns
+};
+
+/// Whether this thread's computations are emulated.
+bool emulates();
+/// Lets the time of so many operations pass. Calls `meanwhile`, if there is one, every 100 us; its
+/// time comes on top, as beside a computation.
+void emulate(double operations, const Meanwhile& meanwhile = {});
+/// Lets the time of an optimizer's step pass.
+void emulate_optimizer(std::int64_t parameters);
+
+}  // namespace transformer
+}  // namespace baton
