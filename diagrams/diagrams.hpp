@@ -20,8 +20,11 @@ struct Options {
   std::int64_t to = std::numeric_limits<std::int64_t>::max();  ///< ns; nor what begins after
   bool critical_path = false;                                  ///< highlighted
   std::size_t most_events = 500'000;  ///< of a Chrome trace or a page; it says so if there are more
-  /// Of the same schedules, to be compared with: its first operation with the timeline's first.
+  /// Shown beside the timeline.
   const Timeline* prediction = nullptr;
+  /// Which events of the two belong together; null: those of their first operations, which have the
+  /// same schedules.
+  const std::vector<JoinedStep>* joined = nullptr;
 };
 
 /// A picture: a row per rank, time to the right, an arrow per message. Of more than 32 ranks or 200

@@ -126,7 +126,7 @@ class Page {
   std::unordered_map<std::uint32_t, std::int64_t> of_prediction() const {
     std::unordered_map<std::uint32_t, std::int64_t> late;
     if (!options_.prediction) return late;
-    for (const JoinedStep& step : joined(timeline_, 0, *options_.prediction, 0))
+    for (const JoinedStep& step : joined_with_prediction(timeline_, options_))
       late[step.first] = step.difference;
     return late;
   }

@@ -127,7 +127,7 @@ class Page {
 
   void compare() {
     std::vector<std::int64_t> sizes;
-    for (const JoinedStep& step : joined(timeline_, 0, *options_.prediction, 0)) {
+    for (const JoinedStep& step : joined_with_prediction(timeline_, options_)) {
       differences_[step.first] = step.difference;
       sizes.push_back(std::llabs(step.difference));
       if (!largest_ || std::llabs(step.difference) > std::llabs(largest_->difference)) {

@@ -121,4 +121,9 @@ std::vector<Span> View::waiting(int row) const {
   return waiting;
 }
 
+std::vector<JoinedStep> joined_with_prediction(const Timeline& timeline, const Options& options) {
+  if (!options.prediction) return {};
+  return options.joined ? *options.joined : joined(timeline, 0, *options.prediction, 0);
+}
+
 }  // namespace baton::diagrams

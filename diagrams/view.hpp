@@ -44,6 +44,9 @@ std::string_view legend_of(ComputationKind kind);
 /// The classes of computations that the timeline has, in the order of the enumeration.
 std::vector<ComputationKind> classes_of(const Timeline& timeline);
 
+/// The events of the timeline that are compared with events of its prediction; none without one.
+std::vector<JoinedStep> joined_with_prediction(const Timeline& timeline, const Options& options);
+
 /// When an event keeps its rank at work.
 Span work_of(const Event& event);
 

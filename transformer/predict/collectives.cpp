@@ -12,25 +12,17 @@ double each_byte(const TimeTable& table) {
   return static_cast<double>(table.of(2 * long_message) - table.of(long_message)) / long_message;
 }
 
-Problem problem_of(Collective collective, int size, int rank, std::int64_t count) {
-  Problem problem;
-  problem.collective = collective;
-  problem.size = size;
-  problem.rank = rank;
-  problem.count = count;
-  return problem;
-}
-
 }  // namespace
 
 CollectiveChoice::CollectiveChoice(const Network& network, std::size_t element_bytes,
-                                   std::map<Collective, std::string> names)
+                                   ChoiceRule rule, std::map<Collective, std::string> names)
     : registry_(std::make_shared<const Registry>(Registry::builtin())),
       within_(level_of(network.within)),
       across_(level_of(network.across)),
       ranks_per_host_(network.ranks_per_host),
       fold_per_byte_(each_byte(network.fold)),
-      element_bytes_(static_cast<double>(element_bytes)),
+      element_bytes_(element_bytes),
+      rule_(rule),
       names_(std::move(names)) {}
 
 CollectiveChoice::Level CollectiveChoice::level_of(const NetworkLevel& level) {
@@ -50,47 +42,71 @@ CollectiveChoice::Level CollectiveChoice::level_of(const StepGroup& group) const
   return level;
 }
 
+Problem CollectiveChoice::problem_of(const StepCollective& call, const StepGroup& group) const {
+  Problem problem;
+  problem.collective = call.collective;
+  problem.size = static_cast<int>(group.ranks.size());
+  problem.rank = group.own;
+  problem.count = call.count;
+  if (call.uneven) {
+    std::vector<std::int64_t> counts;
+    for (int r = 0; r < problem.size; ++r)
+      counts.push_back(shard_of(call.count, problem.size, r).size());
+    problem.count = counts[static_cast<std::size_t>(group.own)];
+    const bool even = std::ranges::count(counts, problem.count) == problem.size;
+    const bool gathers = call.collective == Collective::all_gather;
+    if (!even) (gathers ? problem.output_blocks : problem.input_blocks) = Blocks::packed(counts);
+  }
+  if (ranks_per_host_ > 0) {
+    std::vector<int> hosts;
+    for (const int rank : group.ranks) hosts.push_back(rank / ranks_per_host_);
+    problem.hosts = host_grouping(hosts);
+  }
+  return problem;
+}
+
 double CollectiveChoice::time(const Algorithm& algorithm, const Problem& problem,
                               const Level& level) const {
   const Cost cost = algorithm.cost(problem);
   const std::int64_t path = cost.path > 0 ? cost.path : std::max(cost.sent, cost.received);
+  const auto bytes = static_cast<double>(element_bytes_);
   return static_cast<double>(cost.rounds) * level.start +
-         static_cast<double>(path) * element_bytes_ * level.byte +
-         static_cast<double>(cost.folded) * element_bytes_ * fold_per_byte_;
+         static_cast<double>(path) * bytes * level.byte +
+         static_cast<double>(cost.folded) * bytes * fold_per_byte_;
 }
 
-double CollectiveChoice::time(Collective collective, const StepGroup& group,
-                              std::int64_t count) const {
-  const auto size = static_cast<int>(group.ranks.size());
-  return time(of(collective, group, count), problem_of(collective, size, 0, count),
-              level_of(group));
+double CollectiveChoice::time(const StepCollective& call, const StepGroup& group) const {
+  const Algorithm& algorithm = registry_->find(call.collective, of(call, group).algorithm);
+  return time(algorithm, problem_of(call, group), level_of(group));
 }
 
-const Algorithm& CollectiveChoice::of(Collective collective, const StepGroup& group,
-                                      std::int64_t count) const {
-  if (const auto named = names_.find(collective); named != names_.end())
-    return registry_->find(collective, named->second);
-  const Problem problem = problem_of(collective, static_cast<int>(group.ranks.size()), 0, count);
+Choice CollectiveChoice::of(const StepCollective& call, const StepGroup& group) const {
+  const Problem problem = problem_of(call, group).at(0);  // the same on all ranks
+  if (const auto named = names_.find(call.collective); named != names_.end())
+    return {named->second, 0};
+  if (rule_ == ChoiceRule::library) return chosen(*registry_, problem, element_bytes_);
   const Level level = level_of(group);
   const Algorithm* best = nullptr;
   double least = 0;
-  for (const Algorithm* algorithm : registry_->of(collective)) {
+  for (const Algorithm* algorithm : registry_->of(call.collective)) {
     if (algorithm->hierarchical || algorithm->pipelined || !refusal(*algorithm, problem).empty())
       continue;
     const double its = time(*algorithm, problem, level);
     if (best == nullptr || its < least) best = algorithm, least = its;
   }
-  return *best;
+  return {best->name, 0};
 }
 
-const Parts::Part& Parts::of(Collective collective, Along along, std::int64_t count) {
-  const auto key = std::tuple(collective, along, count);
-  if (const auto found = parts_.find(key); found != parts_.end()) return found->second;
-  StepGroup group = group_of(layout_, rank_, along);
-  const auto size = static_cast<int>(group.ranks.size());
-  const Algorithm& algorithm = choice_.of(collective, group, count);
-  Part part{algorithm.generate(problem_of(collective, size, group.own, count)), std::move(group)};
-  return parts_.emplace(key, std::move(part)).first->second;
+Schedule CollectiveChoice::schedule(const StepCollective& call, const StepGroup& group) const {
+  return scheduled(*registry_, problem_of(call, group), element_bytes_, of(call, group));
+}
+
+const Parts::Part& Parts::of(const StepCollective& call) {
+  if (const auto found = parts_.find(call); found != parts_.end()) return found->second;
+  StepGroup group = group_of(layout_, rank_, call.along);
+  Part part{choice_.schedule(call, group), std::move(group), {}};
+  part.choice = choice_.of(call, part.group);
+  return parts_.emplace(call, std::move(part)).first->second;
 }
 
 }  // namespace baton::transformer

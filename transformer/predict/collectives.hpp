@@ -6,30 +6,56 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "baton/export.hpp"
 #include "baton/schedule.hpp"
+#include "baton/select.hpp"
 #include "baton/simulate.hpp"
 #include "layout.hpp"
 
 namespace BATON_API baton {
 namespace transformer {
 
-/// Chooses algorithms: by name where one is given, else that of the least time by its closed-form
-/// cost, on the network's level within a host if all ranks of the group share one, else across. The
-/// same on all ranks of the group. Ranks of a host that belong to other groups share its wire.
-/// Hierarchical and pipelined algorithms are not considered.
+/// A collective of one group.
+struct StepCollective {
+  Collective collective = Collective::all_reduce;
+  Axes along;
+  std::int64_t count = 0;  ///< as in Problem; of uneven blocks: of all blocks together
+  /// Whether blocks are those of shard_of(`count`), as a unit's parameters are divided.
+  bool uneven = false;
+  auto operator<=>(const StepCollective& other) const {
+    const auto key = [](const StepCollective& its) {
+      return std::tuple(its.collective, its.along.bits(), its.count, its.uneven);
+    };
+    return key(*this) <=> key(other);
+  }
+  bool operator==(const StepCollective&) const = default;
+};
+
+/// How algorithms are chosen.
+enum class ChoiceRule : std::uint8_t {
+  library,  ///< as a communicator without a tuning table does, cut into its pieces
+  network,  ///< by the least closed-form time on the network, in one piece; not hierarchical ones
+};
+
+/// Chooses algorithms: by name where one is given, else by the rule. The same on all ranks of the
+/// group. By the network, the level within a host counts if all ranks of the group share one, else
+/// that across; ranks of a host that belong to other groups share its wire.
 class CollectiveChoice {
  public:
   /// For elements of this size on a network. `names`: algorithms that are used for these
-  /// collectives.
+  /// collectives, in one piece.
   CollectiveChoice(const Network& network, std::size_t element_bytes,
+                   ChoiceRule rule = ChoiceRule::library,
                    std::map<Collective, std::string> names = {});
 
-  /// `count` as in Problem.
-  const Algorithm& of(Collective collective, const StepGroup& group, std::int64_t count) const;
+  /// Algorithm and segment.
+  Choice of(const StepCollective& call, const StepGroup& group) const;
+  /// The schedule of the group's own rank.
+  Schedule schedule(const StepCollective& call, const StepGroup& group) const;
   /// About how long it takes, ns.
-  double time(Collective collective, const StepGroup& group, std::int64_t count) const;
+  double time(const StepCollective& call, const StepGroup& group) const;
 
  private:
   /// What messages cost: each, and each byte.
@@ -38,12 +64,15 @@ class CollectiveChoice {
   };
   static Level level_of(const NetworkLevel& level);
   Level level_of(const StepGroup& group) const;
+  Problem problem_of(const StepCollective& call, const StepGroup& group) const;
   double time(const Algorithm& algorithm, const Problem& problem, const Level& level) const;
 
   std::shared_ptr<const Registry> registry_;
   Level within_, across_;
   int ranks_per_host_ = 0;
-  double fold_per_byte_ = 0, element_bytes_ = 1;
+  double fold_per_byte_ = 0;
+  std::size_t element_bytes_ = 1;
+  ChoiceRule rule_;
   std::map<Collective, std::string> names_;
 };
 
@@ -58,15 +87,16 @@ class Parts {
   struct Part {
     Schedule schedule;
     StepGroup group;
+    Choice choice;
   };
-  /// That of `count` elements among the ranks along an axis.
-  const Part& of(Collective collective, Along along, std::int64_t count);
+  /// That of this rank.
+  const Part& of(const StepCollective& call);
 
  private:
   const CollectiveChoice& choice_;
   const StepLayout& layout_;
   int rank_;
-  std::map<std::tuple<Collective, Along, std::int64_t>, Part> parts_;
+  std::map<StepCollective, Part> parts_;
 };
 
 }  // namespace transformer

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "../pipeline/schedule.hpp"
+#include "../pipeline/split.hpp"
 #include "baton/error.hpp"
 #include "baton/schedule.hpp"
 
@@ -44,6 +45,11 @@ std::string refusal(const StepModel& model, const StepLayout& layout) {
         "found {} samples",
         layout.micro_batches, layout.dp, model.batch);
   }
+  if (why.empty() && !layout.cuts.empty() &&
+      static_cast<int>(layout.cuts.size()) + 1 != layout.stages()) {
+    why = fmt::format("expected the first layers of {} stages but the first, found {}",
+                      layout.stages(), layout.cuts.size());
+  }
   if (why.empty() && layout.sequence_parallel && layout.tp == 1)
     why = "expected axis tp for sequence parallelism, found none";
   if (!why.empty() || layout.pp == 1) return why;
@@ -65,33 +71,37 @@ int rank_at(const StepLayout& layout, const StepPlace& place) {
   return ((place.pp * layout.dp + place.dp) * layout.sp + place.sp) * layout.tp + place.tp;
 }
 
-StepGroup group_of(const StepLayout& layout, int rank, Along along) {
-  const StepPlace own = place_of(layout, rank);
+StepGroup group_of(const StepLayout& layout, int rank, Axes along) {
   StepGroup group;
-  const auto add = [&](const StepPlace& place) {
+  StepPlace place = place_of(layout, rank);
+  const auto each = [&](Axis axis, int& at, int size, const auto& next) {
+    if (!along.has(axis)) return next();
+    const int own = at;
+    for (at = 0; at < size; ++at) next();
+    at = own;
+  };
+  const auto add = [&] {
     if (rank_at(layout, place) == rank) group.own = static_cast<int>(group.ranks.size());
     group.ranks.push_back(rank_at(layout, place));
   };
-  StepPlace place = own;
-  switch (along) {
-    case Along::tp:
-      for (place.tp = 0; place.tp < layout.tp; ++place.tp) add(place);
-      break;
-    case Along::sp:
-      for (place.sp = 0; place.sp < layout.sp; ++place.sp) add(place);
-      break;
-    case Along::state:
-      for (place.dp = 0; place.dp < layout.dp; ++place.dp)
-        for (place.sp = 0; place.sp < layout.sp; ++place.sp) add(place);
-      break;
-    case Along::ends:
-      for (const int pp : {0, layout.pp - 1}) {
-        place.pp = pp;
-        add(place);
-      }
-      break;
-  }
+  each(Axis::pp, place.pp, layout.pp, [&] {
+    each(Axis::dp, place.dp, layout.dp, [&] {
+      each(Axis::sp, place.sp, layout.sp, [&] { each(Axis::tp, place.tp, layout.tp, add); });
+    });
+  });
   return group;
+}
+
+int size_of(const StepLayout& layout, Axes along) {
+  return (along.has(Axis::dp) ? layout.dp : 1) * (along.has(Axis::tp) ? layout.tp : 1) *
+         (along.has(Axis::sp) ? layout.sp : 1) * (along.has(Axis::pp) ? layout.pp : 1);
+}
+
+Axes without_ones(const StepLayout& layout, Axes along) {
+  Axes set;
+  for (const Axis axis : {Axis::dp, Axis::tp, Axis::sp, Axis::pp})
+    if (along.has(axis) && size_of(layout, axis) > 1) set = set | axis;
+  return set;
 }
 
 StepShare share_of(const StepModel& model, const StepLayout& layout) {
@@ -105,29 +115,59 @@ StepShare share_of(const StepModel& model, const StepLayout& layout) {
 }
 
 std::pair<int, int> layers_of(const StepModel& model, const StepLayout& layout, int stage) {
-  const auto first = chunk_offset(model.gpt2.layers, layout.stages(), stage);
-  return {static_cast<int>(first),
-          static_cast<int>(first + chunk_count(model.gpt2.layers, layout.stages(), stage))};
+  const std::vector<Range> all =
+      layout.cuts.empty() ? split_by_cost(parameters_of_layers(model.gpt2), layout.stages())
+                          : split_by_hand(model.gpt2.layers, layout.cuts);
+  const Range own = all[static_cast<std::size_t>(stage)];
+  return {static_cast<int>(own.begin), static_cast<int>(own.end)};
+}
+
+std::int64_t StepUnit::elements() const {
+  std::int64_t all = 0;
+  for (const StepParam& param : params) all += param.elements;
+  return all;
 }
 
 std::vector<StepUnit> units_of(const StepModel& model, const StepLayout& layout, int pp) {
   const std::int64_t d = model.gpt2.d_model, tp = layout.tp;
-  const std::int64_t table = (model.gpt2.vocabulary + tp - 1) / tp * d, norm = 2 * d;
+  const Axes samples = Axis::dp | Axis::sp;
+  const bool cut = layout.sequence_parallel && tp > 1, one_stage = layout.stages() == 1;
   // Matrices and their biases are cut, but for the biases behind sums over axis tp, and norms.
-  const std::int64_t block = (12 * d * d + 7 * d) / tp + 6 * d;
-  const bool one_rank = layout.stages() == 1;
+  const auto part = [&](std::int64_t elements) { return StepParam{elements / tp, samples}; };
+  const StepParam row{d, cut ? samples | Axis::tp : samples};
+  const StepParam square = part(d * d), bias = part(d);
+  const StepParam table{(model.gpt2.vocabulary + tp - 1) / tp * d, samples, !one_stage};
+  const StepParam positions{model.gpt2.context * d, row.partial};
+  const std::vector<StepParam> block{row,
+                                     part(4 * d * d),
+                                     part(4 * d * d),
+                                     part(4 * d),
+                                     row,
+                                     row,
+                                     row,
+                                     square,
+                                     square,
+                                     bias,
+                                     square,
+                                     bias,
+                                     square,
+                                     bias,
+                                     row,
+                                     row};
   std::vector<StepUnit> units;
   for (int v = 0; v < layout.stages_per_rank; ++v) {
     const int stage = v * layout.pp + pp;
     using Kind = StepUnit::Kind;
-    if (stage == 0)
-      units.push_back(
-          {Kind::embeddings, -1, stage, table + model.gpt2.context * d + (one_rank ? norm : 0)});
+    if (stage == 0) {
+      std::vector<StepParam> params{positions, table};
+      if (one_stage) params.insert(params.begin(), {row, row});
+      units.push_back({Kind::embeddings, -1, stage, std::move(params)});
+    }
     const auto [first, last] = layers_of(model, layout, stage);
     for (int layer = first; layer < last; ++layer)
       units.push_back({Kind::block, layer, stage, block});
-    if (stage == layout.stages() - 1 && !one_rank)
-      units.push_back({Kind::head, -1, stage, table + norm});
+    if (stage == layout.stages() - 1 && !one_stage)
+      units.push_back({Kind::head, -1, stage, {row, row, table}});
   }
   return units;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "../mesh.hpp"
 #include "../models/gpt2.hpp"
 #include "../training/data_parallel.hpp"
 #include "baton/data.hpp"
@@ -31,6 +32,8 @@ struct StepLayout {
   int micro_batches = 1;
   std::string schedule = "1f1b";  ///< of the pipeline
   int stages_per_rank = 1;
+  std::vector<std::int64_t> cuts =
+      {};  ///< first layers of stages but the first; empty: by parameters
 
   /// The number of ranks.
   int ranks() const { return dp * tp * sp * pp; }
@@ -56,14 +59,12 @@ struct StepGroup {
   std::vector<int> ranks;
   int own = 0;
 };
-/// Which axes a group lies along.
-enum class Along : std::uint8_t {
-  tp,
-  sp,
-  state,  ///< dp and sp, over which gradients are summed and state is divided
-  ends,   ///< the first and the last rank of axis pp, which both have the token embedding
-};
-StepGroup group_of(const StepLayout& layout, int rank, Along along);  ///< that a rank is in
+/// The ranks that differ from this one along these axes only.
+StepGroup group_of(const StepLayout& layout, int rank, Axes along);
+/// The number of ranks along these axes.
+int size_of(const StepLayout& layout, Axes along);
+/// The axes along which there is more than one rank.
+Axes without_ones(const StepLayout& layout, Axes along);
 
 /// The part of one rank.
 struct StepShare {
@@ -75,16 +76,47 @@ struct StepShare {
 /// Of every rank.
 StepShare share_of(const StepModel& model, const StepLayout& layout);
 
-/// Parameters that are reduced, and divided, together: embeddings, one block, or the head.
+/// A parameter of a rank.
+struct StepParam {
+  std::int64_t elements = 0;
+  Axes partial;         ///< axes along which its gradient is partial, as in Param
+  bool shared = false;  ///< with another stage of the pipeline
+};
+/// Parameters that are used together: embeddings, one block, or the head.
 struct StepUnit {
   /// What the parameters are of.
   enum class Kind : std::uint8_t { embeddings, block, head };
   Kind kind = Kind::block;
-  int layer = -1;             ///< of a block
-  int stage = 0;              ///< of the pipeline
-  std::int64_t elements = 0;  ///< of a rank of axis tp
+  int layer = -1;  ///< of a block
+  int stage = 0;   ///< of the pipeline
+  /// In the order of Model::units(); those of a block as backward completes them (BlockParam).
+  std::vector<StepParam> params;
+
+  /// Of all parameters.
+  std::int64_t elements() const;
 };
-/// Those of a rank of axis pp, by stage, in the order of forward.
+/// Places of a block's parameters in StepUnit::params.
+enum BlockParam : std::uint8_t {
+  fc2_bias,
+  fc2,
+  fc1,
+  fc1_bias,
+  norm2_weight,
+  norm2_bias,
+  o_bias,
+  o,
+  q,
+  q_bias,
+  k,
+  k_bias,
+  v,
+  v_bias,
+  norm1_weight,
+  norm1_bias,
+};
+inline constexpr int block_param_count = 16;
+/// Those of a rank of axis pp, by stage, in the order of forward. Without a pipeline, the final
+/// norm is with the embeddings.
 std::vector<StepUnit> units_of(const StepModel& model, const StepLayout& layout, int pp);
 /// The layers of a stage: first, and one past the last.
 std::pair<int, int> layers_of(const StepModel& model, const StepLayout& layout, int stage);

@@ -18,25 +18,29 @@ std::shared_ptr<const Hosts> hosts_on(const Network& network, int ranks) {
   return host_grouping(hosts);
 }
 
-/// ns of an action of the pipeline, its layers and head.
-std::int64_t action_ns(const StepPlan& plan, const PipelineAction& action) {
+/// ns of an action of the pipeline, its layers, embeddings and head.
+std::int64_t action_ns(const StepPlan& plan, const PartTimes& times, const PipelineAction& action) {
   const auto layers = layers_of(plan.model, plan.layout, action.stage);
-  const int count = layers.second - layers.first;
-  const bool head = action.stage == plan.layout.stages() - 1;
-  const ComputeTimes& times = plan.times;
-  const auto of = [&](std::int64_t block, std::int64_t its_head) {
-    return count * block + (head ? its_head : 0);
-  };
+  const std::int64_t count = layers.second - layers.first;
+  const bool head = action.stage == plan.layout.stages() - 1, embedding = action.stage == 0;
+  std::int64_t forward = 0, input = 0, weights = 0;
+  for (const std::int64_t ns : times.block_forward) forward += ns;
+  for (std::size_t i = 0; i < block_backward_count; ++i)
+    (by_weights(static_cast<BlockBackward>(i)) ? weights : input) += times.block_backward[i];
+  const std::int64_t all_input = count * input +
+                                 (head ? times.head_input + times.head_norm_backward : 0) +
+                                 (embedding ? times.embedding_backward : 0);
+  const std::int64_t all_weights = count * weights + (head ? times.head_weight : 0);
   switch (action.work) {
     case PipelineWork::forward:
-      return of(times.block_forward, times.head_forward);
+      return count * forward + (head ? times.head_norm + times.head_forward : 0) +
+             (embedding ? times.embedding_forward : 0);
     case PipelineWork::backward:
-      return of(times.block_backward, times.head_backward);
+      return all_input + all_weights;
     case PipelineWork::backward_input:
-      return of(times.block_backward / 2, times.head_backward / 2);
+      return all_input;
     case PipelineWork::backward_weight:
-      return of(times.block_backward - times.block_backward / 2,
-                times.head_backward - times.head_backward / 2);
+      return all_weights;
   }
   return 0;
 }
@@ -44,16 +48,20 @@ std::int64_t action_ns(const StepPlan& plan, const PipelineAction& action) {
 std::int64_t optimizer_ns(const StepPlan& plan, int pp) {
   const int divides = plan.layout.dp * plan.layout.sp;
   std::int64_t parameters = 0;
-  for (const StepUnit& unit : units_of(plan.model, plan.layout, pp))
-    parameters += plan.layout.stage ? (unit.elements + divides - 1) / divides : unit.elements;
+  for (const StepUnit& unit : units_of(plan.model, plan.layout, pp)) {
+    const std::int64_t all = unit.elements();
+    parameters += plan.layout.stage ? (all + divides - 1) / divides : all;
+  }
   return std::llround(plan.times.optimizer_ns * static_cast<double>(parameters));
 }
 
 /// The pipeline's computations alone. Of the ranks along axis pp only, unless ranks share
 /// processors.
-Prediction without_messages(const StepPlan& plan, const Network& network) {
-  const PipelineLoad load{[&](const PipelineAction& action) { return action_ns(plan, action); },
-                          [](const PipelineAction&) { return 1; }};
+Prediction without_messages(const StepPlan& plan, const Network& network, bool computes_apart) {
+  const PartTimes times = parts_of(plan.model, plan.layout, plan.times);
+  const PipelineLoad load{
+      [&](const PipelineAction& action) { return action_ns(plan, times, action); },
+      [](const PipelineAction&) { return 1; }};
   StepLayout layout = plan.layout;
   if (network.processors == 0) layout.dp = layout.tp = layout.sp = 1;
   const auto program = [&](int rank) {
@@ -73,7 +81,9 @@ Prediction without_messages(const StepPlan& plan, const Network& network) {
   Network free;
   free.processors = network.processors;
   free.call = network.call;
-  return simulate(layout.ranks(), program, 1, free);
+  SimulateOptions how;
+  how.computes_apart = computes_apart;
+  return simulate(layout.ranks(), program, 1, free, how);
 }
 
 }  // namespace
@@ -95,17 +105,16 @@ StepMemory memory_of(const StepModel& model, const StepLayout& layout) {
     std::int64_t blocks = 0;
     bool head = false;
     for (const StepUnit& unit : units) {
-      analyzed.units.push_back(unit.elements);
+      analyzed.units.push_back(unit.elements());
       if (unit.kind == StepUnit::Kind::block) ++blocks;
       if (unit.kind == StepUnit::Kind::head || layout.stages() == 1) head = true;
       if (layout.stage == ShardingStage::parameters)
-        own.gathered = std::max(own.gathered,
-                                2 * unit.elements * static_cast<std::int64_t>(size_of(model.type)));
+        own.gathered = std::max(
+            own.gathered, 2 * unit.elements() * static_cast<std::int64_t>(size_of(model.type)));
     }
     analyzed.bytes = parameter_bytes(model.type, model.type, model.states);
     analyzed.ranks = layout.dp * layout.sp;
     analyzed.micro_batches = layout.micro_batches;
-    analyzed.padded = true;
     own.state = most_held_bytes(analyzed, layout.stage).total();
     const auto pairs = static_cast<std::int64_t>(cost.peak[static_cast<std::size_t>(pp)]);
     own.activations =
@@ -123,6 +132,7 @@ StepPrediction predict(const StepPlan& plan, const Network& network,
   SimulateOptions how;
   how.hosts = hosts_on(network, ranks);
   how.panel = options.panel;
+  how.computes_apart = options.computes_apart;
   how.timeline = options.timeline != nullptr;
   const Prediction whole = simulate(
       ranks, [&](int rank) { return program_of(plan, rank); }, element, network, how);
@@ -135,13 +145,14 @@ StepPrediction predict(const StepPlan& plan, const Network& network,
     *options.timeline = *whole.timeline;
     finish(*options.timeline);
   }
-  const Prediction free = without_messages(plan, network);
+  const Prediction free = without_messages(plan, network, options.computes_apart);
   step.without_messages = free.total;
+  const PartTimes times = parts_of(plan.model, plan.layout, plan.times);
   std::int64_t busy = 0;
   for (int pp = 0; pp < plan.layout.pp; ++pp) {
     busy += optimizer_ns(plan, pp);
     for (const PipelineAction& action : plan.pipeline.ranks[static_cast<std::size_t>(pp)])
-      busy += action_ns(plan, action);
+      busy += action_ns(plan, times, action);
   }
   const auto whole_time = static_cast<double>(step.without_messages - network.call) *
                           static_cast<double>(plan.layout.pp);
@@ -166,13 +177,15 @@ double estimated_ns(const StepPlan& plan) {
   const auto ns = [](std::int64_t time) { return static_cast<double>(time); };
   double passes[2] = {};  // of a stage's blocks for a micro-batch, forward and backward
   const auto [first, last] = layers_of(plan.model, layout, 0);
+  const auto time = [&](const StepCollective& call) {
+    return plan.choice.time(call, group_of(layout, 0, call.along));
+  };
   for (const bool backward : {false, true}) {
     double block = ns(backward ? plan.times.block_backward : plan.times.block_forward);
-    for (const StepPhase& phase : block_phases(plan.model, layout, backward, 0)) {
-      for (const StepExchange& exchange : phase.after) {
-        const StepGroup group = group_of(layout, 0, exchange.along);
-        block += exchange.times * plan.choice.time(exchange.collective, group, exchange.count);
-      }
+    const auto kind = StepUnit::Kind::block;
+    for (const StepPiece& piece : backward ? backward_pieces(plan.model, layout, kind, {})
+                                           : forward_pieces(plan.model, layout, kind, {})) {
+      for (const StepCollective& call : piece.starts) block += time(call);
     }
     passes[backward] = (last - first) * layout.stages_per_rank * block;
   }
@@ -182,16 +195,14 @@ double estimated_ns(const StepPlan& plan) {
   const double pipeline =
       (m + (layout.pp - 1.0) / layout.stages_per_rank) * (passes[0] + passes[1]) + m * head;
   const double step = pipeline + ns(optimizer_ns(plan, 0));
-  const StepGroup group = group_of(layout, 0, Along::state);
-  const auto divides = static_cast<std::int64_t>(group.ranks.size());
-  if (divides == 1) return step;
+  const Axes state = without_ones(layout, Axis::dp | Axis::sp);
+  if (state.empty()) return step;
   double sums = 0, gathers = 0, last_sum = 0;
   for (const StepUnit& unit : units_of(plan.model, layout, 0)) {
-    const std::int64_t shard = (unit.elements + divides - 1) / divides;
-    const double sum = layout.stage
-                           ? plan.choice.time(Collective::reduce_scatter, group, shard)
-                           : plan.choice.time(Collective::all_reduce, group, unit.elements);
-    if (layout.stage) gathers += plan.choice.time(Collective::all_gather, group, shard);
+    const std::int64_t all = unit.elements();
+    const double sum = layout.stage ? time({Collective::reduce_scatter, state, all, true})
+                                    : time({Collective::all_reduce, state, all});
+    if (layout.stage) gathers += time({Collective::all_gather, state, all, true});
     if (sums == 0) last_sum = sum;  // the embeddings' gradient is complete last
     sums += sum;
   }

@@ -46,6 +46,7 @@ struct StepPrediction {
 struct PredictOptions {
   std::int64_t panel = 100'000;  ///< ns: how often computations let messages progress; 0: never
   bool alone = true;             ///< also without computations, which takes as long again
+  bool computes_apart = false;   ///< computations leave the network's `processors` to messages
   Timeline* timeline = nullptr;  ///< is set to the step's; for few ranks
 };
 /// Simulates the step on all ranks. The same input gives the same result.

@@ -10,6 +10,7 @@
 #include "baton/schedule.hpp"
 #include "collectives.hpp"
 #include "layout.hpp"
+#include "pieces.hpp"
 #include "times.hpp"
 
 namespace BATON_API baton {
@@ -28,27 +29,27 @@ struct StepPlan {
 StepPlan step_plan(const StepModel& model, const StepLayout& layout, const ComputeTimes& times,
                    const CollectiveChoice& choice);
 
-/// A collective behind a piece of computation: that many, of `count` as in Problem.
+/// A collective of a rank's program, or a message of its pipeline: its steps are [first, last).
 struct StepExchange {
-  Collective collective = Collective::all_reduce;
-  Along along = Along::tp;
-  std::int64_t count = 0;
-  int times = 1;
-  bool operator==(const StepExchange&) const = default;
+  std::string name;           ///< "all_reduce", "send" or "recv"
+  StepGroup group;            ///< of a message: sender and receiver
+  Choice choice;              ///< of a collective
+  std::int64_t elements = 0;  ///< of the whole vector, as in TimedOperation::bytes
+  std::uint32_t first = 0, last = 0;
 };
-/// A piece of computation, and what is exchanged behind it, which the next piece waits for.
-struct StepPhase {
-  std::int64_t ns = 0;
-  std::vector<StepExchange> after;
+/// The program of one rank.
+struct StepProgram {
+  Schedule schedule;
+  std::vector<StepExchange> exchanges;  ///< in the order in which they start
 };
-/// The phases of a block for a micro-batch, forward or backward, of `ns` in all.
-std::vector<StepPhase> block_phases(const StepModel& model, const StepLayout& layout, bool backward,
-                                    std::int64_t ns);
 
 /// The program of one rank: computations of its layers, exchanges over axes tp and sp, boundaries
 /// of the pipeline, sums of gradients beside backward, or the sharded state's collectives, and the
-/// optimizer. Elements are those of the model's type.
+/// optimizer. Elements are those of the model's type. Without a pipeline, computations have the
+/// names of recordings (record_units()), else those of the pipeline's actions.
 Schedule program_of(const StepPlan& plan, int rank);
+/// The same, with the places of its exchanges.
+StepProgram step_program(const StepPlan& plan, int rank);
 
 }  // namespace transformer
 }  // namespace baton

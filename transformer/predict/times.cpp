@@ -22,33 +22,82 @@ double median_ns(const std::function<void()>& work) {
   return times[times.size() / 2];
 }
 
+template <std::size_t n>
+double sum_of(const std::array<double, n>& operations) {
+  double all = 0;
+  for (const double its : operations) all += its;
+  return all;
+}
+
+/// Divides `ns` by operations, so that the parts add up.
+template <std::size_t n>
+std::array<std::int64_t, n> divided(std::int64_t ns, const std::array<double, n>& operations) {
+  const double whole = sum_of(operations);
+  std::array<std::int64_t, n> parts{};
+  double done = 0;
+  std::int64_t spent = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    done += operations[i];
+    const std::int64_t until = std::llround(static_cast<double>(ns) * (done / whole));
+    parts[i] = until - spent;
+    spent = until;
+  }
+  return parts;
+}
+
+double head_operations(const StepModel& model, const StepLayout& layout) {
+  const StepShare share = share_of(model, layout);
+  return 2.0 * static_cast<double>(share.samples * share.positions) *
+         static_cast<double>(model.gpt2.d_model) * static_cast<double>(model.gpt2.vocabulary) /
+         layout.tp;
+}
+
 }  // namespace
 
-BlockOperations block_operations(const StepModel& model, const StepLayout& layout) {
+bool by_weights(BlockBackward work) {
+  using enum BlockBackward;
+  return work == fc2_weight || work == fc1_weight || work == o_weight || work == q_weight ||
+         work == k_weight || work == v_weight;
+}
+
+std::array<double, block_forward_count> forward_operations(const StepModel& model,
+                                                           const StepLayout& layout) {
   const StepShare share = share_of(model, layout);
   const auto d = static_cast<double>(model.gpt2.d_model);
-  const auto tokens = static_cast<double>(share.samples * share.positions) / layout.tp;
-  BlockOperations operations;
-  operations.qkv = 6 * tokens * d * d;
-  operations.attention = 2 * tokens * static_cast<double>(model.seq) * d;  // half of it is masked
-  operations.projection = 2 * tokens * d * d;
-  operations.feed_forward = 16 * tokens * d * d;
-  return operations;
+  const double tokens = static_cast<double>(share.samples * share.positions) / layout.tp;
+  const double square = 2 * tokens * d * d;
+  const double attention = 2 * tokens * static_cast<double>(model.seq) * d;  // half of it is masked
+  return {0, square, square, square, attention, square, 0, 4 * square, 4 * square, 0};
+}
+
+std::array<double, block_backward_count> backward_operations(const StepModel& model,
+                                                             const StepLayout& layout) {
+  const auto forward = forward_operations(model, layout);
+  const double square = forward[1], attention = 2 * forward[4];
+  return {0,         4 * square, 4 * square, 4 * square, 4 * square, 0,      square, square,
+          attention, square,     square,     square,     square,     square, square, 0};
 }
 
 ComputeTimes times_at(const StepModel& model, const StepLayout& layout, const ComputeRate& rate) {
-  const StepShare share = share_of(model, layout);
-  const double block = block_operations(model, layout).total();
-  const double head = 2.0 * static_cast<double>(share.samples * share.positions) *
-                      static_cast<double>(model.gpt2.d_model) *
-                      static_cast<double>(model.gpt2.vocabulary) / layout.tp;
+  const double head = head_operations(model, layout);
   ComputeTimes times;
-  times.block_forward = std::llround(block / rate.forward);
-  times.block_backward = std::llround(2 * block / rate.backward);
+  times.block_forward = std::llround(sum_of(forward_operations(model, layout)) / rate.forward);
+  times.block_backward = std::llround(sum_of(backward_operations(model, layout)) / rate.backward);
   times.head_forward = std::llround(head / rate.forward);
   times.head_backward = std::llround(2 * head / rate.backward);
   times.optimizer_ns = rate.optimizer_ns;
   return times;
+}
+
+PartTimes parts_of(const StepModel& model, const StepLayout& layout, const ComputeTimes& times) {
+  if (times.parts) return *times.parts;
+  PartTimes parts;
+  parts.block_forward = divided(times.block_forward, forward_operations(model, layout));
+  parts.block_backward = divided(times.block_backward, backward_operations(model, layout));
+  parts.head_forward = times.head_forward;
+  parts.head_input = times.head_backward / 2;
+  parts.head_weight = times.head_backward - parts.head_input;
+  return parts;
 }
 
 ComputeRate measured_rate(const StepModel& model) {
@@ -59,7 +108,7 @@ ComputeRate measured_rate(const StepModel& model) {
   TransformerBlock<float> block(model.gpt2.block(0), random);
   Array<float> x = Array<float>::uninitialized({1, small.seq, model.gpt2.d_model});
   std::fill_n(x.data(), x.size(), 0.5f);
-  const double operations = block_operations(small, {}).total();
+  const double operations = sum_of(forward_operations(small, {}));
   double backward = 0;
   const double both = median_ns([&] {
     Context context;

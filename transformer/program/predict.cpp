@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
+#include "../predict/join.hpp"
 #include "../predict/predict.hpp"
 #include "baton/error.hpp"
+#include "baton/trace.hpp"
 #include "diagrams/diagrams.hpp"
 #include "values.hpp"
 
@@ -39,10 +42,13 @@ const Names<int> states = {{"sgd", 0}, {"momentum", 1}, {"adamw", 2}};
 const Names<Datatype> dtypes = {
     {"f32", Datatype::f32}, {"f64", Datatype::f64}, {"bf16", Datatype::bf16}};
 const Names<bool> models = {{"gpt2", true}};
+const Names<ChoiceRule> rules = {{"library", ChoiceRule::library},
+                                 {"network", ChoiceRule::network}};
 
 struct PredictCommand {
   bool gpt2 = false;
   std::string preset = "small", network, output;
+  std::vector<std::string> measured;
   std::int64_t layers = 0, heads = 0, d_model = 0, vocabulary = 0,
                context = 0;  ///< 0: the preset's
   StepModel model;
@@ -52,7 +58,9 @@ struct PredictCommand {
   std::optional<double> gflops, block_forward, block_backward, head, optimizer_ns, memory_limit;
   int ranks_per_host = -1;  ///< -1: the network's
   double panel_us = 100;
-  bool predicts = false, sweep = false, json = false;
+  int at_once = 1;
+  ChoiceRule choice = ChoiceRule::library;
+  bool predicts = false, sweep = false, json = false, emulated = false;
 };
 
 void add_options(CLI::App& app, PredictCommand& its) {
@@ -104,12 +112,28 @@ void add_options(CLI::App& app, PredictCommand& its) {
   app.add_option("--panel-us", its.panel_us,
                  "messages progress so often beside computations; 0: never [100]")
       ->check(number(0, 1e9));
+  app.add_flag("--emulated", its.emulated,
+               "of a run with --emulate-gflops: computations need no processor of the network's");
+  app.add_option("--at-once", its.at_once,
+                 "ranks that compute at the same time on this machine, while speed is measured [1]")
+      ->check(whole_number(1, 1024));
+  add_choice(app, "--choose-by", its.choice, rules,
+             "algorithms of collectives: as the library chooses and cuts them without a tuning "
+             "table, or the "
+             "fastest on the network, in one piece [library on up to 64 ranks]");
+  app.add_option("--cuts", its.layout.cuts, "first layers of stages but the first [by parameters]");
   app.add_option("--memory-limit", its.memory_limit, "of a rank, in GB (10^9 bytes), of --sweep")
       ->check(positive);
   app.add_option("--best", its.best, "so many layouts of --sweep are simulated [5]")
       ->check(whole_number(1, 1000));
   app.add_option("-o,--output", its.output, "draws the step: .svg, .html, .json ...")
       ->type_name("FILE");
+  app.add_option(
+         "--measured", its.measured,
+         "recordings of a run in this layout (BATON_TRACE): its last step, item by item beside "
+         "the prediction")
+      ->type_name("FILE ...")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--json", its.json, "one JSON object");
 }
 
@@ -140,12 +164,17 @@ void expect_model(const CLI::App& app, PredictCommand& its) {
 void settle(const CLI::App& app, PredictCommand& its) {
   expect_model(app, its);
   StepLayout& layout = its.layout;
+  const auto settle_choice = [&] {
+    constexpr int most = 64;  // the library's pieces are many messages
+    if (app.count("--choose-by") == 0 && its.ranks > most) its.choice = ChoiceRule::network;
+  };
   if (its.sweep) {
     if (its.ranks == 0) refuse("--sweep: expected --ranks with it, found none");
-    for (const char* option : {"--dp", "--tp", "--sp", "--pp", "--stage", "-o"})
+    for (const char* option : {"--dp", "--tp", "--sp", "--pp", "--stage", "-o", "--measured"})
       if (app.count(option) > 0)
         refuse(fmt::format("{}: expected none with --sweep, which chooses it, found one", option));
     its.model.batch = its.batch > 0 ? its.batch : its.ranks;
+    settle_choice();
     return;
   }
   for (const char* option : {"--memory-limit", "--best"})
@@ -158,19 +187,25 @@ void settle(const CLI::App& app, PredictCommand& its) {
     refuse(fmt::format("--ranks: expected dp x tp x sp x pp = {}, found {}", layout.ranks(),
                        its.ranks));
   }
+  settle_choice();
   if (its.stage > 0) layout.stage = static_cast<ShardingStage>(its.stage);
   its.model.batch = its.batch > 0 ? its.batch : std::int64_t{layout.dp} * layout.micro_batches;
 }
 
+/// Whether no time is to be measured.
+bool all_given(const PredictCommand& its) {
+  return its.gflops || (its.block_forward && its.block_backward && its.head && its.optimizer_ns);
+}
+
 ComputeRate rate_of(const PredictCommand& its) {
   if (its.gflops) return {*its.gflops, *its.gflops, its.optimizer_ns.value_or(1)};
-  const bool all = its.block_forward && its.block_backward && its.head && its.optimizer_ns;
-  if (all) return {1, 1, *its.optimizer_ns};
+  if (all_given(its)) return {1, 1, *its.optimizer_ns};
   ComputeRate rate = measured_rate(its.model);
   if (its.optimizer_ns) rate.optimizer_ns = *its.optimizer_ns;
   return rate;
 }
 
+/// Times of a layout: given ones, or those of a rate.
 ComputeTimes times_of(const PredictCommand& its, const StepLayout& layout,
                       const ComputeRate& rate) {
   ComputeTimes times = times_at(its.model, layout, rate);
@@ -181,6 +216,15 @@ ComputeTimes times_of(const PredictCommand& its, const StepLayout& layout,
   set(times.block_backward, its.block_backward);
   set(times.head_forward, its.head);
   set(times.head_backward, its.head, 2);
+  return times;
+}
+
+/// Times of the layout, measured in its shapes unless a time is given.
+ComputeTimes times_of(const PredictCommand& its) {
+  const bool some = its.block_forward || its.block_backward || its.head;
+  if (all_given(its) || some) return times_of(its, its.layout, rate_of(its));
+  ComputeTimes times = measured_times(its.model, its.layout, its.at_once);
+  if (its.optimizer_ns) times.optimizer_ns = *its.optimizer_ns;
   return times;
 }
 
@@ -222,6 +266,9 @@ void print(const PredictCommand& its, const ComputeTimes& times, const StepPredi
   fmt::print("{} ranks: {}; {} micro-batches{}\n", layout.ranks(), transformer::print(layout),
              layout.micro_batches,
              layout.pp > 1 ? fmt::format(", {}", layout.schedule) : std::string());
+  fmt::print("algorithms of collectives are chosen {}\n", its.choice == ChoiceRule::library
+                                                              ? "as the library does"
+                                                              : "by the network, in one piece");
   fmt::print("a block takes {:.4g} ms forward and {:.4g} ms backward{}\n\n",
              ms(times.block_forward), ms(times.block_backward),
              its.gflops || its.block_forward ? "" : ", by the speed of this machine");
@@ -241,27 +288,102 @@ void print(const PredictCommand& its, const ComputeTimes& times, const StepPredi
                  : std::string());
 }
 
+Json json_of(const StepItem& item) {
+  return {{"begin_ms", ms(item.begin)}, {"end_ms", ms(item.end)}};
+}
+
+Json json_of(const JoinedStepItems& joined) {
+  Json items = Json::array();
+  for (const JoinedItem& both : joined.items) {
+    const StepItem& item = both.predicted;
+    Json& entry = items.emplace_back(Json{{"rank", item.rank}, {"name", item.name}});
+    if (item.computation) {
+      entry["class"] = name(*item.computation);
+    } else {
+      entry["ranks"] = item.ranks;
+      entry["bytes"] = item.bytes;
+    }
+    entry["predicted"] = json_of(item);
+    entry["measured"] = json_of(both.measured);
+  }
+  return {{"step_ms", ms(joined.measured_ns)},
+          {"predicted_ms", ms(joined.predicted_ns)},
+          {"missing", joined.missing.size()},
+          {"items", items}};
+}
+
+/// The items of a kind, on all ranks.
+struct KindOfItem {
+  int items = 0;
+  std::int64_t predicted = 0, measured = 0;  ///< ns, of all together
+  std::vector<std::int64_t> late;            ///< ends, measured less predicted
+};
+
+void print(const JoinedStepItems& joined) {
+  std::map<std::string, KindOfItem> kinds;
+  for (const JoinedItem& both : joined.items) {
+    const StepItem& item = both.predicted;
+    KindOfItem& kind = kinds[item.computation ? std::string(name(*item.computation)) : item.name];
+    ++kind.items;
+    kind.predicted += item.duration();
+    kind.measured += both.measured.duration();
+    kind.late.push_back(both.measured.end - item.end);
+  }
+  fmt::print("\nthe last recorded step beside it: {:.4g} ms, predicted {:.4g} ms ({:+.1f} %)\n",
+             ms(joined.measured_ns), ms(joined.predicted_ns),
+             100 * (ms(joined.predicted_ns) / ms(joined.measured_ns) - 1));
+  fmt::print("{:<16} {:>6} {:>14} {:>14} {:>18}\n", "items", "number", "predicted ms",
+             "measured ms", "ends later by ms");
+  for (auto& [kind, its] : kinds) {
+    std::ranges::sort(its.late);
+    fmt::print("{:<16} {:>6} {:>14.4g} {:>14.4g} {:>18.4g}\n", kind, its.items, ms(its.predicted),
+               ms(its.measured), ms(its.late[its.late.size() / 2]));
+  }
+  fmt::print("times are those of all ranks together; the last column is a median\n");
+  if (!joined.missing.empty())
+    fmt::print("{} predicted items are not in the recording\n", joined.missing.size());
+}
+
+void draw(const std::string& file, const Timeline& predicted, const JoinedStepItems* joined) {
+  if (!joined) return diagrams::write(file, predicted);
+  Timeline measured = joined->measured;
+  measured.title = predicted.title;
+  diagrams::Options picture;
+  picture.prediction = &predicted;
+  picture.joined = &joined->ends;
+  diagrams::write(file, measured, picture);
+}
+
 int one(const PredictCommand& its, bool speaks) {
   if (!speaks) return 0;
   if (!its.output.empty()) diagrams::ending_of(its.output);
   const Network network = network_of(its);
   if (const std::string why = refusal(its.model, its.layout); !why.empty()) refuse(why);
-  const ComputeTimes times = times_of(its, its.layout, rate_of(its));
-  const StepPlan plan =
-      step_plan(its.model, its.layout, times, CollectiveChoice(network, size_of(its.model.type)));
+  const ComputeTimes times = times_of(its);
+  const StepPlan plan = step_plan(its.model, its.layout, times,
+                                  CollectiveChoice(network, size_of(its.model.type), its.choice));
+  std::optional<Trace> trace;
+  if (!its.measured.empty()) trace = read_trace(its.measured);
   Timeline timeline;
   PredictOptions how;
   how.panel = std::llround(its.panel_us * 1000);
-  if (!its.output.empty()) how.timeline = &timeline;
+  how.computes_apart = its.emulated;
+  if (!its.output.empty() || trace) how.timeline = &timeline;
   const StepPrediction step = transformer::predict(plan, network, how);
+  std::optional<JoinedStepItems> joined;
+  if (trace) joined = join(items_of(plan, timeline), trace->timeline);
   if (!its.output.empty()) {
     timeline.title = fmt::format("a step of GPT-2, {}", transformer::print(its.layout));
-    diagrams::write(its.output, timeline);
+    timeline.parameters = summary(network);
+    draw(its.output, timeline, joined ? &*joined : nullptr);
   }
   if (its.json) {
-    fmt::print("{}\n", json_of(its.layout, step).dump(1));
+    Json json = json_of(its.layout, step);
+    if (joined) json["measured"] = json_of(*joined);
+    fmt::print("{}\n", json.dump(1));
   } else {
     print(its, times, step);
+    if (joined) print(*joined);
   }
   return 0;
 }
@@ -276,7 +398,7 @@ struct Row {
 
 std::vector<Row> rows_of(const PredictCommand& its, const Network& network,
                          const ComputeRate& rate) {
-  const CollectiveChoice choice(network, size_of(its.model.type));
+  const CollectiveChoice choice(network, size_of(its.model.type), its.choice);
   std::vector<Row> rows;
   for (const StepLayout& layout : layouts_of(its.model, its.ranks, its.layout)) {
     const StepMemory memory = memory_of(its.model, layout);
@@ -293,6 +415,7 @@ std::vector<Row> rows_of(const PredictCommand& its, const Network& network,
   std::ranges::stable_sort(rows, {}, &Row::estimate);
   PredictOptions how;
   how.panel = std::llround(its.panel_us * 1000);
+  how.computes_apart = its.emulated;
   how.alone = false;
   for (std::size_t i = 0; i < rows.size() && i < static_cast<std::size_t>(its.best); ++i) {
     const ComputeTimes times = times_of(its, rows[i].layout, rate);

@@ -14,14 +14,21 @@ inline baton::transformer::StepModel small_model(std::int64_t batch) {
   return model;
 }
 
-inline baton::transformer::ComputeTimes given_times() { return {1000, 2000, 300, 600, 0.5}; }
+inline baton::transformer::ComputeTimes given_times() {
+  baton::transformer::ComputeTimes times;
+  times.block_forward = 1000, times.block_backward = 2000;
+  times.head_forward = 300, times.head_backward = 600;
+  times.optimizer_ns = 0.5;
+  return times;
+}
 
 inline baton::transformer::StepPlan plan(const baton::transformer::StepModel& model,
                                          const baton::transformer::StepLayout& layout,
                                          const baton::Network& network = {},
                                          std::map<baton::Collective, std::string> names = {}) {
   return step_plan(model, layout, given_times(),
-                   baton::transformer::CollectiveChoice(network, 4, std::move(names)));
+                   baton::transformer::CollectiveChoice(
+                       network, 4, baton::transformer::ChoiceRule::network, std::move(names)));
 }
 
 }  // namespace support

@@ -27,6 +27,13 @@ std::vector<Schedule> programs(const StepPlan& plan) {
   return all;
 }
 
+/// Elements that a rank sends in an all_reduce.
+std::int64_t all_reduced(std::int64_t elements, int ranks, int rank, const StepPlan& plan) {
+  StepGroup group{{}, rank};
+  for (int r = 0; r < ranks; ++r) group.ranks.push_back(r);
+  return plan.choice.schedule({Collective::all_reduce, Axis::dp, elements}, group).sent();
+}
+
 /// A collective, the elements of each rank's input, and whether it is of backward.
 using Exchanged = std::tuple<std::string, std::int64_t, bool>;
 
@@ -84,7 +91,7 @@ TEST_CASE("units have the model's parameters") {
   const auto sum = [&](const StepLayout& layout) {
     std::int64_t elements = 0;
     for (int pp = 0; pp < layout.pp; ++pp)
-      for (const StepUnit& unit : units_of(model, layout, pp)) elements += unit.elements;
+      for (const StepUnit& unit : units_of(model, layout, pp)) elements += unit.elements();
     return elements;
   };
   CHECK(sum({}) == model.gpt2.parameters());
@@ -104,16 +111,22 @@ TEST_CASE("bytes of gradients and sharded state are the calculator's") {
         StepLayout layout{.dp = ranks, .stage = stage, .micro_batches = micro_batches};
         const StepModel model = small_model(16);
         StepPlan its = plan(model, layout, {}, rings);
-        its.bucket_bytes = 1;  // every unit alone, as the calculator has them
+        its.bucket_bytes = 1;  // every parameter alone
         AnalyzedModel analyzed;
-        for (const StepUnit& unit : units_of(model, layout, 0))
-          analyzed.units.push_back(unit.elements);
+        for (const StepUnit& unit : units_of(model, layout, 0)) {
+          if (stage) analyzed.units.push_back(unit.elements());
+          for (const StepParam& param : unit.params)
+            if (!stage) analyzed.units.push_back(param.elements);
+        }
         analyzed.bytes = parameter_bytes(Datatype::f32, Datatype::f32, 2);
         analyzed.ranks = ranks;
         analyzed.micro_batches = micro_batches;
-        analyzed.padded = true;
-        for (int rank = 0; rank < ranks; ++rank)
-          CHECK(4 * program_of(its, rank).sent() == sent_bytes(analyzed, stage, rank).total());
+        for (int rank = 0; rank < ranks; ++rank) {
+          // And the loss.
+          const std::int64_t loss = 4 * all_reduced(2, ranks, rank, its);
+          CHECK(4 * program_of(its, rank).sent() ==
+                sent_bytes(analyzed, stage, rank).total() + loss);
+        }
       }
     }
   }
@@ -124,10 +137,17 @@ TEST_CASE("bytes over boundaries are the calculator's") {
   const StepPlan its = plan(model, {.pp = 4, .micro_batches = 4});
   const std::int64_t boundary =
       boundary_bytes({2, model.seq, model.gpt2.d_model}, Datatype::f32) * 4;
-  for (int rank = 1; rank < 3; ++rank)
-    CHECK(4 * program_of(its, rank).sent() == pipeline_sent_bytes(boundary, 4, rank));
+  // Whether shapes fit, whether somebody has failed, and the loss go to all ranks.
+  const auto control = [&](int rank) {
+    return 4 * (all_reduced(16, 4, rank, its) + 2 * all_reduced(2, 4, rank, its));
+  };
+  for (int rank = 1; rank < 3; ++rank) {
+    CHECK(4 * program_of(its, rank).sent() ==
+          pipeline_sent_bytes(boundary, 4, rank) + control(rank));
+  }
   // The first and the last also sum the gradient of the token embedding.
-  CHECK(4 * program_of(its, 0).sent() > pipeline_sent_bytes(boundary, 4, 0));
+  CHECK(4 * program_of(its, 0).sent() ==
+        pipeline_sent_bytes(boundary, 4, 0) + control(0) + 4 * 16 * 8);
 }
 
 TEST_CASE("exchanges of a block are those of its budget") {
@@ -154,13 +174,14 @@ TEST_CASE("exchanges of a block are those of its budget") {
       }
     });
     for (const bool backward : {false, true}) {
-      for (const StepPhase& phase : block_phases(model, layout, backward, 100)) {
-        for (const StepExchange& exchange : phase.after) {
-          const int size = exchange.along == Along::tp ? layout.tp : layout.sp;
-          const bool blocks = exchange.collective == Collective::reduce_scatter ||
-                              exchange.collective == Collective::all_to_all;
-          found[{std::string(name(exchange.collective)), (blocks ? size : 1) * exchange.count,
-                 backward}] += exchange.times;
+      const auto kind = StepUnit::Kind::block;
+      for (const StepPiece& piece : backward ? backward_pieces(model, layout, kind, {})
+                                             : forward_pieces(model, layout, kind, {})) {
+        for (const StepCollective& call : piece.starts) {
+          const bool blocks = call.collective == Collective::reduce_scatter ||
+                              call.collective == Collective::all_to_all;
+          const int size = blocks ? size_of(layout, call.along) : 1;
+          ++found[{std::string(name(call.collective)), size * call.count, backward}];
         }
       }
     }
@@ -168,16 +189,45 @@ TEST_CASE("exchanges of a block are those of its budget") {
   }
 }
 
-TEST_CASE("phases of a block take its time") {
+TEST_CASE("pieces of a block take its time") {
   for (const StepLayout& layout : {StepLayout{}, StepLayout{.tp = 2}, StepLayout{.sp = 4},
                                    StepLayout{.tp = 2, .sp = 2, .sequence_parallel = true}}) {
     for (const std::int64_t ns : {0, 1, 7, 1000, 12345}) {
-      for (const bool backward : {false, true}) {
-        std::int64_t sum = 0;
-        for (const StepPhase& phase : block_phases(small_model(2), layout, backward, ns))
-          sum += phase.ns;
-        CHECK(sum == ns);
-      }
+      ComputeTimes times;
+      times.block_forward = ns, times.block_backward = 2 * ns;
+      const PartTimes parts = parts_of(small_model(2), layout, times);
+      const auto kind = StepUnit::Kind::block;
+      const auto sum = [](const std::vector<StepPiece>& pieces) {
+        std::int64_t all = 0;
+        for (const StepPiece& piece : pieces) all += piece.ns;
+        return all;
+      };
+      const auto backward = [&](BackwardPart part) {
+        return backward_pieces(small_model(2), layout, kind, parts, part);
+      };
+      CHECK(sum(forward_pieces(small_model(2), layout, kind, parts)) == ns);
+      CHECK(sum(joined(forward_pieces(small_model(2), layout, kind, parts))) == ns);
+      CHECK(sum(backward(BackwardPart::all)) == 2 * ns);
+      CHECK(sum(backward(BackwardPart::input)) + sum(backward(BackwardPart::weights)) == 2 * ns);
     }
+  }
+}
+
+TEST_CASE("joined pieces wait, start and complete the same in the same order") {
+  for (const StepLayout& layout : {StepLayout{}, StepLayout{.tp = 2}, StepLayout{.sp = 4},
+                                   StepLayout{.tp = 2, .sp = 2, .sequence_parallel = true}}) {
+    const auto pieces = backward_pieces(small_model(2), layout, StepUnit::Kind::block, {});
+    const auto fewer = joined(pieces);
+    CHECK(fewer.size() < pieces.size());
+    const auto all = [](const std::vector<StepPiece>& of, const auto member) {
+      auto list = of.front().*member;
+      for (std::size_t i = 1; i < of.size(); ++i)
+        list.insert(list.end(), (of[i].*member).begin(), (of[i].*member).end());
+      return list;
+    };
+    CHECK(all(fewer, &StepPiece::waits) == all(pieces, &StepPiece::waits));
+    CHECK(all(fewer, &StepPiece::starts) == all(pieces, &StepPiece::starts));
+    CHECK(all(fewer, &StepPiece::completes) == all(pieces, &StepPiece::completes));
+    CHECK(all(pieces, &StepPiece::completes).size() == block_param_count);
   }
 }
