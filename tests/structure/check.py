@@ -35,7 +35,7 @@ INCLUDES = [
     (r"transformer/cuda/.*", rf'{STANDARD}|<fmt/\w+\.h>|<cuda_runtime(_api)?\.h>|<cublasLt\.h>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"|"\w+\.cuh"'),
     (r"transformer/state/.*", rf'{STANDARD}|<fmt/\w+\.h>|<nlohmann/json\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
     (r"transformer/data/.*", rf'{STANDARD}|<(fcntl|iconv|unistd|sys/stat|sentencepiece_\w+)\.h>|<fmt/\w+\.h>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
-    (r"transformer/.*", rf'{STANDARD}|<fmt/\w+\.h>|<(cblas|omp|oneapi/dnnl/dnnl|sys/mman)\.h>|<oneapi/dnnl/dnnl\.hpp>|<hwy/[\w/-]+\.h>|"hwy/[\w/-]+\.h"|"transformer/[\w/-]+\.(hpp|cpp)"|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/-]+\.(hpp|inc)"'),
+    (r"transformer/.*", rf'{STANDARD}|<fmt/\w+\.h>|<(cblas|omp|oneapi/dnnl/dnnl|sys/(mman|prctl))\.h>|<oneapi/dnnl/dnnl\.hpp>|<hwy/[\w/-]+\.h>|"hwy/[\w/-]+\.h"|"transformer/[\w/-]+\.(hpp|cpp)"|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/-]+\.(hpp|inc)"'),
     # CLI11 and the whole of nlohmann-json take seconds to compile.
     (r"lib/cli/common/command_line\.cpp", ".*"),
     (r"lib/cli/.*\.hpp", r'(?!<CLI/|<nlohmann/json\.hpp>).*'),

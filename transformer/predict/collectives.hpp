@@ -24,6 +24,7 @@ struct StepCollective {
   std::int64_t count = 0;  ///< as in Problem; of uneven blocks: of all blocks together
   /// Whether blocks are those of shard_of(`count`), as a unit's parameters are divided.
   bool uneven = false;
+  /// Any order.
   auto operator<=>(const StepCollective& other) const {
     const auto key = [](const StepCollective& its) {
       return std::tuple(its.collective, its.along.bits(), its.count, its.uneven);

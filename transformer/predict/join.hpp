@@ -23,6 +23,7 @@ struct StepItem {
   std::int64_t bytes = 0;                      ///< likewise; of the whole vector
   std::int64_t begin = 0, end = 0;             ///< ns
   std::uint32_t last = 0;                      ///< index of the event that ends it
+  /// ns.
   std::int64_t duration() const { return end - begin; }
 };
 

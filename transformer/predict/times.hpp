@@ -54,7 +54,9 @@ struct PartTimes {
   std::int64_t head_norm = 0, head_forward = 0;  ///< its norm; its product and the loss
   std::int64_t head_input = 0, head_weight = 0, head_norm_backward = 0;
 
+  /// Of one computation of a block.
   std::int64_t at(BlockForward work) const { return block_forward[static_cast<std::size_t>(work)]; }
+  /// Likewise.
   std::int64_t at(BlockBackward work) const {
     return block_backward[static_cast<std::size_t>(work)];
   }
