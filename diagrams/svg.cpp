@@ -58,20 +58,20 @@ class Page {
  public:
   Page(const Timeline& timeline, const Options& options)
       : timeline_(timeline), options_(options), view_(timeline, options) {
-    std::vector<int> count(static_cast<std::size_t>(timeline.ranks)), computations(count.size());
-    for (const TimedMessage& message : view_.messages) {
-      ++count[static_cast<std::size_t>(view_.event(message.send).rank)];
-      ++count[static_cast<std::size_t>(view_.event(message.recv).rank)];
-    }
+    std::vector<int> computations(static_cast<std::size_t>(timeline.ranks));
     for (const Event& event : timeline.events)
       computations[static_cast<std::size_t>(event.rank)] += event.kind == StepKind::compute ? 1 : 0;
     computations_ = computations.empty() ? 0 : std::ranges::max(computations);
-    const int most = count.empty() ? 0 : *std::max_element(count.begin(), count.end());
+    int most = most_ends(view_);
+    if (view_.rows() <= most_rows && computations_ > 0 && most > 2 * most_messages)
+      most = hide_messages(view_);
     heat_ = view_.rows() > most_rows || most > 2 * most_messages;
     if (options.prediction != nullptr && !heat_) {
       Options of_prediction = options;
       of_prediction.prediction = nullptr;
       prediction_.emplace(*options.prediction, of_prediction);
+      if (computations_ > 0 && most_ends(*prediction_) > 2 * most_messages)
+        hide_messages(*prediction_);
       compare();
     }
     size(most);
@@ -92,6 +92,21 @@ class Page {
   }
 
  private:
+  /// Ends of shown messages on the rank that has the most.
+  static int most_ends(const View& view) {
+    std::vector<int> count(static_cast<std::size_t>(view.timeline.ranks));
+    for (const TimedMessage& message : view.messages) {
+      ++count[static_cast<std::size_t>(view.event(message.send).rank)];
+      ++count[static_cast<std::size_t>(view.event(message.recv).rank)];
+    }
+    return count.empty() ? 0 : std::ranges::max(count);
+  }
+  /// Leaves computations. Returns the number of messages that are shown.
+  static int hide_messages(View& view) {
+    view.hidden += view.messages.size();
+    view.messages.clear();
+    return 0;
+  }
   template <class... Args>
   static void put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
@@ -155,15 +170,18 @@ class Page {
     put(out, "<text class=\"what right\" x=\"{:.1f}\" y=\"58\">{}, {} in all</text>\n", right,
         counted(static_cast<std::int64_t>(messages.size()), "message"), bytes_text(bytes));
     std::string note;
+    const std::string hidden =
+        view_.hidden == 0
+            ? ""
+            : fmt::format("{} not shown",
+                          counted(static_cast<std::int64_t>(view_.hidden), "message"));
     if (largest_) {
       const Event& at = timeline_.events[largest_->first];
       note = fmt::format(
           "prediction and measurement differ by {} (median step), {} at most (rank {}, step {})",
           time_text(median_), time_text(std::llabs(largest_->difference)), at.rank, at.step);
-    } else if (view_.hidden > 0) {
-      note =
-          fmt::format("{} not shown", counted(static_cast<std::int64_t>(view_.hidden), "message"));
     }
+    if (!hidden.empty()) note += (note.empty() ? "" : "; ") + hidden;
     if (!note.empty()) {
       put(out, "<text class=\"source right\" x=\"{:.1f}\" y=\"77\">{}</text>\n", right,
           escaped(note));

@@ -2,10 +2,10 @@
 predictions are off.
 
 Usage: accuracy_training.py CLUSTER BATON BATON-TRAIN TEXT FOLDER [--hosts N,...] [--rates RATE,...] [--steps N]
-                            [--only LAYOUT,...] [--json FILE]
+                            [--only 'LAYOUT;...'] [--calibrate] [--json FILE]
 
-Each number of hosts and rate has a network of its own, which `baton calibrate` measures first and keeps in
-FOLDER. Each layout is a job of its own.
+Each number of hosts and rate has a network of its own, which `baton calibrate` measures and FOLDER keeps. Each
+layout is a job of its own.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from statistics import median
 
 from accuracy import percentile_95
@@ -22,6 +23,8 @@ MODEL = ["--model", "gpt2", "--layers", "4", "--d-model", "256", "--heads", "4",
 GFLOPS = "60"  # of ranks that sleep in place of computing
 MOST_TAKEN = 0.04  # of a processor's time, by the machine beneath, in a run that counts
 ATTEMPTS = 4
+RUN = 8000  # ms of a run, about; but FEWEST steps at least, of which UNCOUNTED do not count
+FEWEST, UNCOUNTED = 5, 2
 
 
 class Layout:
@@ -111,11 +114,11 @@ class Bench:
 
     def network(self, hosts, rate):
         file = os.path.join(self.given.folder, f"virtual-cluster-{hosts}x{rate}.txt")
-        if (hosts, rate) not in self.networks:
+        if (hosts, rate) not in self.networks and (self.given.calibrate or not os.path.exists(file)):
             print(f"calibrating {hosts} hosts at {rate}", file=sys.stderr, flush=True)
             subprocess.run([self.given.cluster, "with", str(hosts), rate, self.given.baton, "calibrate",
                             "--processors", str(os.cpu_count()), "-o", file], check=True, stdout=subprocess.DEVNULL)
-            self.networks[hosts, rate] = file
+        self.networks[hosts, rate] = file
         return file
 
     def predicted(self, hosts, rate, layout, emulated):
@@ -123,21 +126,23 @@ class Bench:
         return answer([self.given.train, "--predict", *MODEL, *layout.of_prediction(), *speed, "--network",
                        self.network(hosts, rate), "--json"])["step_ms"]
 
-    def measured(self, hosts, rate, layout, emulated):
+    def measured(self, hosts, rate, layout, emulated, predicted):
         """Milliseconds of the median step; repeated where the machine beneath took processors away."""
+        number = max(FEWEST, min(self.given.steps, int(RUN / predicted)))
         command = [self.given.cluster, "with", str(hosts), rate, self.given.train, *MODEL, *layout.of_run(), "--text",
-                   self.given.text, "--steps", str(self.given.steps), "--json"]
+                   self.given.text, "--steps", str(number), "--json"]
         command += ["--emulate-gflops", GFLOPS] if emulated else ["--write", "0", "--validation-samples", "1"]
-        for attempt in range(ATTEMPTS):
-            before = processor_time_taken()
-            steps = answer(command)["step_seconds"][2:]
-            taken = (processor_time_taken() - before) / sum(steps)
-            if taken <= MOST_TAKEN or attempt + 1 == ATTEMPTS:
-                return 1e3 * median(steps)
+        runs = []  # the part that was taken, and the median
+        while len(runs) < ATTEMPTS and not any(taken <= MOST_TAKEN for taken, _ in runs):
+            before, begin = processor_time_taken(), time.monotonic()
+            steps = answer(command)["step_seconds"][UNCOUNTED:]
+            taken = (processor_time_taken() - before) / (time.monotonic() - begin)
+            runs.append((taken, 1e3 * median(steps)))
+        return min(runs)[1]
 
     def cell(self, hosts, rate, layout, emulated):
         predicted = self.predicted(hosts, rate, layout, emulated)
-        measured = self.measured(hosts, rate, layout, emulated)
+        measured = self.measured(hosts, rate, layout, emulated, predicted)
         cell = {"hosts": hosts, "rate": rate, "emulated": emulated, "layout": layout.name(), "predicted_ms": predicted,
                 "measured_ms": measured, "error": predicted / measured - 1}
         print(f"{hosts:>5}  {rate:<8}  {'emulated' if emulated else 'computed':<9} {cell['layout']:<26}"
@@ -146,7 +151,9 @@ class Bench:
 
 
 def picked(cells):
-    """How much longer than the fastest layout the one takes that was predicted to be the fastest."""
+    """The layout predicted to be the fastest, and how much longer than the fastest it takes. Of pipelines, those
+    by 1F1B count: schedules are not compared."""
+    cells = [cell for cell in cells if not cell["layout"].endswith(("gpipe", "zb_h1"))]
     choice = min(cells, key=lambda cell: cell["predicted_ms"])
     best = min(cells, key=lambda cell: cell["measured_ms"])
     return choice, choice["measured_ms"] / best["measured_ms"] - 1
@@ -174,18 +181,24 @@ def main():
     parser.add_argument("--rates", type=lambda text: text.split(","), default=["1gbit", "100mbit"])
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--only", type=lambda text: text.split(";"))
+    parser.add_argument("--calibrate", action="store_true")
     parser.add_argument("--json")
     given = parser.parse_args()
+    if given.steps < FEWEST:
+        sys.exit(f"accuracy: --steps: expected at least {FEWEST}, found {given.steps}")
     os.makedirs(given.folder, exist_ok=True)
     bench, cells = Bench(given), []
     print(f"hosts  {'rate':<8}  {'ranks':<9} {'layout':<26}{'predicted ms':>13}{'measured ms':>13}{'error':>11}")
     for hosts in given.hosts:
         for rate in given.rates:
             # Ranks that outnumber processors would wait for them, not for each other.
-            for emulated in [True] + [False] * (hosts <= os.cpu_count()):
+            kinds = [True, False] if hosts <= os.cpu_count() else [True]
+            for emulated in kinds:
                 for layout in layouts(hosts):
                     if not given.only or layout.name() in given.only:
                         cells.append(bench.cell(hosts, rate, layout, emulated))
+    if not cells:
+        sys.exit(f"accuracy: expected layouts of the table, found {given.only}")
     print("\n| hosts | layouts | median error | 95th percentile | largest | predicted to be the fastest |")
     print("|---|---|---|---|---|---|")
     for hosts, rate, emulated in dict.fromkeys((cell["hosts"], cell["rate"], cell["emulated"]) for cell in cells):

@@ -37,15 +37,16 @@ void pass(double ns, const Meanwhile& meanwhile) {
 }  // namespace
 
 EmulationScope::EmulationScope(const EmulatedSpeed& its)
-    : speed_(its), before_(speed), slack_(prctl(PR_GET_TIMERSLACK)) {
-  prctl(PR_SET_TIMERSLACK, 1UL);
+    : speed_(its), before_(speed), owed_before_(owed.count()), slack_(prctl(PR_GET_TIMERSLACK)) {
+  if (slack_ <= 0 || prctl(PR_SET_TIMERSLACK, 1UL) != 0) slack_ = 0;  // sleeps are longer then
   speed = &speed_;
   owed = {};
 }
 
 EmulationScope::~EmulationScope() {
   speed = before_;
-  prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(std::max(slack_, 1)));
+  owed = nanoseconds(owed_before_);
+  if (slack_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_));
 }
 
 bool emulates() { return speed != nullptr; }

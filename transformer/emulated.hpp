@@ -18,8 +18,9 @@ struct EmulatedSpeed {
 };
 
 /// While this lives, the functions of ops/ops.hpp and the optimizers leave their results as they
-/// are, and this thread sleeps as long as their products would take at that speed; everything else
-/// takes no time. Losses are 0. Messages are sent as ever, of any values.
+/// are. This thread sleeps for the time of their products at that speed; other operations take no
+/// time. Losses are 0, and new arrays are not set to zero. Messages are sent as usual; their values
+/// mean nothing.
 class EmulationScope {
  public:
   /// The speed is copied.
@@ -31,15 +32,16 @@ class EmulationScope {
  private:
   EmulatedSpeed speed_;
   const EmulatedSpeed* before_;
-  int slack_ = 0;  // of this thread's timers before, ns
+  std::int64_t owed_before_ = 0;  // ns
+  int slack_ = 0;                 // of this thread's timers before, ns; 0: not changed
 };
 
 /// Whether this thread's computations are emulated.
 bool emulates();
-/// Lets the time of so many operations pass. Calls `meanwhile`, if there is one, every 100 us; its
-/// time comes on top, as beside a computation.
+/// Lets the time of so many operations pass, where emulates(). Calls `meanwhile`, if there is one,
+/// every 100 us; its time comes on top, as beside a computation.
 void emulate(double operations, const Meanwhile& meanwhile = {});
-/// Lets the time of an optimizer's step pass.
+/// Lets the time of an optimizer's step pass, where emulates().
 void emulate_optimizer(std::int64_t parameters);
 
 }  // namespace transformer

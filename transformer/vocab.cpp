@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "accelerator.hpp"
 #include "baton/error.hpp"
@@ -132,10 +133,9 @@ double on_host(View<const T> logits, View<const std::int32_t> targets, double el
 /// The exchanges alone.
 template <class T>
 double emulated(std::int64_t targets, const Cut& cut) {
-  auto most = Array<T>::uninitialized({targets});
-  cut.all_reduce(most.span(), max);
-  auto sums = Array<T>::uninitialized({2, targets});
-  cut.all_reduce(sums.span(), sum);
+  std::vector<T> most(static_cast<std::size_t>(targets)), sums(2 * most.size());
+  cut.all_reduce(most, max);
+  cut.all_reduce(sums, sum);
   return 0;
 }
 

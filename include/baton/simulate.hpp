@@ -107,8 +107,8 @@ struct SimulateOptions {
   int window = 2;                      ///< messages in flight per lane, peer and direction
   int calls = 1;                       ///< that each rank makes, one right after the other
   std::int64_t segment = 0;            ///< elements, as segmented() cuts schedules; 0: as they are
-  /// ns after which a computation that advances messages lets the rank's messages progress, as calls of progress() between
-  /// panels of work do; 0: not before its end.
+  /// ns between two looks at messages during a computation that advances them; stands for calls of
+  /// progress() between panels of work. 0: no look before its end.
   std::int64_t panel = 0;
   /// Whether computations leave the network's `processors` to messages: ranks that sleep in place of
   /// computing, or compute on other processors.

@@ -11,17 +11,18 @@ void Engine::compute(RankState& rank) {
   Computing& its = rank.computing;
   if (!its.begun && rank.times) rank.times[its.step].start = now_;
   its.begun = its.running = true;
+  its.apart = computes_apart_ && its.left > 0;
   its.wanted = its.looks = false;
   its.since = now_;
   rank.awaited = true;
   rank.busy = now_ + its.left;
   push({rank.busy, EventKind::computed, rank.number, its.step, ++its.stretch});
   if (!rank.sent.empty() || !rank.arrivals.empty()) interrupt(rank, now_);
-  if (computes_apart_) pass_processor(now_);
+  if (its.apart) push({now_, EventKind::given_back, rank.number});
 }
 
 void Engine::resume(RankState& rank, std::int64_t time) {
-  if (!computes_apart_) return batch(rank, time);
+  if (!rank.computing.apart) return batch(rank, time);
   rank.busy = time;
   wake(rank, time);
 }

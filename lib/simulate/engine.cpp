@@ -107,7 +107,7 @@ void Engine::batch(RankState& rank, std::int64_t time) {
         work(rank, take(rank, rank.locals));
       } else if (rank.computing.step != none && !rank.computing.begun && !rank.computing.looks) {
         rank.busy = now_;
-        return compute(rank);  // nobody looks at messages before
+        return compute(rank);  // messages wait
       } else if (!rank.sent.empty()) {
         leave(rank, take(rank, rank.sent));
       } else {
@@ -118,6 +118,7 @@ void Engine::batch(RankState& rank, std::int64_t time) {
     deal_with(rank, take(rank, rank.arrivals));
   }
   rank.busy = now_;
+  if (rank.arrivals.empty()) rank.computing.looks = false;
   if (rank.left == 0 && rank.finish == 0) rank.finish = now_;
   if (rank.computing.step != none && rank.arrivals.empty()) return compute(rank);
   if (state_.processors.shared || !rank.arrivals.empty()) {
@@ -251,7 +252,7 @@ void Engine::work(RankState& rank, std::uint32_t step) {
   const Shape::Step& s = fixed(rank, step);
   if (s.kind == StepKind::compute) {  // as soon as there is nothing else to do
     Computing& its = rank.computing;
-    its = {step, false, false, false, its.looks, 0, s.bytes, its.stretch};
+    its = {.step = step, .looks = its.looks, .left = s.bytes, .stretch = its.stretch};
     return;
   }
   const std::int64_t begin = now_;

@@ -67,7 +67,7 @@ class Engine {
   void complete(RankState& rank, std::uint32_t step);
   void work(RankState& rank, std::uint32_t step);
   void free_processor(RankState& rank, std::int64_t time);
-  /// To the next rank in line.
+  /// Gives a processor to the next rank in line, or frees it.
   void pass_processor(std::int64_t time);
 
   // Computations.

@@ -17,6 +17,7 @@ enum class EventKind : std::uint8_t {
   sent,        ///< all of it has left
   panel,       ///< a computation lets messages progress
   computed,    ///< a computation ends
+  given_back,  ///< a rank that computes needs no processor from now on
 };
 
 struct Event {

@@ -174,6 +174,8 @@ void Engine::handle(const Event& event) {
       return end_panel(rank, event);
     case EventKind::computed:
       return end_computation(rank, event);
+    case EventKind::given_back:
+      return pass_processor(time);
     case EventKind::sent:
       ++events_;
       if (rank.times) rank.times[step].end = std::max(rank.times[step].end, time);

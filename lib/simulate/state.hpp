@@ -63,8 +63,8 @@ struct ChannelState {
                                             ///< other
   std::int32_t peer = 0;
   std::uint32_t next = 0;        ///< to be posted
-  std::uint32_t connection = 0;  ///< the first channel of all that its packets go one after another
-                                 ///< with: those to the same rank
+  std::uint32_t connection = 0;  ///< the first channel to the same rank; all of these share its
+                                 ///< queue of packets
   std::uint16_t in_flight = 0;
   bool across = false;  ///< to another host
 };
@@ -75,7 +75,8 @@ struct Computing {
   bool begun = false;
   bool running = false;      ///< the processor has it now
   bool wanted = false;       ///< a message waits for the end of the panel
-  bool looks = false;        ///< at messages, before the next computation begins
+  bool looks = false;        ///< takes messages before it begins the next computation
+  bool apart = false;        ///< runs without one of the shared processors
   std::int64_t since = 0;    ///< begin of the stretch
   std::int64_t left = 0;     ///< ns, at the begin of the stretch
   std::int64_t stretch = 0;  ///< events of earlier stretches mean nothing

@@ -147,6 +147,19 @@ TEST_CASE("ranks that share processors compute in turn") {
   CHECK(simulate(both, 4, network).finish == Times{30, 12});
 }
 
+TEST_CASE("a rank that has looked at its messages looks again after the next computation only") {
+  // Both messages are there at 1126, from two ranks. b waits for the first, which is taken until
+  // 1326, and begins then; the second is taken after it.
+  const Schedules schedules = read(
+      "baton-schedule 1\ncollective program\nsize 3\ninput 0\noutput 0\n"
+      "rank 0\nsend 2 scratch[0:4]\nrank 1\nsend 2 scratch[4:4]\n"
+      "rank 2\ncompute 10 other a\nrecv 0 scratch[0:4]\nrecv 1 scratch[4:4]\n"
+      "compute 5000 other b alone reads scratch[0:4]\n");
+  SimulateOptions options;
+  options.timeline = true;
+  CHECK(end_of(simulate(schedules, 4, by_hand(), options), "b") == 1326 + 5000);
+}
+
 TEST_CASE("computations apart leave processors to messages") {
   Network network = by_hand();
   network.processors = 1;
@@ -156,13 +169,21 @@ TEST_CASE("computations apart leave processors to messages") {
       "baton-schedule 1\ncollective program\nsize 2\ninput 0\noutput 0\n"
       "rank 0\ncompute 3000 forward a\nrank 1\ncompute 1200 forward b\n");
   CHECK(simulate(both, 4, network, options).finish == Times{3000, 1200});
-  // Rank 0 posts until 200. Rank 1, in line, posts its receives until 300 and has the processor
-  // until a message comes.
-  const Schedules messages = read(
+  // Rank 0 posts until 200, then rank 1 its receives until 300; it keeps the processor. Messages
+  // are there at 1126 and 1226. Where it computes, too, it posts until 300 as well, and takes
+  // messages at 3300.
+  const std::string sends =
       "baton-schedule 1\ncollective program\nsize 2\ninput 0\noutput 0\nrank 0\n"
       "send 1 scratch[0:4]\nsend 1 scratch[4:4]\ncompute 10000 other b alone\n"
-      "rank 1\nrecv 0 scratch[0:4]\nrecv 0 scratch[4:4]\n");
+      "rank 1\nrecv 0 scratch[0:4]\nrecv 0 scratch[4:4]\n";
+  const Schedules messages = read(sends);
   CHECK(simulate(messages, 4, network, options).finish == Times{10200, 1526});
+  CHECK(simulate(read(sends + "compute 3000 other c alone\n"), 4, network, options).finish ==
+        Times{10200, 3700});
+  // A computation of no time keeps the processor: rank 1 begins behind it.
+  std::string nothing = sends;
+  nothing.replace(nothing.find("compute 10000"), 13, "compute 0");
+  CHECK(simulate(read(nothing), 4, network, options).finish == Times{200, 1526});
   options.computes_apart = false;  // rank 0 gives its processor away when it has computed
   CHECK(simulate(messages, 4, network, options).finish == Times{10200, 10700});
 }

@@ -1,7 +1,11 @@
 #include "collectives.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iterator>
+
+#include "baton/error.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -75,9 +79,27 @@ double CollectiveChoice::time(const Algorithm& algorithm, const Problem& problem
          static_cast<double>(cost.folded) * bytes * fold_per_byte_;
 }
 
+const Algorithm& CollectiveChoice::fastest(const Problem& problem, const Level& level) const {
+  const Algorithm* best = nullptr;
+  double least = 0;
+  for (const Algorithm* algorithm : registry_->of(problem.collective)) {
+    if (algorithm->hierarchical || algorithm->pipelined || !refusal(*algorithm, problem).empty())
+      continue;
+    const double its = time(*algorithm, problem, level);
+    if (best == nullptr || its < least) best = algorithm, least = its;
+  }
+  if (!best) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: expected an algorithm for {} ranks, found none",
+                            name(problem.collective), problem.size));
+  }
+  return *best;
+}
+
 double CollectiveChoice::time(const StepCollective& call, const StepGroup& group) const {
-  const Algorithm& algorithm = registry_->find(call.collective, of(call, group).algorithm);
-  return time(algorithm, problem_of(call, group), level_of(group));
+  const Problem problem = problem_of(call, group).at(0);
+  const Level level = level_of(group);
+  return time(fastest(problem, level), problem, level);
 }
 
 Choice CollectiveChoice::of(const StepCollective& call, const StepGroup& group) const {
@@ -85,28 +107,20 @@ Choice CollectiveChoice::of(const StepCollective& call, const StepGroup& group) 
   if (const auto named = names_.find(call.collective); named != names_.end())
     return {named->second, 0};
   if (rule_ == ChoiceRule::library) return chosen(*registry_, problem, element_bytes_);
-  const Level level = level_of(group);
-  const Algorithm* best = nullptr;
-  double least = 0;
-  for (const Algorithm* algorithm : registry_->of(call.collective)) {
-    if (algorithm->hierarchical || algorithm->pipelined || !refusal(*algorithm, problem).empty())
-      continue;
-    const double its = time(*algorithm, problem, level);
-    if (best == nullptr || its < least) best = algorithm, least = its;
-  }
-  return {best->name, 0};
+  return {fastest(problem, level_of(group)).name, 0};
 }
 
-Schedule CollectiveChoice::schedule(const StepCollective& call, const StepGroup& group) const {
-  return scheduled(*registry_, problem_of(call, group), element_bytes_, of(call, group));
+Schedule CollectiveChoice::schedule(const StepCollective& call, const StepGroup& group,
+                                    const Choice& choice) const {
+  return scheduled(*registry_, problem_of(call, group), element_bytes_, choice);
 }
 
 const Parts::Part& Parts::of(const StepCollective& call) {
   if (const auto found = parts_.find(call); found != parts_.end()) return found->second;
   StepGroup group = group_of(layout_, rank_, call.along);
-  Part part{choice_.schedule(call, group), std::move(group), {}};
-  part.choice = choice_.of(call, part.group);
-  return parts_.emplace(call, std::move(part)).first->second;
+  const Choice choice = choice_.of(call, group);
+  Schedule schedule = choice_.schedule(call, group, choice);
+  return parts_.emplace(call, Part{std::move(schedule), std::move(group), choice}).first->second;
 }
 
 }  // namespace baton::transformer

@@ -51,11 +51,13 @@ class CollectiveChoice {
                    ChoiceRule rule = ChoiceRule::library,
                    std::map<Collective, std::string> names = {});
 
-  /// Algorithm and segment.
+  /// Algorithm and segment. Throws Error(invalid_argument) if none serves.
   Choice of(const StepCollective& call, const StepGroup& group) const;
-  /// The schedule of the group's own rank.
-  Schedule schedule(const StepCollective& call, const StepGroup& group) const;
-  /// About how long it takes, ns.
+  /// The schedule of the group's own rank by a choice of of(). Throws Error(invalid_argument) if it
+  /// does not serve.
+  Schedule schedule(const StepCollective& call, const StepGroup& group, const Choice& choice) const;
+  /// About how long the fastest on the network takes, in one piece, ns. Throws
+  /// Error(invalid_argument) if none serves.
   double time(const StepCollective& call, const StepGroup& group) const;
 
  private:
@@ -66,6 +68,8 @@ class CollectiveChoice {
   static Level level_of(const NetworkLevel& level);
   Level level_of(const StepGroup& group) const;
   Problem problem_of(const StepCollective& call, const StepGroup& group) const;
+  /// The fastest that serves the problem, in one piece and not hierarchical.
+  const Algorithm& fastest(const Problem& problem, const Level& level) const;
   double time(const Algorithm& algorithm, const Problem& problem, const Level& level) const;
 
   std::shared_ptr<const Registry> registry_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "baton/error.hpp"
@@ -81,6 +80,12 @@ std::vector<std::vector<Recorded>> recorded_items(const Timeline& timeline) {
   return ranks;
 }
 
+/// Whether recordings have a computation. The backward of embeddings in one stage is no use of
+/// their unit.
+bool recorded(const Computation& computation) {
+  return !computation.name.empty() && !computation.name.starts_with("embeddings of ");
+}
+
 bool is_optimizer(const StepItem& item) { return item.computation == ComputationKind::optimizer; }
 
 /// The places in `recorded` of the last step's items of a key: as many as there are in a step
@@ -142,10 +147,12 @@ std::vector<StepItem> items_of(const StepPlan& plan, const Timeline& predicted) 
     };
     const auto steps = program.schedule.steps();
     const Computation* last = nullptr;
+    std::uint32_t optimizer = 0;
     for (std::uint32_t s = 0; s < steps.size(); ++s) {
       if (steps[s].kind != StepKind::compute) continue;
       const Computation& computation = program.schedule.computation(steps[s]);
-      if (computation.name.empty()) continue;
+      if (!recorded(computation)) continue;
+      if (computation.kind == ComputationKind::optimizer) optimizer = s;
       const bool goes_on = last && last->name == computation.name && last->kind == computation.kind;
       last = &computation;
       if (!goes_on) items.push_back({rank, computation.name, computation.kind, {}, 0, never, 0, 0});
@@ -156,6 +163,7 @@ std::vector<StepItem> items_of(const StepPlan& plan, const Timeline& predicted) 
       StepItem item{
           rank, exchange.name, {}, exchange.group.ranks, exchange.elements * element, never, 0, 0};
       for (std::uint32_t s = exchange.first; s < exchange.last; ++s) extend(item, s);
+      item.behind = exchange.first > optimizer;
       items.push_back(std::move(item));
     }
   }
@@ -171,10 +179,10 @@ JoinedStepItems join(const std::vector<StepItem>& predicted, const Timeline& rec
         ErrorCode::invalid_argument,
         fmt::format("expected a recording of {} ranks, found one of {}", ranks, recording.ranks));
   }
-  const auto recorded = recorded_items(recording);
+  const auto all_recorded = recorded_items(recording);
   std::vector<LastStep> steps;
   for (int rank = 0; rank < ranks; ++rank) {
-    const auto& own = recorded[static_cast<std::size_t>(rank)];
+    const auto& own = all_recorded[static_cast<std::size_t>(rank)];
     if (std::ranges::none_of(own, [](const Recorded& its) { return is_optimizer(its.item); })) {
       throw Error(
           ErrorCode::invalid_argument,
@@ -183,15 +191,9 @@ JoinedStepItems join(const std::vector<StepItem>& predicted, const Timeline& rec
     steps.emplace_back(own);
   }
   // The numbers of items of each key, before the optimizer and behind it.
-  std::vector<std::int64_t> stepped(static_cast<std::size_t>(ranks), never);
-  for (const StepItem& item : predicted)
-    if (is_optimizer(item)) stepped[static_cast<std::size_t>(item.rank)] = item.begin;
-  const auto behind = [&](const StepItem& item) {
-    return item.begin > stepped[static_cast<std::size_t>(item.rank)];
-  };
   using Place = std::tuple<int, Key, bool>;
   std::map<Place, std::size_t> number, next;
-  for (const StepItem& item : predicted) ++number[{item.rank, key_of(item), behind(item)}];
+  for (const StepItem& item : predicted) ++number[{item.rank, key_of(item), item.behind}];
   // Items of a key in the order in which they begin, as they are recorded.
   std::vector<std::size_t> order(predicted.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -202,14 +204,14 @@ JoinedStepItems join(const std::vector<StepItem>& predicted, const Timeline& rec
   std::vector<std::pair<std::size_t, JoinedItem>> found;
   for (const std::size_t i : order) {
     const StepItem& item = predicted[i];
-    const Place place{item.rank, key_of(item), behind(item)};
-    const auto at = steps[static_cast<std::size_t>(item.rank)].at(key_of(item), behind(item),
+    const Place place{item.rank, key_of(item), item.behind};
+    const auto at = steps[static_cast<std::size_t>(item.rank)].at(key_of(item), item.behind,
                                                                   next[place]++, number[place]);
     if (!at) {
       joined.missing.push_back(item);
       continue;
     }
-    const Recorded& its = recorded[static_cast<std::size_t>(item.rank)][*at];
+    const Recorded& its = all_recorded[static_cast<std::size_t>(item.rank)][*at];
     found.push_back({i, {item, its.item}});
     kept.insert(kept.end(), its.events.begin(), its.events.end());
   }

@@ -1,9 +1,12 @@
 /// measured_times(): a rank's computations, one by one, in the order of a step.
 
 #include <algorithm>
+#include <array>
 #include <barrier>
 #include <chrono>
 #include <cmath>
+#include <deque>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -17,13 +20,30 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int most_blocks = 4;  // whose weights take turns, as in a model
-constexpr int repeats = 5;
+constexpr int most_repeats = 5;
+constexpr std::chrono::seconds enough{2};  // of repeats
 
 Array<float> filled(const Shape& shape) {
   Array<float> array = Array<float>::uninitialized(shape);
   std::fill_n(array.data(), array.size(), 0.01f);
   return array;
 }
+
+constexpr std::size_t slot(BlockForward work) { return static_cast<std::size_t>(work); }
+constexpr std::size_t slot(BlockBackward work) {
+  return block_forward_count + static_cast<std::size_t>(work);
+}
+enum Others : std::size_t {
+  embedding_forward = block_forward_count + block_backward_count,
+  embedding_backward,
+  head_norm,
+  head_forward,
+  head_input,
+  head_weight,
+  head_norm_backward,
+  optimizer,
+  slot_count
+};
 
 /// Samples of each computation.
 class Samples {
@@ -44,22 +64,7 @@ class Samples {
   bool warm = false;
 
  private:
-  std::array<std::vector<double>, 40> samples_;
-};
-
-constexpr std::size_t slot(BlockForward work) { return static_cast<std::size_t>(work); }
-constexpr std::size_t slot(BlockBackward work) {
-  return block_forward_count + static_cast<std::size_t>(work);
-}
-enum Others : std::size_t {
-  embedding_forward = block_forward_count + block_backward_count,
-  embedding_backward,
-  head_norm,
-  head_forward,
-  head_input,
-  head_weight,
-  head_norm_backward,
-  optimizer,
+  std::array<std::vector<double>, slot_count> samples_;
 };
 
 /// The arrays of one rank's layers, and their computations.
@@ -318,22 +323,30 @@ ComputeTimes measured_times(const StepModel& model, const StepLayout& layout, in
     throw Error(ErrorCode::invalid_argument, why);
   const auto n = static_cast<std::size_t>(std::max(at_once, 1));
   std::vector<Samples> samples(n);
-  std::vector<std::int64_t> parameters(n);
-  std::barrier together(static_cast<std::ptrdiff_t>(n));
+  std::deque<RankWork> works;  // made here, so that only this thread throws
+  for (std::size_t i = 0; i < n; ++i) {
+    works.emplace_back(model, layout);
+    works.back().run(samples[i]);
+    samples[i].warm = true;
+  }
+  const auto begin = Clock::now();
+  int left = most_repeats;
+  std::barrier together(static_cast<std::ptrdiff_t>(n), [&]() noexcept {
+    left = left < most_repeats && Clock::now() - begin > enough ? 0 : left - 1;
+  });
   const auto measure = [&](std::size_t number) {
-    RankWork work(model, layout);
-    parameters[number] = work.parameters();
-    for (int i = 0; i <= repeats; ++i) {
+    for (;;) {
       together.arrive_and_wait();
-      work.run(samples[number]);
-      samples[number].warm = true;
+      if (left < 0) return;
+      works[number].run(samples[number]);
+      if (left == 0) return;
     }
   };
   std::vector<std::jthread> others;
   for (std::size_t i = 1; i < n; ++i) others.emplace_back(measure, i);
   measure(0);
   others.clear();
-  return times_of(samples[0], parameters[0]);
+  return times_of(samples[0], works[0].parameters());
 }
 
 }  // namespace baton::transformer

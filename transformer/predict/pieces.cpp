@@ -163,14 +163,14 @@ std::vector<StepPiece> forward_pieces(const StepModel& model, const StepLayout& 
 
 std::vector<StepPiece> backward_pieces(const StepModel& model, const StepLayout& layout,
                                        StepUnit::Kind kind, const PartTimes& times,
-                                       BackwardPart part, bool first) {
+                                       BackwardPart part, bool has_embeddings) {
   const Exchanges exchange(model, layout);
   const bool input = part != BackwardPart::weights, weights = part != BackwardPart::input;
   PieceWriter pieces;
   switch (kind) {
     case StepUnit::Kind::embeddings: {
       // In one stage, the final norm's are before these.
-      const int positions = first && layout.stages() == 1 ? 2 : 0;
+      const int positions = has_embeddings && layout.stages() == 1 ? 2 : 0;
       if (!input) {
         pieces.compute(0, false, {}, {positions, positions + 1});
         break;
@@ -189,7 +189,7 @@ std::vector<StepPiece> backward_pieces(const StepModel& model, const StepLayout&
       break;
     case StepUnit::Kind::head: {
       // The table of one stage is complete behind the embeddings.
-      const std::vector<int> table = first ? std::vector<int>{} : std::vector<int>{2};
+      const std::vector<int> table = has_embeddings ? std::vector<int>{} : std::vector<int>{2};
       if (!input) {
         pieces.compute(times.head_weight, true, {}, {0, 1});
         if (!table.empty()) pieces.compute(0, true, {}, table);

@@ -26,13 +26,16 @@ struct StepPiece {
 /// Which part of a backward: all, or without the gradients by weights, or these alone.
 enum class BackwardPart : std::uint8_t { all, input, weights };
 
-/// Forward of a unit. Of the head, its norm to the loss.
+/// Forward of a unit on every rank of the layout, for a micro-batch; pieces take `times` together.
+/// Of the head, from its norm to the loss. The layout can train the model (refusal()).
 std::vector<StepPiece> forward_pieces(const StepModel& model, const StepLayout& layout,
                                       StepUnit::Kind kind, const PartTimes& times);
-/// Backward of a unit. `first`: the stage has the embeddings, too.
+/// Backward of a unit, likewise. `has_embeddings`: the stage of the head has them, too, so its
+/// table is complete behind theirs.
 std::vector<StepPiece> backward_pieces(const StepModel& model, const StepLayout& layout,
                                        StepUnit::Kind kind, const PartTimes& times,
-                                       BackwardPart part = BackwardPart::all, bool first = true);
+                                       BackwardPart part = BackwardPart::all,
+                                       bool has_embeddings = true);
 
 /// Joins pieces where nothing happens between them.
 std::vector<StepPiece> joined(std::vector<StepPiece> pieces);

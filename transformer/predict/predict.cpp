@@ -18,32 +18,51 @@ std::shared_ptr<const Hosts> hosts_on(const Network& network, int ranks) {
   return host_grouping(hosts);
 }
 
-/// ns of an action of the pipeline, its layers, embeddings and head.
-std::int64_t action_ns(const StepPlan& plan, const PartTimes& times, const PipelineAction& action) {
-  const auto layers = layers_of(plan.model, plan.layout, action.stage);
-  const std::int64_t count = layers.second - layers.first;
-  const bool head = action.stage == plan.layout.stages() - 1, embedding = action.stage == 0;
-  std::int64_t forward = 0, input = 0, weights = 0;
-  for (const std::int64_t ns : times.block_forward) forward += ns;
-  for (std::size_t i = 0; i < block_backward_count; ++i)
-    (by_weights(static_cast<BlockBackward>(i)) ? weights : input) += times.block_backward[i];
-  const std::int64_t all_input = count * input +
-                                 (head ? times.head_input + times.head_norm_backward : 0) +
-                                 (embedding ? times.embedding_backward : 0);
-  const std::int64_t all_weights = count * weights + (head ? times.head_weight : 0);
-  switch (action.work) {
-    case PipelineWork::forward:
-      return count * forward + (head ? times.head_norm + times.head_forward : 0) +
-             (embedding ? times.embedding_forward : 0);
-    case PipelineWork::backward:
-      return all_input + all_weights;
-    case PipelineWork::backward_input:
-      return all_input;
-    case PipelineWork::backward_weight:
-      return all_weights;
+/// ns of each stage's actions: its layers, embeddings and head.
+class ActionTimes {
+ public:
+  explicit ActionTimes(const StepPlan& plan) {
+    const PartTimes times = parts_of(plan.model, plan.layout, plan.times);
+    const int stages = plan.layout.stages();
+    std::int64_t forward = 0, input = 0, weights = 0;
+    for (const std::int64_t ns : times.block_forward) forward += ns;
+    for (std::size_t i = 0; i < block_backward_count; ++i)
+      (by_weights(static_cast<BlockBackward>(i)) ? weights : input) += times.block_backward[i];
+    for (int stage = 0; stage < stages; ++stage) {
+      const auto [first, last] = layers_of(plan.model, plan.layout, stage);
+      const std::int64_t count = last - first;
+      Stage& its = stages_.emplace_back(Stage{count * forward, count * input, count * weights});
+      if (stage == stages - 1) {
+        its.forward += times.head_norm + times.head_forward;
+        its.input += times.head_input + times.head_norm_backward;
+        its.weights += times.head_weight;
+      }
+      if (stage > 0) continue;
+      its.forward += times.embedding_forward;
+      its.input += times.embedding_backward;
+    }
   }
-  return 0;
-}
+  std::int64_t of(const PipelineAction& action) const {
+    const Stage& its = stages_[static_cast<std::size_t>(action.stage)];
+    switch (action.work) {
+      case PipelineWork::forward:
+        return its.forward;
+      case PipelineWork::backward:
+        return its.input + its.weights;
+      case PipelineWork::backward_input:
+        return its.input;
+      case PipelineWork::backward_weight:
+        return its.weights;
+    }
+    return 0;
+  }
+
+ private:
+  struct Stage {
+    std::int64_t forward = 0, input = 0, weights = 0;
+  };
+  std::vector<Stage> stages_;
+};
 
 std::int64_t optimizer_ns(const StepPlan& plan, int pp) {
   const int divides = plan.layout.dp * plan.layout.sp;
@@ -55,15 +74,14 @@ std::int64_t optimizer_ns(const StepPlan& plan, int pp) {
   return std::llround(plan.times.optimizer_ns * static_cast<double>(parameters));
 }
 
-/// The pipeline's computations alone. Of the ranks along axis pp only, unless ranks share
-/// processors.
-Prediction without_messages(const StepPlan& plan, const Network& network, bool computes_apart) {
-  const PartTimes times = parts_of(plan.model, plan.layout, plan.times);
-  const PipelineLoad load{
-      [&](const PipelineAction& action) { return action_ns(plan, times, action); },
-      [](const PipelineAction&) { return 1; }};
+/// The pipeline's computations alone, with so many processors for all ranks (0: one for each). Then
+/// of the ranks along axis pp only.
+Prediction without_messages(const StepPlan& plan, const ActionTimes& times, const Network& network,
+                            int processors) {
+  const PipelineLoad load{[&](const PipelineAction& action) { return times.of(action); },
+                          [](const PipelineAction&) { return 1; }};
   StepLayout layout = plan.layout;
-  if (network.processors == 0) layout.dp = layout.tp = layout.sp = 1;
+  if (processors == 0) layout.dp = layout.tp = layout.sp = 1;
   const auto program = [&](int rank) {
     StepPlace place = place_of(layout, rank);
     Problem problem;
@@ -79,11 +97,9 @@ Prediction without_messages(const StepPlan& plan, const Network& network, bool c
     return builder.build();
   };
   Network free;
-  free.processors = network.processors;
+  free.processors = processors;
   free.call = network.call;
-  SimulateOptions how;
-  how.computes_apart = computes_apart;
-  return simulate(layout.ranks(), program, 1, free, how);
+  return simulate(layout.ranks(), program, 1, free);
 }
 
 }  // namespace
@@ -145,17 +161,18 @@ StepPrediction predict(const StepPlan& plan, const Network& network,
     *options.timeline = *whole.timeline;
     finish(*options.timeline);
   }
-  const Prediction free = without_messages(plan, network, options.computes_apart);
-  step.without_messages = free.total;
-  const PartTimes times = parts_of(plan.model, plan.layout, plan.times);
+  const ActionTimes times(plan);
+  const int processors = options.computes_apart ? 0 : network.processors;
+  const std::int64_t order = without_messages(plan, times, network, 0).total;
+  step.without_messages =
+      processors > 0 ? without_messages(plan, times, network, processors).total : order;
   std::int64_t busy = 0;
   for (int pp = 0; pp < plan.layout.pp; ++pp) {
     busy += optimizer_ns(plan, pp);
     for (const PipelineAction& action : plan.pipeline.ranks[static_cast<std::size_t>(pp)])
-      busy += action_ns(plan, times, action);
+      busy += times.of(action);
   }
-  const auto whole_time = static_cast<double>(step.without_messages - network.call) *
-                          static_cast<double>(plan.layout.pp);
+  const auto whole_time = static_cast<double>(order - network.call) * plan.layout.pp;
   if (whole_time > 0) step.bubble = 1 - static_cast<double>(busy) / whole_time;
   step.alone = -1;
   if (options.alone) {

@@ -49,7 +49,8 @@ struct PredictOptions {
   bool computes_apart = false;   ///< computations leave the network's `processors` to messages
   Timeline* timeline = nullptr;  ///< is set to the step's; for few ranks
 };
-/// Simulates the step on all ranks. The same input gives the same result.
+/// Simulates the step on all ranks. The same input gives the same result. Throws like
+/// program_of() and simulate().
 StepPrediction predict(const StepPlan& plan, const Network& network,
                        const PredictOptions& options = {});
 

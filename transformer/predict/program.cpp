@@ -1,3 +1,7 @@
+/// The step of one rank, written in the order in which its thread acts. One class, and so one file
+/// of more than 500 lines, since gradients, gathers, pieces and messages share what the rank waits
+/// for.
+
 #include "program.hpp"
 
 #include <fmt/core.h>

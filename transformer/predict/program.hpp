@@ -34,7 +34,7 @@ struct StepExchange {
   std::string name;           ///< "all_reduce", "send" or "recv"
   StepGroup group;            ///< of a message: sender and receiver
   Choice choice;              ///< of a collective
-  std::int64_t elements = 0;  ///< of the whole vector, as in TimedOperation::bytes
+  std::int64_t elements = 0;  ///< of the whole vector; TimedOperation::bytes has its bytes
   std::uint32_t first = 0, last = 0;
 };
 /// The program of one rank.

@@ -154,8 +154,8 @@ void add_options(CLI::App& app, TrainOptions& options) {
       ->check(whole_number(1, 1024));
   app.add_option(
          "--emulate-gflops", options.emulated_gflops,
-         "computes nothing: ranks sleep as long as products of matrices take at so many 10^9 "
-         "operations a second")
+         "computes nothing: each rank sleeps for the time of its products at this speed (10^9 "
+         "operations a second)")
       ->check(number(1e-6, 1e15));
   app.add_option("--emulate-optimizer-ns", options.emulated_optimizer_ns,
                  "likewise the optimizer, for a parameter [1]")
@@ -331,7 +331,7 @@ void complete(const CLI::App& app, TrainOptions& options) {
   expect(options.emulated_gflops > 0, {"--emulate-optimizer-ns"}, "--emulate-gflops", "none");
   expect(options.emulated_gflops == 0,
          {"--check", "--check-output", "--check-weights", "--checkpoint", "--resume", "--save",
-          "--clip", "--validation-samples", "--write"},
+          "--clip", "--validation-samples", "--write", "--prompt", "--temperature", "--split"},
          "no --emulate-gflops, which computes nothing", "it");
   if ((gpt2 || vgg16) && !given("--epochs")) options.epochs = 1;
   if ((gpt2 || vgg16) && !given("--batch-size")) options.batch_size = gpt2 ? 8 : 64;

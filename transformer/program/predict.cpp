@@ -113,7 +113,7 @@ void add_options(CLI::App& app, PredictCommand& its) {
                  "messages progress so often beside computations; 0: never [100]")
       ->check(number(0, 1e9));
   app.add_flag("--emulated", its.emulated,
-               "of a run with --emulate-gflops: computations need no processor of the network's");
+               "predicts a run with --emulate-gflops: its computations need no processor");
   app.add_option("--at-once", its.at_once,
                  "ranks that compute at the same time on this machine, while speed is measured [1]")
       ->check(whole_number(1, 1024));
@@ -160,6 +160,11 @@ void expect_model(const CLI::App& app, PredictCommand& its) {
   }
 }
 
+/// Whether no time is to be measured.
+bool all_given(const PredictCommand& its) {
+  return its.gflops || (its.block_forward && its.block_backward && its.head && its.optimizer_ns);
+}
+
 /// Fills in what was left open. Throws Error(invalid_argument) where options do not fit.
 void settle(const CLI::App& app, PredictCommand& its) {
   expect_model(app, its);
@@ -170,13 +175,19 @@ void settle(const CLI::App& app, PredictCommand& its) {
   };
   if (its.sweep) {
     if (its.ranks == 0) refuse("--sweep: expected --ranks with it, found none");
-    for (const char* option : {"--dp", "--tp", "--sp", "--pp", "--stage", "-o", "--measured"})
+    for (const char* option : {"--dp", "--tp", "--sp", "--pp", "--stage", "--cuts", "-o"})
       if (app.count(option) > 0)
         refuse(fmt::format("{}: expected none with --sweep, which chooses it, found one", option));
+    if (app.count("--measured") > 0) refuse("--measured: expected one layout, found --sweep");
+    if (app.count("--at-once") > 0)
+      refuse("--at-once: expected one layout, found --sweep, which measures one speed for all");
     its.model.batch = its.batch > 0 ? its.batch : its.ranks;
     settle_choice();
     return;
   }
+  if (app.count("--at-once") > 0 &&
+      (all_given(its) || its.block_forward || its.block_backward || its.head))
+    refuse("--at-once: expected times that are measured, found given ones");
   for (const char* option : {"--memory-limit", "--best"})
     if (app.count(option) > 0)
       refuse(fmt::format("{}: expected --sweep with it, found none", option));
@@ -190,11 +201,6 @@ void settle(const CLI::App& app, PredictCommand& its) {
   settle_choice();
   if (its.stage > 0) layout.stage = static_cast<ShardingStage>(its.stage);
   its.model.batch = its.batch > 0 ? its.batch : std::int64_t{layout.dp} * layout.micro_batches;
-}
-
-/// Whether no time is to be measured.
-bool all_given(const PredictCommand& its) {
-  return its.gflops || (its.block_forward && its.block_backward && its.head && its.optimizer_ns);
 }
 
 ComputeRate rate_of(const PredictCommand& its) {
@@ -336,8 +342,12 @@ void print(const JoinedStepItems& joined) {
              "measured ms", "ends later by ms");
   for (auto& [kind, its] : kinds) {
     std::ranges::sort(its.late);
-    fmt::print("{:<16} {:>6} {:>14.4g} {:>14.4g} {:>18.4g}\n", kind, its.items, ms(its.predicted),
-               ms(its.measured), ms(its.late[its.late.size() / 2]));
+    const bool message = kind == "send" || kind == "recv";  // which pass beside all else
+    const auto time = [&](std::int64_t ns) {
+      return message ? std::string("-") : fmt::format("{:.4g}", ms(ns));
+    };
+    fmt::print("{:<16} {:>6} {:>14} {:>14} {:>18.4g}\n", kind, its.items, time(its.predicted),
+               time(its.measured), ms(its.late[its.late.size() / 2]));
   }
   fmt::print("times are those of all ranks together; the last column is a median\n");
   if (!joined.missing.empty())
@@ -364,6 +374,8 @@ int one(const PredictCommand& its, bool speaks) {
                                   CollectiveChoice(network, size_of(its.model.type), its.choice));
   std::optional<Trace> trace;
   if (!its.measured.empty()) trace = read_trace(its.measured);
+  if (trace)
+    for (const std::string& damage : trace->damage) fmt::print(stderr, "baton-train: {}\n", damage);
   Timeline timeline;
   PredictOptions how;
   how.panel = std::llround(its.panel_us * 1000);

@@ -213,7 +213,7 @@ bool Report::finish(const Outcome& outcome) {
     print_stages(outcome.stages.layers);
     fmt::print("# in forward and backward, ranks waited {:.3g} of the time\n", *outcome.bubble);
   }
-  if (!options_.json && options_.emulated_gflops > 0)
+  if (!options_.json && options_.emulated_gflops > 0 && !outcome.step_seconds.empty())
     fmt::print("# a step took {:.4g} ms (median)\n", 1e3 * median(outcome.step_seconds));
   if (!options_.json && !outcome.written.empty())
     fmt::print("# it writes: {}\n", on_one_line(outcome.written));

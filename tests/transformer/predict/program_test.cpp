@@ -31,7 +31,8 @@ std::vector<Schedule> programs(const StepPlan& plan) {
 std::int64_t all_reduced(std::int64_t elements, int ranks, int rank, const StepPlan& plan) {
   StepGroup group{{}, rank};
   for (int r = 0; r < ranks; ++r) group.ranks.push_back(r);
-  return plan.choice.schedule({Collective::all_reduce, Axis::dp, elements}, group).sent();
+  const StepCollective call{Collective::all_reduce, Axis::dp, elements};
+  return plan.choice.schedule(call, group, plan.choice.of(call, group)).sent();
 }
 
 /// A collective, the elements of each rank's input, and whether it is of backward.

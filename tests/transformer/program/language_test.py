@@ -37,8 +37,11 @@ class Language(CommandTest):
         cls.folder.cleanup()
 
     def model(self, *arguments, text=None):
+        return [*self.silent(text=text), "--prompt", "The quick", *arguments]
+
+    def silent(self, *arguments, text=None):
         return ["--model", "gpt2", "--text", text or self.text, "--vocabulary", "320", "--seq", "16",
-                "--prompt", "The quick", "--batch-size", "12", *arguments]
+                "--batch-size", "12", *arguments]
 
     def test_every_form_trains_and_writes_as_one_rank_does(self):
         short = self.model("--steps", "6", "--dropout", "0.1", "--clip", "1", "--warmup", "2",
@@ -55,6 +58,53 @@ class Language(CommandTest):
                 self.assertEqual(result["written"], alone["written"])
                 self.assertAlmostEqual(result["validation_loss"][0], alone["validation_loss"][0], 10)
                 self.assertEqual(result["tokens_per_epoch"], 6 * 12 * 16)
+
+    def test_emulated_computations_send_what_real_ones_send(self):
+        short = self.silent("--steps", "3")
+        for parallel in (["dp"], ["fsdp"], ["tp"], ["sp"], ["pp"]):
+            with self.subTest(parallel=parallel):
+                real = self.json(*short, "--write", "0", "--parallel", *parallel)
+                emulated = self.json(*short, "--parallel", *parallel, "--emulate-gflops", "1000")
+                self.assertEqual(emulated["last_step_sent"], real["last_step_sent"])
+                self.assertEqual(emulated["emulated"], {"gflops": 1000.0, "optimizer_ns": 1.0})
+                self.assertEqual(emulated["loss"], [0])
+                self.assertEqual(len(emulated["step_seconds"]), 3)
+                self.assertNotIn("validation_loss", emulated)
+        # The optimizer of each step: 100 ns for each of the parameters.
+        slow = self.json(*short, "--emulate-gflops", "1e6", "--emulate-optimizer-ns", "100")
+        parameters = int(re.search(r"(\d+) parameters", slow["sizes"]).group(1))
+        self.assertGreater(sum(slow["step_seconds"]), 0.9 * 3 * parameters * 100e-9)
+        text = self.output(*short, "--emulate-gflops", "1000")
+        for part in ("computations are emulated, at 1000 Gflop/s", "a step took"):
+            self.assertIn(part, text)
+        self.refused("--check: expected no --emulate-gflops", *short, "--emulate-gflops", "1", "--check")
+        self.refused("--emulate-optimizer-ns: expected --emulate-gflops", *short, "--emulate-optimizer-ns", "1")
+
+    def test_a_recorded_step_beside_its_prediction(self):
+        predict = ["--predict", "--model", "gpt2", "--preset", "tiny", "--vocabulary", "320", "--context", "16",
+                   "--batch-size", "12", "--network", "shared-memory", "--gflops", "10", "--emulated"]
+        for parallel, layout in ((["dp"], ["--dp", "2"]), (["fsdp"], ["--dp", "2", "--stage", "3"]),
+                                 (["tp"], ["--tp", "2"]), (["sp"], ["--sp", "2"]),
+                                 (["pp", "--micro-batches", "3"], ["--pp", "2", "--micro-batches", "3"])):
+            with self.subTest(parallel=parallel):
+                trace = os.path.join(self.folder.name, "step.trace")
+                self.output(*self.silent("--steps", "2", "--emulate-gflops", "10", "--parallel", *parallel),
+                            BATON_TRACE=trace)
+                picture = os.path.join(self.folder.name, "step.svg")
+                step = self.json(*predict, *layout, "--measured", trace, "-o", picture)
+                joined = step["measured"]
+                self.assertEqual([item["rank"] for item in joined["items"] if item["name"] == "optimizer"], [0, 1])
+                self.assertAlmostEqual(joined["step_ms"], max(item["measured"]["end_ms"] for item in joined["items"]))
+                self.assertGreater(sum("bytes" in item for item in joined["items"]), 0)
+                self.assertEqual(joined["missing"], 0)
+                with open(picture) as file:
+                    drawn = file.read()
+                for part in ("predicted", "measured", "optimizer"):
+                    self.assertIn(part, drawn)
+                text = self.output(*predict, *layout, "--measured", trace)
+                self.assertIn("the last recorded step beside it", text)
+                os.remove(trace)
+        self.refused("no-such-file", *predict, "--dp", "2", "--measured", "no-such-file")
 
     def test_a_pipeline_runs_by_a_schedule_of_ones_own(self):
         mine = os.path.join(self.folder.name, "mine.csv")

@@ -50,8 +50,29 @@ class Predict(CommandTest):
         self.assertEqual(together, self.json(*SMALL, *GIVEN, "--tp", "4", "--ranks-per-host", "0"))
 
     def test_the_speed_of_this_machine(self):
-        step = self.json(*SMALL, "--dp", "2")
-        self.assertGreater(step["step_ms"], 0)
+        self.refused("--at-once: expected times that are measured", *SMALL, *GIVEN, "--at-once", "2")
+        for layout in (["--dp", "2"], ["--tp", "2", "--sequence-parallel"], ["--sp", "2"], ["--pp", "2"]):
+            step = self.json(*SMALL, *layout, "--at-once", "2")
+            self.assertGreater(step["step_ms"], 0)
+
+    def test_algorithms_are_the_librarys_or_the_networks(self):
+        def form(*arguments):
+            return self.json(*SMALL, *GIVEN, "--dp", "4", *arguments)
+        self.assertEqual(form(), form("--choose-by", "library"))
+        self.assertNotEqual(form()["messages"], form("--choose-by", "network")["messages"])
+        many = [*SMALL, *GIVEN, "--dp", "65"]
+        self.assertEqual(self.json(*many), self.json(*many, "--choose-by", "network"))
+        self.refused("--choose-by", *SMALL, *GIVEN, "--choose-by", "chance")
+
+    def test_cuts(self):
+        deep = [*SMALL, *GIVEN, "--layers", "4", "--pp", "2", "--micro-batches", "2"]
+        self.assertGreater(self.json(*deep, "--cuts", "1")["step_ms"], self.json(*deep, "--cuts", "2")["step_ms"])
+        self.refused("expected the first layers of 2 stages but the first, found 2", *deep, "--cuts", "1", "2")
+
+    def test_emulated_ranks_leave_processors_to_messages(self):
+        cluster = ["--predict", "--model", "gpt2", "--preset", "tiny", "--network", "virtual-cluster-1gbit", *GIVEN,
+                   "--dp", "4"]
+        self.assertLess(self.json(*cluster, "--emulated")["step_ms"], self.json(*cluster)["step_ms"])
 
     def test_sweep(self):
         rows = self.json(*SMALL, "--sweep", "--gflops", "10", "--ranks", "4", "--batch-size", "16", "--best", "3")
