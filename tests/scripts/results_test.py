@@ -11,6 +11,7 @@ SCRIPTS = Path(sys.argv.pop())
 sys.path.insert(0, str(SCRIPTS))
 sys.dont_write_bytecode = True
 import accuracy  # noqa: E402
+import accuracy_training  # noqa: E402
 import peers  # noqa: E402
 
 
@@ -50,6 +51,42 @@ class Accuracy(unittest.TestCase):
                          "| 8 | 16 KiB | 21 | 10.0 % | 19.0 % | 1 of 1 |")
         self.assertEqual(accuracy.row(8, "16 KiB", self.cells(8, 1 << 14, ring=(90, 100))),
                          "| 8 | 16 KiB | 1 | 10.0 % | 10.0 % | 1 of 1 |")
+
+
+class AccuracyOfTraining(unittest.TestCase):
+    def cells(self, hosts, **times):
+        """By layout: predicted and measured."""
+        return [{"hosts": hosts, "rate": "1gbit", "emulated": True, "layout": name.replace("_", ", "),
+                 "predicted_ms": predicted, "measured_ms": measured, "error": predicted / measured - 1}
+                for name, (predicted, measured) in times.items()]
+
+    def test_the_layout_that_is_picked_is_compared_with_the_fastest(self):
+        cells = self.cells(2, dp=(90, 110), tp=(95, 100), pp_gpipe=(50, 60))
+        choice, longer = accuracy_training.picked(cells)
+        self.assertEqual(choice["layout"], "dp")  # schedules are not compared
+        self.assertAlmostEqual(longer, 0.1)
+
+    def test_a_row_sums_up(self):
+        two, four = self.cells(2, dp=(90, 100), tp=(100, 100)), self.cells(4, dp=(80, 100), tp=(96, 80))
+        self.assertEqual(accuracy_training.row("2", two),
+                         "| 2 | 2 | 5.0 % | 9.5 % | 10.0 % | dp: 0.0 % longer than the fastest |")
+        self.assertEqual(accuracy_training.row("all", two + four),
+                         "| all | 4 | 15.0 % | 20.0 % | 20.0 % | 1 of 2 within 10 % |")
+
+    def test_both_sides_of_a_layout(self):
+        named = {layout.name(): layout for hosts in (2, 4) for layout in accuracy_training.layouts(hosts)}
+        self.assertEqual(len(named), 10 + 16)
+        for name, run in (("dp 2, stage 3", ["--parallel", "fsdp", "--stage", "3"]),
+                          ("tp 2, sequence parallel", ["--sequence-parallel", "--parallel", "tp"]),
+                          ("pp 4, gpipe", ["--schedule", "gpipe", "--parallel", "pp"]),
+                          ("tp 2 x sp 2", ["--parallel", "tp-sp", "--tp", "2"]),
+                          ("tp 2 x pp 2, 1f1b", ["--schedule", "1f1b", "--parallel", "dp", "--tp", "2", "--pp", "2"]),
+                          ("dp 2 x tp 2, stage 3", ["--parallel", "fsdp", "--stage", "3", "--tp", "2"])):
+            self.assertEqual(named[name].of_run()[2:], run, name)
+        self.assertEqual(named["dp 2 x tp 2, stage 3"].of_prediction()[2:],
+                         ["--stage", "3", "--context", "64", "--dp", "2", "--tp", "2"])
+        for name, layout in named.items():
+            self.assertIn(f"{layout.ranks()}", "2 4", name)
 
 
 class Peers(unittest.TestCase):
