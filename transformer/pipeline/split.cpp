@@ -137,9 +137,7 @@ std::vector<double> parameters_of_layers(const Gpt2Config& config) {
   const auto d = static_cast<double>(config.d_model);
   const auto tokens = static_cast<double>(config.vocabulary) * d;
   std::vector<double> costs(static_cast<std::size_t>(config.layers), (12 * d + 13) * d);
-  if (costs.empty()) return costs;
-  costs.front() += tokens + static_cast<double>(config.context) * d;
-  costs.back() += (costs.size() > 1 ? tokens : 0) + 2 * d;
+  if (!costs.empty()) costs.back() += tokens + 2 * d;
   return costs;
 }
 

@@ -27,7 +27,8 @@ std::vector<Range> split_by_hand(std::int64_t layers, const std::vector<std::int
 /// Elements of the parameters of each layer.
 template <class T>
 std::vector<double> parameters_of_layers(Sequential<T>& layers);
-/// The same of each block. The embeddings are the first block's, the head is the last one's.
+/// The same of each block, without the embeddings, whose rows are looked up in no time. The head is
+/// the last block's.
 std::vector<double> parameters_of_layers(const Gpt2Config& config);
 /// The same of each layer with weights.
 std::vector<double> parameters_of_layers(const Vgg16Config& config);
