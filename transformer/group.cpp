@@ -2,8 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <exception>
+
 #include "accelerator.hpp"
 #include "baton/error.hpp"
+#include "watch.hpp"
 
 namespace baton::transformer {
 
@@ -20,6 +23,9 @@ Started& Started::operator=(Started&& other) noexcept {
 }
 
 Started::~Started() {
+  // Its memory goes, and the others take part: so nothing is left under way.
+  if (ExchangeWatch* const watch = exchange_watch(); watch && std::uncaught_exceptions() > 0)
+    watch->settle(request_);
   // Memory goes in the order of the stream that computes, so that must come after, whatever
   // happened.
   try {
@@ -30,7 +36,11 @@ Started::~Started() {
 }
 
 void Started::wait() {
-  request_.wait();
+  if (ExchangeWatch* const watch = exchange_watch()) {
+    watch->wait(request_);
+  } else {
+    request_.wait();
+  }
   if (!done_) return;
   std::unique_ptr<Marker> done = std::move(done_);
   done->hold(accelerator_->stream());
@@ -39,7 +49,10 @@ void Started::wait() {
 
 Started Group::start(const Call& call, bool beside) const {
   Accelerator* const accelerator = transformer::accelerator();
-  if (!accelerator) return Started(host->start(call));
+  if (!accelerator) {
+    ExchangeWatch* const watch = exchange_watch();
+    return Started(watch ? watch->start(*host, call) : host->start(call));
+  }
   if (!device) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: expected a mesh with a StreamCommunicator, to exchange what lies "

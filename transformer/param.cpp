@@ -115,6 +115,11 @@ template <class T>
 void GradientBuckets<T>::finish() {
   for (Bucket& bucket : buckets_)
     if (!bucket.started) start(bucket);
+  forget();
+}
+
+template <class T>
+void GradientBuckets<T>::forget() {
   for (Bucket& bucket : buckets_) {
     {
       const ExchangeTimer timer;

@@ -117,6 +117,8 @@ class GradientBuckets {
   /// Starts the sums that have not been started, and returns when all gradients are complete. Then
   /// it is ready for the next step.
   void finish();
+  /// Returns when the sums that have been started are complete. Then it is ready for the next step.
+  void forget();
 
  private:
   struct Bucket {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "baton/communicator.hpp"
+#include "baton/wait.hpp"
 #include "state.hpp"
 
 namespace baton {
@@ -46,6 +47,48 @@ void Request::wait() {
     launcher.wait(*operation_);
   }
   operation_.reset();
+}
+
+namespace communicator {
+
+void State::wait(Request& request, const std::function<void()>& meanwhile) {
+  Operation* const operation = request.operation_.get();
+  if (!operation) return;
+  Launcher& launcher = operation->keep_alive->launcher;
+  const auto in_use = [&](const auto& use) {
+    const InUse in_use(launcher.busy());
+    try {
+      return use();
+    } catch (...) {
+      launcher.fail(*operation);
+    }
+  };
+  execute::Waiting waiting(*operation->keep_alive->context.transport,
+                           operation->keep_alive->context.options.timeout);
+  std::size_t completed = operation->completed();
+  const auto ends = [&] {
+    operation->rethrow();
+    if (operation->step()) return true;
+    if (!waiting.spinning()) launcher.family().operations.advance(&launcher.busy());
+    operation->rethrow();
+    return operation->finished();
+  };
+  while (!in_use(ends)) {
+    if (const std::size_t now = operation->completed(); now != completed) {
+      completed = now;
+      waiting.progressed();
+      continue;
+    }
+    if (!waiting.spinning()) meanwhile();
+    if (!waiting.again()) in_use([&]() -> bool { operation->fail_timeout(); });
+  }
+  request.operation_.reset();
+}
+
+}  // namespace communicator
+
+void wait(Request& request, const std::function<void()>& meanwhile) {
+  communicator::State::wait(request, meanwhile);
 }
 
 void Request::Release::operator()(Operation* operation) const {

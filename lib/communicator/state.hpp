@@ -54,6 +54,8 @@ struct State : std::enable_shared_from_this<State> {
 
   /// The caller's handle of an operation.
   Request request(std::unique_ptr<Operation> operation);
+  /// As baton::wait().
+  static void wait(Request& request, const std::function<void()>& meanwhile);
 
   // Collective, for internal use:
 

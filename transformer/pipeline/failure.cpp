@@ -6,6 +6,7 @@
 #include <new>
 
 #include "../exchange.hpp"
+#include "../watch.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -39,7 +40,14 @@ bool any_failed(const Mesh& mesh, const std::optional<Failure>& failure) {
   Communicator* const ranks = mesh.along(everybody);
   std::int64_t failed = failure.has_value();
   const ExchangeTimer timer;
-  if (ranks) ranks->all_reduce(std::span(&failed, 1), max);
+  if (ranks) {
+    Request request = ranks->start_all_reduce(std::span(&failed, 1), max);
+    if (ExchangeWatch* const watch = exchange_watch()) {
+      watch->wait(request);
+    } else {
+      request.wait();
+    }
+  }
   return failed != 0;
 }
 

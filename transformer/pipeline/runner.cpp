@@ -16,6 +16,7 @@
 #include "../recorded.hpp"
 #include "baton/error.hpp"
 #include "failure.hpp"
+#include "together.hpp"
 #include "verify.hpp"
 
 namespace baton::transformer {
@@ -29,6 +30,7 @@ using Channel = std::pair<int, bool>;
 ResultKey key_of(const PipelineAction& action) {
   return {action.work == PipelineWork::forward, action.stage, action.micro_batch};
 }
+constexpr Axes axes_of_mesh = Axis::dp | Axis::tp | Axis::sp | Axis::pp;
 int tag_of(bool activation) { return activation ? 0 : 1; }
 
 /// All micro-batches of a rank's first stage forward, then those of the next one.
@@ -90,6 +92,7 @@ struct Pipeline<T>::State {
         }
       }
     }
+    if (mesh.along(Axis::dp | Axis::tp | Axis::sp)) together.emplace(mesh);
     steps = steps_of(schedule, rank);
     postpones = std::any_of(steps.begin(), steps.end(), [](const PipelineStep& step) {
       return step.action.work == PipelineWork::backward_weight;
@@ -125,6 +128,7 @@ struct Pipeline<T>::State {
   std::map<int, std::size_t> first_unit;
   std::vector<PipelineStep> steps;
   bool postpones = false;
+  std::optional<Together> together;  // of the ranks that have the same stages, if there are others
   Seconds seconds;
   std::function<void(const PipelineAction&, bool)> observer;
 };
@@ -144,12 +148,17 @@ class Pass {
       auto& last = last_[step.action.stage];  // the action that completes its gradients
       last[step.action.work == PipelineWork::backward_weight] = step.action.micro_batch;
     }
-    const Axes together = Axis::tp | Axis::sp;
-    drains_ = state.mesh.size(together) == 1;
-    for (const Param<T>* param : replicas.params()) drains_ = drains_ && param->sharded.empty();
+    if (together()) together()->begin();
   }
 
-  double run(const typename Pipeline<T>::Output& output) {
+  ~Pass() {
+    if (together()) together()->give_up();
+  }
+  Pass(const Pass&) = delete;
+  Pass& operator=(const Pass&) = delete;
+
+  /// Computes all, and returns when what the others have started has ended, too.
+  void run(const typename Pipeline<T>::Output& output) {
     output_ = &output;
     for (auto& [channel, list] : expected_) receive_next(channel);
     for (const PipelineStep& step : steps_) {
@@ -162,13 +171,21 @@ class Pass {
       }
     }
     const ExchangeTimer timer;
-    for (Sent& message : sent_) message.request.wait();
-    return loss_;
+    for (Sent& message : sent_) wait(message.request);
+    if (together()) together()->finish();
+  }
+  /// This rank's part of the loss. Collective over the mesh: throws on all ranks the exception of
+  /// the first rank that has failed.
+  double result() {
+    const bool failed = any_failed(state_.mesh, failure_);
+    if (together()) together()->end();
+    if (!failed) return loss_;
+    const WatchScope none(nullptr);
+    replicas_.forget_step();
+    raise_first(state_.mesh, failure_);
   }
   /// Seconds of actions, without those of their exchanges.
   double computing() const { return computing_; }
-  /// The sentence of the first action that threw.
-  const std::optional<Failure>& failure() const { return failure_; }
 
  private:
   struct Sent {
@@ -185,6 +202,11 @@ class Pass {
     return {step.peer, step.action.work == PipelineWork::forward};
   }
   PipelineStage<T>& stage(int number) const { return *state_.stages.at(number); }
+  Together* together() const { return state_.together ? &*state_.together : nullptr; }
+  void wait(Request& request) const {
+    if (!together()) return request.wait();
+    together()->wait(request);
+  }
 
   /// Starts to receive the next message of a channel, if there is one.
   void receive_next(const Channel& channel) {
@@ -205,7 +227,7 @@ class Pass {
     const ExchangeTimer timer;
     const Channel channel = channel_of(step);
     Coming& coming = coming_.at(channel);
-    coming.request.wait();
+    wait(coming.request);
     here_.emplace(key_of(coming.of), std::move(coming.data));
     receive_next(channel);
   }
@@ -261,28 +283,41 @@ class Pass {
     Array<T> argument;
     if (action.work != PipelineWork::backward_weight)
       argument = take(forward, number + (forward ? -1 : 1), i);
-    if (state_.observer) state_.observer(action, false);
+    Array<T> result;
+    attempt(action, [&] { observe(action, false); });
     const auto begin = Clock::now();
     const double exchanged = seconds_in_exchanges();
-    Array<T> result;
     if (!failure_) {
       const RecordedWork recorded(computation_kind_named(name(action.work)),
                                   [&] { return print(action); });
-      try {
-        result = computed(action, std::move(argument));
-      } catch (const std::exception& error) {
-        failure_ = Failure::of(error, fmt::format("rank {}: stage {}, micro-batch {}, {}",
-                                                  state_.rank, number, i, name(action.work)));
-        if (!drains_) failure_->raise();
-      }
+      attempt(action, [&] { result = computed(action, std::move(argument)); });
     }
     computing_ += seconds_since(begin) - (seconds_in_exchanges() - exchanged);
-    if (state_.observer) state_.observer(action, true);
+    attempt(action, [&] { observe(action, true); });
     if (action.work == PipelineWork::backward_weight) return;
     const int next = number + (forward ? 1 : -1);
     if (next < 0 || next >= state_.schedule.stages) return;
     if (failure_) result = Array<T>(forward ? stage(number).output(i) : stage(number).input(i));
     here_.emplace(key_of(action), std::move(result));
+  }
+  void observe(const PipelineAction& action, bool ends) const {
+    if (state_.observer) state_.observer(action, ends);
+  }
+  /// Calls `part`. The first exception is this rank's failure, which the others are told.
+  template <class Part>
+  void attempt(const PipelineAction& action, const Part& part) {
+    try {
+      part();
+    } catch (const std::exception& error) {
+      if (failure_) return;
+      const Communicator* const all = state_.mesh.along(axes_of_mesh);
+      failure_ = Failure::of(
+          error, fmt::format("rank {}: stage {}, micro-batch {}, {}", all ? all->rank() : 0,
+                             action.stage, action.micro_batch, name(action.work)));
+      if (!together()) return;
+      if (together()->broken()) failure_->raise();
+      together()->fail();
+    }
   }
   Array<T> computed(const PipelineAction& action, Array<T> argument) {
     PipelineStage<T>& its = stage(action.stage);
@@ -322,7 +357,6 @@ class Pass {
   const std::vector<PipelineStep>& steps_;
   const bool trains_;
   const Random random_;
-  bool drains_ = true;  // after a failure
   const typename Pipeline<T>::Output* output_ = nullptr;
   std::map<Channel, std::deque<PipelineAction>> expected_;
   std::map<Channel, Coming> coming_;
@@ -332,6 +366,7 @@ class Pass {
   std::deque<Sent> sent_;
   double loss_ = 0, computing_ = 0;
   std::optional<Failure> failure_;
+  const WatchScope watch_{together()};
 };
 
 /// Throws on all ranks unless each stage takes what the one before it gives.
@@ -419,15 +454,10 @@ double Pipeline<T>::run(DataParallel<T>& replicas, const Random& random, const O
   }
   expect_equal_shapes(*state_, state_->schedule.micro_batches);
   Pass<T, State> pass(*state_, replicas, state_->steps, true, random);
-  const double loss = pass.run(output);
+  pass.run(output);
   state_->seconds.all += seconds_since(begin);
   state_->seconds.computing += pass.computing();
-  // Sums that have been started are finished, so that the next operations of all ranks match.
-  if (any_failed(state_->mesh, pass.failure())) {
-    replicas.finish_gradients();
-    raise_first(state_->mesh, pass.failure());
-  }
-  return loss;
+  return pass.result();
 }
 
 template <class T>
@@ -436,9 +466,8 @@ double Pipeline<T>::forward(DataParallel<T>& replicas, int micro_batches, const 
   const auto steps =
       steps_of(forward_only(state_->schedule, state_->places, micro_batches), state_->rank);
   Pass<T, State> pass(*state_, replicas, steps, false, {});
-  const double loss = pass.run(output);
-  if (any_failed(state_->mesh, pass.failure())) raise_first(state_->mesh, pass.failure());
-  return loss;
+  pass.run(output);
+  return pass.result();
 }
 
 template <class T>

@@ -48,11 +48,11 @@ class Pipeline final : public Model<T> {
   using Output = std::function<void(int micro_batch, const Array<T>& output)>;
   /// Computes all micro-batches forward and backward, which the stages have
   /// (PipelineStage::start()), and adds their gradients; returns this rank's part of the loss.
-  /// Collective over the mesh. If a stage throws, all ranks throw one sentence with its rank, stage
-  /// and micro-batch, when the messages of the others have been sent and received; where ranks
-  /// compute a stage together (axes tp and sp, sharded parameters), this rank throws at once.
-  /// Throws Error(invalid_argument) on all ranks before an activation is sent if stages give other
-  /// shapes than the next ones take.
+  /// Collective over the mesh. If a stage throws, all ranks of the mesh throw one sentence with its
+  /// rank in the mesh, stage and micro-batch, when the messages and collectives of the others have
+  /// ended; the next run() works. It covers the collectives that start in Group::start(). Throws
+  /// Error(invalid_argument) on all ranks before an activation is sent if stages give other shapes
+  /// than the next ones take; on this rank at once what a communicator throws.
   double run(DataParallel<T>& replicas, const Random& random, const Output& output = {});
   /// Adds the gradients of parameters that the first and the last stage have
   /// (PipelineStage::shared()), so that both have the sum. `params` are those that an optimizer

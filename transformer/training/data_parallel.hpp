@@ -37,6 +37,10 @@ class DataParallel {
   virtual bool may_postpone() const { return true; }
   /// Returns when the gradients of params() are the sums over all ranks.
   virtual void finish_gradients() = 0;
+  /// In place of finish_gradients() and the rest of a step that fails: returns when all that this
+  /// rank has started has ended, and is as before start_step(). Every rank calls it, and has
+  /// started the same; values of parameters stay.
+  virtual void forget_step() = 0;
   /// Makes the model's parameters those that the optimizer has stepped. Collective.
   virtual void finish_step() = 0;
   /// Calls `use` while every parameter of the model has its present values: for evaluation without
@@ -73,6 +77,7 @@ class DistributedDataParallel final : public DataParallel<T> {
   void start_step() override { model_.zero_grads(); }
   void attach(Context& context, bool last) override;
   void finish_gradients() override { buckets_.finish(); }
+  void forget_step() override { buckets_.forget(); }
   void finish_step() override {}
   void with_values(const std::function<void()>& use) override { use(); }
   /// The messages and bytes that this rank sends in each step.
@@ -128,6 +133,7 @@ class FullyShardedDataParallel final : public DataParallel<T> {
   /// At stage 1 only: at others, gradients exist during a backward only.
   bool may_postpone() const override;
   void finish_gradients() override;
+  void forget_step() override;
   void finish_step() override;
   void with_values(const std::function<void()>& use) override;
   /// The messages and bytes that this rank has sent since start_step().

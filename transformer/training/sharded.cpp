@@ -206,6 +206,9 @@ struct FullyShardedDataParallel<T>::State {
     flat.reduced = true;
     if (!divides_gradients()) return;
     if (!flat.received.empty()) add<T>(flat.received, flat.shard_grad.view());
+    release_gradients(flat);
+  }
+  void release_gradients(Flat<T>& flat) {
     flat.received = {};
     for (Param<T>* param : flat.params) param->grad.release();
     flat.grads = {};
@@ -331,6 +334,20 @@ void FullyShardedDataParallel<T>::finish_gradients() {
   for (auto flat = state_->flats.rbegin(); flat != state_->flats.rend(); ++flat)
     if (!flat->reduced && !flat->reduces) state_->start_reduce(*flat);
   state_->finish_reductions(0);
+}
+
+template <class T>
+void FullyShardedDataParallel<T>::forget_step() {
+  State& state = *state_;
+  state.finish_reductions(0);
+  state.forget_uses();
+  state.expected.clear();  // a rank that has failed has seen fewer uses
+  for (Flat<T>& flat : state.flats) {
+    state.finish_gather(flat);
+    if (!flat.divided()) continue;
+    if (state.divides_gradients()) state.release_gradients(flat);
+    if (state.divides_parameters()) state.release_values(flat);
+  }
 }
 
 template <class T>

@@ -9,11 +9,13 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <type_traits>
 
 #include "transformer/language_cases.hpp"
 #include "transformer/linear_layers.hpp"
 #include "transformer/pipeline/models.hpp"
 #include "transformer/pipeline/split.hpp"
+#include "transformer/watch.hpp"
 #include "transformer/worlds.hpp"
 
 using namespace baton;
@@ -394,6 +396,278 @@ TEST_CASE("an exception of one stage reaches every rank, and nothing hangs") {
         }
       }
     }
+  });
+}
+
+namespace {
+
+/// The place of an exception: in an action, at one of the calls that start a collective or wait for
+/// one; 0 is before all of them.
+struct Fault {
+  PipelineWork work = PipelineWork::forward;
+  int micro_batch = 0, at = -1;
+  bool last = false;  // it was thrown behind all calls of the action
+
+  [[noreturn]] static void raise() { throw std::runtime_error("expected luck, found none"); }
+};
+
+/// Counts the calls, and throws at one of them.
+class FaultyWatch final : public ExchangeWatch {
+ public:
+  explicit FaultyWatch(int at) : at_(at), scope_(this) {}
+  Request start(Communicator& ranks, const Call& call) override {
+    count();
+    return inner_ ? inner_->start(ranks, call) : ranks.start(call);
+  }
+  void wait(Request& request) override {
+    count();
+    inner_ ? inner_->wait(request) : request.wait();
+  }
+  void settle(Request& request) noexcept override {
+    if (inner_) inner_->settle(request);
+  }
+
+ private:
+  void count() {
+    if (++calls_ == at_) Fault::raise();
+  }
+  const int at_;
+  int calls_ = 0;
+  ExchangeWatch* const inner_ = exchange_watch();
+  const WatchScope scope_;
+};
+
+/// A stage of GPT-2 that throws where it is told to.
+class FaultyStage final : public PipelineStage<double> {
+ public:
+  explicit FaultyStage(Gpt2<double>& part) : stage(part) {}
+  Params<double> params() override { return stage.params(); }
+  std::vector<Unit<double>> units() override { return stage.units(); }
+  Params<double> shared() override { return stage.shared(); }
+  Shape input(int micro_batch) const override { return stage.input(micro_batch); }
+  Shape output(int micro_batch) const override { return stage.output(micro_batch); }
+  StageOutput<double> forward(int micro_batch, Array<double> x, Context& context) override {
+    numbers[&context] = micro_batch;
+    return faulty(PipelineWork::forward, micro_batch,
+                  [&] { return stage.forward(micro_batch, std::move(x), context); });
+  }
+  Array<double> backward(Array<double> dy, Context& context) override {
+    const int i = numbers.at(&context);
+    const auto work = context.postpones ? PipelineWork::backward_input : PipelineWork::backward;
+    const auto fault_of_weights = [&](bool before) {
+      if (!fault || fault->work != PipelineWork::backward_weight || fault->micro_batch != i ||
+          (fault->at == 0) != before)
+        return;
+      fault->last = !before;
+      context.weight_part([](const Context&, const Meanwhile&) { Fault::raise(); }, {});
+    };
+    fault_of_weights(true);
+    Array<double> dx = faulty(work, i, [&] { return stage.backward(std::move(dy), context); });
+    fault_of_weights(false);
+    return dx;
+  }
+
+  Gpt2Stage<double> stage;
+  std::optional<Fault> fault;
+
+ private:
+  template <class Action>
+  std::invoke_result_t<Action> faulty(PipelineWork work, int micro_batch, const Action& action) {
+    if (!fault || fault->work != work || fault->micro_batch != micro_batch) return action();
+    if (fault->at == 0) Fault::raise();
+    {
+      const FaultyWatch watch(fault->at);
+      static_cast<void>(action());
+    }
+    fault->last = true;
+    Fault::raise();
+  }
+  std::map<const Context*, int> numbers;
+};
+
+/// How ranks keep the parameters of a mesh: all of them, or those of a stage of sharding.
+std::unique_ptr<DataParallel<double>> kept(Model<double>& model, const Mesh& mesh, int sharding) {
+  if (sharding == 0)
+    return std::make_unique<DistributedDataParallel<double>>(model, mesh, ReplicationOptions{4096});
+  return std::make_unique<FullyShardedDataParallel<double>>(model, mesh,
+                                                            static_cast<ShardingStage>(sharding));
+}
+
+/// A pipeline of such stages, one on each rank along pp.
+struct FaultyPipeline {
+  FaultyPipeline(const char* algorithm, int micro_batches, const Mesh& mesh, int sharding,
+                 bool sequence_parallel)
+      : mesh(mesh),
+        part(config(), {3}, mesh, sequence_parallel,
+             slice_of(config().layers, mesh.size(Axis::pp), mesh.rank(Axis::pp))),
+        stage(part),
+        pipeline(pipeline_schedule(algorithm, {mesh.size(Axis::pp), micro_batches, 1}),
+                 {{mesh.rank(Axis::pp), &stage}}, mesh),
+        replicas(kept(pipeline, mesh, sharding)) {}
+  void start(int step) {
+    const TokenBatch batch =
+        random_batch(26, {samples, positions}, static_cast<std::uint64_t>(step) + 1);
+    stage.stage.start(share(batch, mesh), pipeline.schedule().micro_batches);
+  }
+  /// Forward and backward of the first step, without the optimizer's; the loss of all ranks.
+  double run() {
+    replicas->start_step();
+    double loss = pipeline.run(*replicas, options(0).random);
+    replicas->finish_gradients();
+    if (Communicator* const others = mesh.along(Axis::dp | Axis::sp | Axis::pp))
+      others->all_reduce(std::span(&loss, 1), sum);
+    return loss;
+  }
+  /// All steps of training.
+  Run train() {
+    const auto step = [&](const TokenShare& its, Optimizer<double>& optimizer,
+                          const StepOptions& how) {
+      stage.stage.start(its, pipeline.schedule().micro_batches);
+      return train_step(pipeline, *replicas, optimizer, mesh, Axis::dp | Axis::sp, how);
+    };
+    return ::run(pipeline, *replicas, mesh, step);
+  }
+
+  const Mesh& mesh;
+  Gpt2<double> part;
+  FaultyStage stage;
+  Pipeline<double> pipeline;
+  std::unique_ptr<DataParallel<double>> replicas;
+};
+
+/// Every rank of the world throws the sentence of `culprit`, wherever it fails in an action.
+void expect_same_failures(FaultyPipeline& model, Communicator& world, int culprit, Fault fault,
+                          int stride) {
+  const int stage = [&] {
+    std::int64_t its = model.mesh.rank(Axis::pp);
+    world.broadcast(std::span(&its, 1), culprit);
+    return static_cast<int>(its);
+  }();
+  std::int64_t last = 0;
+  for (fault.at = 0; last == 0; fault.at = fault.at == 0 ? 1 : fault.at + stride) {
+    CAPTURE(fault.at);
+    if (world.rank() == culprit) model.stage.fault = fault;
+    const Error error = error_of([&] { model.run(); });
+    CHECK(std::string(error.what()) ==
+          fmt::format("rank {}: stage {}, micro-batch {}, {}: expected luck, found none", culprit,
+                      stage, fault.micro_batch, name(fault.work)));
+    last = model.stage.fault && model.stage.fault->last;
+    model.stage.fault.reset();
+    world.broadcast(std::span(&last, 1), culprit);
+    CHECK(equal(model.run(), expected().losses[0].loss, 1e-12));  // nothing of it is left
+  }
+  CHECK(fault.at > stride);
+}
+
+/// Meshes of so many ranks, with the ways to keep parameters on each.
+struct Shared {
+  Layout layout;
+  int sharding = 0;
+};
+std::vector<Shared> shared_stages(int ranks) {
+  std::vector<Shared> all;
+  const auto add = [&](Layout layout, const std::vector<int>& shardings) {
+    for (const int sharding : shardings) all.push_back({layout, sharding});
+  };
+  if (ranks == 2) {
+    add({{{Axis::tp, 2}}}, {0});
+    add({{{Axis::tp, 2}}, true}, {0, 3});
+    add({{{Axis::sp, 2}}}, {0, 2, 3});
+    add({{{Axis::dp, 2}}}, {0, 1, 2, 3});
+  } else if (ranks == 4) {
+    add({{{Axis::pp, 2}, {Axis::tp, 2}}}, {0});
+    add({{{Axis::tp, 2}, {Axis::pp, 2}}, true}, {0});
+    add({{{Axis::pp, 2}, {Axis::sp, 2}}}, {0, 3});
+    add({{{Axis::pp, 2}, {Axis::dp, 2}}}, {0, 1, 2, 3});
+    add({{{Axis::dp, 2}, {Axis::tp, 2}}}, {0, 3});
+    add({{{Axis::tp, 2}, {Axis::sp, 2}}}, {2});
+  } else if (ranks == 8) {
+    add({{{Axis::dp, 2}, {Axis::pp, 2}, {Axis::tp, 2}}}, {3});
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("an exception of one of the ranks that compute a stage together reaches every rank") {
+  on_worlds([](Communicator& world) {
+    for (const auto& [layout, sharding] : shared_stages(world.size())) {
+      const Mesh mesh(world, layout.axes);
+      CAPTURE(mesh.size(Axis::dp));
+      CAPTURE(mesh.size(Axis::tp));
+      CAPTURE(mesh.size(Axis::sp));
+      CAPTURE(sharding);
+      FaultyPipeline model("1f1b", 3, mesh, sharding, layout.sequence_parallel);
+      model.start(0);
+      const int stride = world.size() == 8 ? 17 : 5;
+      for (const PipelineWork work : {PipelineWork::forward, PipelineWork::backward}) {
+        for (const int culprit : {0, world.size() / 2, world.size() - 1}) {
+          CAPTURE(name(work));
+          CAPTURE(culprit);
+          expect_same_failures(model, world, culprit, {work, culprit == 0 ? 2 : 1}, stride);
+        }
+      }
+      expect_expected(model.train());
+    }
+  });
+}
+
+TEST_CASE("so does one of a postponed gradient") {
+  on_worlds([](Communicator& world) {
+    for (const auto& [layout, sharding] : shared_stages(world.size())) {
+      if (sharding > 1 || world.size() == 8) continue;
+      const Mesh mesh(world, layout.axes);
+      FaultyPipeline model("zb_h1", 3, mesh, sharding, layout.sequence_parallel);
+      model.start(0);
+      for (const PipelineWork work :
+           {PipelineWork::backward_input, PipelineWork::backward_weight}) {
+        CAPTURE(name(work));
+        const int stride = work == PipelineWork::backward_input ? 11 : 1;
+        expect_same_failures(model, world, world.size() - 1, {work, 2}, stride);
+      }
+      expect_expected(model.train());
+    }
+  });
+}
+
+TEST_CASE("exceptions of several ranks at once, at different places, become one") {
+  on_worlds([](Communicator& world) {
+    for (const auto& [layout, sharding] : shared_stages(world.size())) {
+      const Mesh mesh(world, layout.axes);
+      FaultyPipeline model("1f1b", 3, mesh, sharding, layout.sequence_parallel);
+      model.start(0);
+      for (const PipelineWork work : {PipelineWork::forward, PipelineWork::backward}) {
+        for (int turn = 0; turn < 6; ++turn) {
+          CAPTURE(turn);
+          const int at = (world.rank() * 7 + turn * 5) % 23;
+          model.stage.fault = Fault{work, turn % 3, at};
+          const Error error = error_of([&] { model.run(); });
+          model.stage.fault.reset();
+          CHECK(holds(error.what(), {fmt::format("rank 0: stage 0, micro-batch {}, {}: expected "
+                                                 "luck, found none",
+                                                 turn % 3, name(work))}));
+          CHECK(equal(model.run(), expected().losses[0].loss, 1e-12));
+        }
+      }
+      expect_expected(model.train());
+    }
+  });
+}
+
+TEST_CASE("a wrong token of one rank alone is refused on every rank, again and again") {
+  on_worlds([](Communicator& world) {
+    if (world.size() != 4) return;
+    const Mesh mesh(world, {{Axis::pp, 2}, {Axis::sp, 2}});
+    FaultyPipeline model("1f1b", 2, mesh, 3, false);
+    for (int i = 0; i < 3; ++i) {
+      TokenBatch batch = random_batch(26, {samples, positions}, 1);
+      batch.ids[static_cast<std::size_t>(9 * positions + 6)] = 26;  // of the second half
+      model.stage.stage.start(share(batch, mesh), 2);
+      CHECK(std::string(error_of([&] { model.run(); }).what()) ==
+            "rank 1: stage 0, micro-batch 1, forward: embedding: expected ids from 0 to 25, found "
+            "26 at position 6");
+    }
+    expect_expected(model.train());
   });
 }
 

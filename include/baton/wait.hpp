@@ -1,0 +1,16 @@
+#pragma once
+/// Waiting for a request, with something else to look at meanwhile.
+
+#include <functional>
+
+#include "baton/communicator.hpp"
+#include "baton/export.hpp"
+
+namespace BATON_API baton {
+
+/// Request::wait() that calls `meanwhile` before each time that it would leave the core to others.
+/// It may use any communicator, this one too. What it throws is thrown, and the request is still
+/// under way.
+void wait(Request& request, const std::function<void()>& meanwhile);
+
+}  // namespace baton
