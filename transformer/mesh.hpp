@@ -15,6 +15,8 @@
 namespace BATON_API baton {
 namespace transformer {
 
+class Together;
+
 /// A dimension of a mesh. Ranks along it differ in their samples, weights, positions or layers.
 enum class Axis : std::uint8_t {
   dp,  ///< data: ranks have different samples
@@ -75,6 +77,7 @@ class Mesh {
   Group group(Axes axes) const;
 
  private:
+  friend class Together;
   Mesh(Communicator& world, StreamCommunicator* device,
        const std::vector<std::pair<Axis, int>>& axes);
   Axes without_ones(Axes axes) const;
@@ -84,6 +87,7 @@ class Mesh {
     std::unique_ptr<StreamCommunicator> device;
   };
   std::map<unsigned, Along> along_;
+  mutable std::shared_ptr<Together> together_;  // of pipelines; null: none yet
 };
 
 }  // namespace transformer

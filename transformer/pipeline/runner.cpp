@@ -92,7 +92,7 @@ struct Pipeline<T>::State {
         }
       }
     }
-    if (mesh.along(Axis::dp | Axis::tp | Axis::sp)) together.emplace(mesh);
+    together = Together::of(mesh);
     steps = steps_of(schedule, rank);
     postpones = std::any_of(steps.begin(), steps.end(), [](const PipelineStep& step) {
       return step.action.work == PipelineWork::backward_weight;
@@ -128,7 +128,7 @@ struct Pipeline<T>::State {
   std::map<int, std::size_t> first_unit;
   std::vector<PipelineStep> steps;
   bool postpones = false;
-  std::optional<Together> together;  // of the ranks that have the same stages, if there are others
+  Together* together = nullptr;  // of the ranks that have the same stages; null: there is no other
   Seconds seconds;
   std::function<void(const PipelineAction&, bool)> observer;
 };
@@ -202,7 +202,7 @@ class Pass {
     return {step.peer, step.action.work == PipelineWork::forward};
   }
   PipelineStage<T>& stage(int number) const { return *state_.stages.at(number); }
-  Together* together() const { return state_.together ? &*state_.together : nullptr; }
+  Together* together() const { return state_.together; }
   void wait(Request& request) const {
     if (!together()) return request.wait();
     together()->wait(request);

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int tag = 1023;
 constexpr Axis axes_of_stages[] = {Axis::dp, Axis::tp, Axis::sp};
 
-/// The first word of a message.
+/// The first word of a message; the second one is the number of the pass.
 enum Kind : std::int64_t {
   has_failed,  ///< its place along each axis, the collectives that it has started in each group
   described,   ///< group, number in this group, description
@@ -28,8 +28,16 @@ enum Kind : std::int64_t {
 
 }  // namespace
 
+Together* Together::of(const Mesh& mesh) {
+  if (!mesh.together_ && mesh.along(Axis::dp | Axis::tp | Axis::sp))
+    mesh.together_ = std::shared_ptr<Together>(new Together(mesh));
+  return mesh.together_.get();
+}
+
 Together::Together(const Mesh& mesh)
-    : mesh_(mesh), all_(*mesh.along(Axis::dp | Axis::tp | Axis::sp)), transport_(all_.transport()) {
+    : place_{mesh.rank(Axis::dp), mesh.rank(Axis::tp), mesh.rank(Axis::sp)},
+      all_(*mesh.along(Axis::dp | Axis::tp | Axis::sp)),
+      transport_(all_.transport()) {
   for (unsigned set = 1; set <= most_groups; ++set) {
     Members members;
     for (unsigned a = 0; a < std::size(axes_of_stages); ++a)
@@ -44,9 +52,19 @@ Together::Together(const Mesh& mesh)
     if (rank != all_.rank()) peers_.emplace_back().rank = rank;
 }
 
-Together::~Together() { give_up(); }
+Together::~Together() {
+  give_up();
+  if (!transport_.alive()) return;
+  try {
+    for (Peer& peer : peers_)
+      if (peer.listens) transport_.cancel(peer.message);  // nobody has sent to it
+  } catch (const std::exception&) {
+    // A destructor cannot report it.
+  }
+}
 
 void Together::begin() {
+  ++pass_;
   failed_ = ended_ = broken_ = false;
   for (Members& group : groups_) {
     group.started = 0;
@@ -55,8 +73,9 @@ void Together::begin() {
   }
   for (Peer& peer : peers_) {
     peer.failed = peer.ended = false;
-    peer.coming.clear();
-    listen(peer);
+    peer.member = {};
+    if (!peer.listens && !peer.coming.empty()) act(peer);  // its pass began earlier
+    if (!peer.listens) listen(peer);
   }
 }
 
@@ -105,10 +124,10 @@ void Together::settle(Request& request) noexcept {
 
 void Together::fail() {
   failed_ = true;
-  std::vector<std::int64_t> words{has_failed};
-  for (const Axis axis : axes_of_stages) words.push_back(mesh_.rank(axis));
+  std::vector<std::int64_t> words{has_failed, pass_};
+  words.insert(words.end(), place_.begin(), place_.end());
   for (const Members& group : groups_) words.push_back(group.started);
-  const std::int64_t end[] = {has_ended};
+  const std::int64_t end[] = {has_ended, pass_};
   for (const Peer& peer : peers_) {
     send(peer, words);
     if (peer.failed) send(peer, end);
@@ -116,7 +135,7 @@ void Together::fail() {
 }
 
 void Together::finish() {
-  const std::int64_t end[] = {has_ended};
+  const std::int64_t end[] = {has_ended, pass_};
   if (!failed_) {
     for (const Peer& peer : peers_)
       if (peer.failed) send(peer, end);
@@ -147,10 +166,6 @@ void Together::finish() {
 }
 
 void Together::end() {
-  for (Peer& peer : peers_) {
-    if (peer.listens) transport_.cancel(peer.message);  // nobody has sent to it
-    peer.listens = false;
-  }
   for (; !outgoing_.empty(); poll()) transport_.idle(std::chrono::microseconds(200));
 }
 
@@ -161,7 +176,7 @@ void Together::poll() {
       while (peer.listens && transport_.test(peer.message, bytes)) {
         peer.listens = false;
         take(peer);
-        listen(peer);
+        if (peer.coming.size() < 2 || peer.coming[1] <= pass_) listen(peer);
       }
     }
     for (Outgoing& out : outgoing_)
@@ -190,31 +205,34 @@ void Together::take(Peer& peer) {
   const auto rest = static_cast<std::size_t>(peer.piece[0]);
   const std::size_t some = std::min(rest, piece_words - 1);
   peer.coming.insert(peer.coming.end(), peer.piece.begin() + 1, peer.piece.begin() + 1 + some);
-  if (some < rest) return;
-  const std::vector<std::int64_t> words = std::move(peer.coming);
-  peer.coming.clear();
+  if (some == rest && peer.coming[1] <= pass_) act(peer);
+}
+
+/// Acts on the message that has come.
+void Together::act(Peer& peer) {
+  const std::vector<std::int64_t> words = std::exchange(peer.coming, {});
   const std::span<const std::int64_t> all(words);
+  if (words[1] < pass_) return;  // of a pass that an exception ended
   switch (words[0]) {
     case has_failed: {
       peer.failed = true;
       for (std::size_t g = 0; g < groups_.size(); ++g) {
         peer.member[g] = true;
         for (std::size_t a = 0; a < std::size(axes_of_stages); ++a) {
-          const Axis axis = axes_of_stages[a];
-          const bool same = words[1 + a] == mesh_.rank(axis);
-          peer.member[g] = peer.member[g] && (same || groups_[g].axes.has(axis));
+          const bool same = words[2 + a] == place_[a];
+          peer.member[g] = peer.member[g] && (same || groups_[g].axes.has(axes_of_stages[a]));
         }
-        peer.next[g] = words[1 + std::size(axes_of_stages) + g];
+        peer.next[g] = words[2 + std::size(axes_of_stages) + g];
         describe_to(peer, g);
       }
-      const std::int64_t end[] = {has_ended};
+      const std::int64_t end[] = {has_ended, pass_};
       if (failed_ || ended_) send(peer, end);
       break;
     }
     case described: {
-      Members& group = groups_[static_cast<std::size_t>(words[1])];
-      if (words[2] != group.started) break;  // another rank has described it
-      joined_.emplace_back(*group.ranks, all.subspan(3));
+      Members& group = groups_[static_cast<std::size_t>(words[2])];
+      if (words[3] != group.started) break;  // another rank has described it
+      joined_.emplace_back(*group.ranks, all.subspan(4));
       ++group.started;
       break;
     }
@@ -228,7 +246,7 @@ void Together::describe_to(Peer& peer, std::size_t group) {
   const Members& its = groups_[group];
   if (!peer.member[group]) return;
   for (auto i = static_cast<std::size_t>(peer.next[group]); i < its.begins.size(); ++i) {
-    std::vector<std::int64_t> words{described, static_cast<std::int64_t>(group),
+    std::vector<std::int64_t> words{described, pass_, static_cast<std::int64_t>(group),
                                     static_cast<std::int64_t>(i)};
     const std::size_t end = i + 1 < its.begins.size() ? its.begins[i + 1] : its.words.size();
     words.insert(words.end(), its.words.begin() + static_cast<std::ptrdiff_t>(its.begins[i]),
@@ -239,15 +257,13 @@ void Together::describe_to(Peer& peer, std::size_t group) {
 }
 
 void Together::give_up() noexcept {
+  if (outgoing_.empty() && joined_.empty()) return;
   try {
-    for (Peer& peer : peers_)
-      if (peer.listens) transport_.cancel(peer.message);
     for (Outgoing& out : outgoing_)
       if (out.under_way) transport_.cancel(out.message);
   } catch (const std::exception&) {
     // The transport has failed, and its caller is told elsewhere.
   }
-  for (Peer& peer : peers_) peer.listens = false;
   outgoing_.clear();
   joined_.clear();
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -20,14 +21,15 @@ namespace baton::transformer {
 /// fails tells the others how many it has started on each communicator. From then on they describe
 /// to it those that it does not know, earlier ones too, and it takes part in them with zeros, until
 /// they start no more. The README has the argument. While no rank fails, nothing is sent: a rank
-/// has a receive under way from each other one, which it gives up when the pass ends.
+/// has a receive under way from each other one for as long as the mesh lives.
 ///
 /// The messages have tag 1023 of the communicator along all three axes. Collectives that do not
 /// start in Group::start() are unknown to it. Functions throw the errors of communicators.
 class Together final : public ExchangeWatch {
  public:
-  /// The mesh must outlive it, and have other ranks along these axes.
-  explicit Together(const Mesh& mesh);
+  /// That of a mesh, which lives as long as the mesh; null if it has no other ranks along these
+  /// axes. Every rank takes part in the same passes on a mesh.
+  static Together* of(const Mesh& mesh);
   ~Together() override;
   Together(const Together&) = delete;
   Together& operator=(const Together&) = delete;
@@ -51,6 +53,7 @@ class Together final : public ExchangeWatch {
   void end();
 
  private:
+  explicit Together(const Mesh& mesh);
   static constexpr int most_groups = 7;
   using Counts = std::array<std::int64_t, most_groups>;
   static constexpr std::size_t piece_words = 128;  // of a message
@@ -69,7 +72,7 @@ class Together final : public ExchangeWatch {
     bool listens = false;  // has a receive under way
     Message message{};
     Piece piece{};
-    std::vector<std::int64_t> coming;  // of a message whose end has not come
+    std::vector<std::int64_t> coming;  // a message whose end has not come, or of the next pass
     bool failed = false, ended = false;
     std::array<bool, most_groups> member{};
     Counts next{};  // after a failure: the next collective to describe to it
@@ -83,18 +86,20 @@ class Together final : public ExchangeWatch {
   void listen(Peer& peer);
   void poll();
   void take(Peer& peer);
+  void act(Peer& peer);
   void send(const Peer& peer, std::span<const std::int64_t> words);
   void describe_to(Peer& peer, std::size_t group);
   template <class F>
   auto watched(const F& function);
 
-  const Mesh& mesh_;
+  const std::array<int, 3> place_;  // of this rank along the axes
   Communicator& all_;
   Transport& transport_;
   std::vector<Members> groups_;
   std::deque<Peer> peers_;
   std::deque<Outgoing> outgoing_;
   std::deque<Joined> joined_;
+  std::int64_t pass_ = 0;
   std::size_t arrived_ = 0;  // pieces
   bool failed_ = false, ended_ = false, broken_ = false;
 };

@@ -544,7 +544,8 @@ void expect_same_failures(FaultyPipeline& model, Communicator& world, int culpri
     return static_cast<int>(its);
   }();
   std::int64_t last = 0;
-  for (fault.at = 0; last == 0; fault.at = fault.at == 0 ? 1 : fault.at + stride) {
+  for (fault.at = 0; last == 0 && fault.at < 500;
+       fault.at = fault.at == 0 ? 1 : fault.at + stride) {
     CAPTURE(fault.at);
     if (world.rank() == culprit) model.stage.fault = fault;
     const Error error = error_of([&] { model.run(); });
@@ -556,7 +557,7 @@ void expect_same_failures(FaultyPipeline& model, Communicator& world, int culpri
     world.broadcast(std::span(&last, 1), culprit);
     CHECK(equal(model.run(), expected().losses[0].loss, 1e-12));  // nothing of it is left
   }
-  CHECK(fault.at > stride);
+  CHECK(last == 1);
 }
 
 /// Meshes of so many ranks, with the ways to keep parameters on each.
@@ -574,7 +575,10 @@ std::vector<Shared> shared_stages(int ranks) {
     add({{{Axis::tp, 2}}, true}, {0, 3});
     add({{{Axis::sp, 2}}}, {0, 2, 3});
     add({{{Axis::dp, 2}}}, {0, 1, 2, 3});
+  } else if (ranks == 3) {
+    add({{{Axis::dp, 3}}}, {0, 3});
   } else if (ranks == 4) {
+    add({{{Axis::sp, 4}}}, {3});
     add({{{Axis::pp, 2}, {Axis::tp, 2}}}, {0});
     add({{{Axis::tp, 2}, {Axis::pp, 2}}, true}, {0});
     add({{{Axis::pp, 2}, {Axis::sp, 2}}}, {0, 3});
@@ -599,7 +603,7 @@ TEST_CASE("an exception of one of the ranks that compute a stage together reache
       CAPTURE(sharding);
       FaultyPipeline model("1f1b", 3, mesh, sharding, layout.sequence_parallel);
       model.start(0);
-      const int stride = world.size() == 8 ? 17 : 5;
+      const int stride = world.size() == 8 ? 17 : 7;
       for (const PipelineWork work : {PipelineWork::forward, PipelineWork::backward}) {
         for (const int culprit : {0, world.size() / 2, world.size() - 1}) {
           CAPTURE(name(work));
