@@ -15,7 +15,7 @@
 namespace BATON_API baton {
 namespace transformer {
 
-class Together;
+class BATON_HIDDEN Together;
 
 /// A dimension of a mesh. Ranks along it differ in their samples, weights, positions or layers.
 enum class Axis : std::uint8_t {
