@@ -78,8 +78,8 @@ void describe(const Call& call, std::vector<std::int64_t>& words) {
   words.push_back(call.choice.segment.value_or(-1));
 }
 
-Joined::Joined(Communicator& ranks, Words words) {
-  Reader reader(words);
+Joined::Joined(Communicator& ranks, Words words) : words_(words.begin(), words.end()) {
+  Reader reader(words_);
   Call call;
   numbers_of(call, [&](auto& value) {
     value = static_cast<std::remove_reference_t<decltype(value)>>(reader.next());
@@ -87,15 +87,13 @@ Joined::Joined(Communicator& ranks, Words words) {
   if (call.op.kind == OpKind::user) {
     call.op = Op::user(no_operation, nullptr, call.op.commutative, "user", call.op.element_bytes);
   }
-  std::vector<ConstData> inputs;
-  std::vector<Data> outputs;
   const auto datas = [&](auto& list) {
     const Words counts = reader.list(), types = reader.list();
     for (std::size_t i = 0; i < counts.size(); ++i)
       list.push_back({nullptr, counts[i], static_cast<Datatype>(types[i])});
   };
-  datas(inputs);
-  datas(outputs);
+  datas(inputs_);
+  datas(outputs_);
   call.input_shape = Shape(reader.list());
   call.output_shape = Shape(reader.list());
   call.send_counts = reader.list();
@@ -138,10 +136,10 @@ Joined::Joined(Communicator& ranks, Words words) {
       at += bytes(data.type, data.count);
     }
   };
-  place(input_, call.input, inputs);
-  place(output_, call.output, outputs);
-  call.inputs = inputs;
-  call.outputs = outputs;
+  place(input_, call.input, inputs_);
+  place(output_, call.output, outputs_);
+  call.inputs = inputs_;
+  call.outputs = outputs_;
   request_ = ranks.start(call);
 }
 

@@ -24,6 +24,9 @@ class Joined {
   Request& request() { return request_; }
 
  private:
+  std::vector<std::int64_t> words_;  // the call's lists are in these
+  std::vector<ConstData> inputs_;
+  std::vector<Data> outputs_;
   std::vector<std::byte> input_, output_;
   Request request_;  // is destroyed before the memory
 };
