@@ -4,8 +4,11 @@
 /// these, and are not heeded by an MPI library that uses UCX too. Needs no MPI.
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "baton/export.hpp"
 #include "baton/transport.hpp"
@@ -34,6 +37,17 @@ std::unique_ptr<Transport> ucx_transport(Transport& bootstrap, const UcxOptions&
 /// have come. Collective. Throws Error(invalid_argument, transport, timeout): where ranks differ in
 /// size, are equal or missing, all that came raise the same sentence.
 std::unique_ptr<Transport> ucx_transport(int rank, int size, const std::string& address,
+                                         const UcxOptions& = {});
+
+/// Takes this rank's block and returns the blocks of all ranks, in rank order. Collective. Blocks
+/// may differ in length; they have a few hundred bytes.
+using Exchange =
+    std::function<std::vector<std::vector<std::byte>>(const std::vector<std::byte>& own)>;
+
+/// A transport of `size` processes whose addresses `exchange` brings, by any means that the program
+/// has: a key-value store, files, another library's all-gather. `exchange` is called once, before
+/// this returns. Collective. Throws Error(invalid_argument, transport), and what `exchange` throws.
+std::unique_ptr<Transport> ucx_transport(int rank, int size, const Exchange& exchange,
                                          const UcxOptions& = {});
 
 }  // namespace baton

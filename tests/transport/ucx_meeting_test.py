@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -100,6 +101,21 @@ class Meeting(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("transport: rank 0 was expected to listen at " + address, sentence)
         self.assertIn("Address already in use", sentence)
+
+    def test_addresses_by_an_exchange_of_the_program(self):
+        for size in 1, 2, 3, 5:
+            with tempfile.TemporaryDirectory() as folder:
+                said = meet(*[(rank, size) for rank in range(size)], address=folder + "/")
+            self.assertEqual(said, [(str(size * (size + 1) // 2), 0)] * size)
+
+    def test_an_exchange_brings_wrong_blocks(self):
+        for name, size, found in ("one-more", 1, "to bring 1 blocks, but brought 2"),\
+                                 ("0", 1, "to bring the address of rank 0, but brought 5 bytes"):
+            with tempfile.TemporaryDirectory() as folder:
+                with open(f"{folder}/{name}", "w") as file:
+                    file.write("block")
+                said = meet((0, size), address=folder + "/")
+            self.all_hear(said, "transport: the exchange of addresses was expected", found)
 
     def test_wrong_arguments(self):
         for rank, size in (2, 2), (-1, 2), (0, 0):

@@ -267,13 +267,19 @@ std::unique_ptr<Transport> ucx_transport(Transport& bootstrap, const UcxOptions&
 
 std::unique_ptr<Transport> ucx_transport(int rank, int size, const std::string& address,
                                          const UcxOptions& options) {
-  if (size < 1 || rank < 0 || rank >= size)
-    base::refuse("a UCX transport needs a rank from 0 to size - 1, but found rank {} of size {}",
-                 rank, size);
-  return transport_of(
+  return ucx_transport(
       rank, size,
       [&](const Bytes& own) { return exchange_at(address, rank, size, own, options.meeting); },
       options);
+}
+
+std::unique_ptr<Transport> ucx_transport(int rank, int size, const Exchange& exchange,
+                                         const UcxOptions& options) {
+  if (size < 1 || rank < 0 || rank >= size)
+    base::refuse("a UCX transport needs a rank from 0 to size - 1, but found rank {} of size {}",
+                 rank, size);
+  if (!exchange) base::refuse("a function that exchanges addresses was expected, but found none");
+  return transport_of(rank, size, exchange, options);
 }
 
 }  // namespace baton

@@ -1,5 +1,6 @@
 #include "world.hpp"
 
+#include <fmt/core.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <string>
 #include <system_error>
 
+#include "../../base/raise.hpp"
 #include "../place.hpp"
 #include "baton/error.hpp"
 #include "check.hpp"
@@ -55,9 +57,22 @@ World::World(int rank, int size, const Exchange& exchange, const UcxOptions& opt
       worker_(made_worker(context_.get())) {
   check(ucp_worker_get_efd(worker(), &wakeup_), "ucp_worker_get_efd", rank);
   const std::vector<Bytes> contacts = exchange(contact());
+  if (contacts.size() != static_cast<std::size_t>(size))
+    base::raise(
+        ErrorCode::transport,
+        fmt::format("the exchange of addresses was expected to bring {} blocks, but brought {}",
+                    size, contacts.size()),
+        {.rank = rank});
   std::vector<transport::Place> places(contacts.size());
-  for (std::size_t r = 0; r < contacts.size(); ++r)
+  for (std::size_t r = 0; r < contacts.size(); ++r) {
+    if (contacts[r].size() <= sizeof(transport::Place))
+      base::raise(ErrorCode::transport,
+                  fmt::format("the exchange of addresses was expected to bring the address of rank "
+                              "{}, but brought {} bytes",
+                              r, contacts[r].size()),
+                  {.rank = rank});
     std::memcpy(&places[r], contacts[r].data(), sizeof(transport::Place));
+  }
   hosts_ = transport::hosts_in(places);
   crowded_ = transport::crowded(places, rank);
 

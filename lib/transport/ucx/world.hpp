@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -17,10 +16,6 @@
 namespace baton::ucx {
 
 using Bytes = std::vector<std::byte>;
-
-/// Takes this rank's block and returns all ranks' blocks, in rank order. Blocks may differ in
-/// length.
-using Exchange = std::function<std::vector<Bytes>(const Bytes& own)>;
 
 /// Ranks are those of the first group, which was bootstrapped.
 class World {
