@@ -49,6 +49,12 @@ class Request {
   /// Returns when this rank's part is complete: outputs may be read, inputs reused. Throws Error
   /// (mismatch, truncated, transport, timeout).
   void wait();
+  /// The ranks and steps that it waits for: "waits for rank 3 (step 4 …)"; empty if it is done.
+  std::string waits_for() const;
+  /// Gives it up; the request is empty afterwards. Its communicator is of no further use, and says
+  /// `why`. Where the transport cannot cancel (Capabilities::cancels), its buffers may be written
+  /// until the transport is destroyed.
+  void abandon(const std::string& why);
 
  private:
   friend struct communicator::State;
@@ -152,8 +158,14 @@ class Communicator {
   Request start_send(ConstData data, int peer, int tag = 0);  ///< as send(); returns at once
   Request start_recv(Data data, int peer, int tag = 0);       ///< as recv(); returns at once
 
-  /// Advances all operations under way; for callers that compute meanwhile.
-  void progress();
+  /// Advances all operations under way; for callers that compute meanwhile. True if any made
+  /// progress.
+  bool progress();
+
+  /// A rank whose message of send() with this tag has come while no recv() has asked for it; -1 if
+  /// there is none. Throws Error(unsupported) where the transport does not probe
+  /// (Capabilities::probes).
+  int probe(int tag);
 
   /// From now on the times of every step of every collective are recorded, also on communicators
   /// that are split from this one while it records, and of messages of send() and recv(). Each

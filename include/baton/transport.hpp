@@ -23,6 +23,7 @@ struct Capabilities {
   int spins = 256;      ///< polls before calling idle()
   bool one_process = false;    ///< ranks are threads of one process
   bool device_memory = false;  ///< messages may lie in a device's memory
+  bool probes = false;         ///< probe() finds messages
   /// The host of each rank, equal on all ranks; hosts are numbered in the order of their lowest
   /// ranks. Empty: all ranks share one host.
   std::vector<int> hosts = {};
@@ -115,6 +116,9 @@ class Transport {
   virtual void cancel(Message& message) = 0;
   /// Advances messages in flight, without waiting.
   virtual void progress() = 0;
+  /// The source of a message with this tag that has come and that no receive has taken; -1 if there
+  /// is none. Only where Capabilities::probes; advances messages as progress() does.
+  virtual int probe(int /*tag*/) { return -1; }
   /// Waits until something may have happened to this rank's messages, or the time has passed, and
   /// leaves the core to others. An event since idle() last returned ends it at once: a caller that
   /// tests all messages before each idle() misses nothing.

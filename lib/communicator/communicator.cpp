@@ -75,9 +75,14 @@ Traffic Communicator::traffic(const Call& call) {
   return traffic;
 }
 
-void Communicator::progress() {
+bool Communicator::progress() {
   const InUse in_use(state_->launcher.busy());
-  state_->launcher.family().operations.advance(&state_->launcher.busy());
+  return state_->launcher.family().operations.advance(&state_->launcher.busy());
+}
+
+int Communicator::probe(int tag) {
+  const InUse in_use(state_->launcher.busy());
+  return state_->probe(tag);
 }
 
 void Communicator::send(ConstData data, int peer, int tag) { start_send(data, peer, tag).wait(); }

@@ -99,10 +99,13 @@ void Operation::abandon() noexcept {
   ended();
 }
 
+std::string Operation::waits_for() const {
+  return current().waiting() + (comparison_ ? " to compare the call" : "");
+}
+
 void Operation::fail_timeout() const {
   Error error(ErrorCode::timeout,
-              fmt::format("rank {} {}{}, without progress for {} s", context_.rank,
-                          current().waiting(), comparison_ ? " to compare the call" : "",
+              fmt::format("rank {} {}, without progress for {} s", context_.rank, waits_for(),
                           static_cast<double>(context_.options.timeout.count()) / 1000));
   std::tie(error.peer, error.step) = current().blocker();
   throw error;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "../execute/progress.hpp"
@@ -59,6 +60,8 @@ class Operation : public execute::Advancing {
 
   /// Abandons the messages in flight and gives back plan and scratch.
   void abandon() noexcept;
+  /// "waits for rank 3 (step 4 …)".
+  std::string waits_for() const;
   /// Throws Error(timeout) with the ranks that it waits for.
   [[noreturn]] void fail_timeout() const;
   Error named(const Error& error) const {

@@ -49,6 +49,19 @@ void Request::wait() {
   operation_.reset();
 }
 
+std::string Request::waits_for() const { return done() ? std::string() : operation_->waits_for(); }
+
+void Request::abandon(const std::string& why) {
+  if (!operation_) return;
+  if (!operation_->finished()) {
+    Launcher& launcher = operation_->keep_alive->launcher;
+    const InUse in_use(launcher.busy());
+    launcher.break_off(why);
+    operation_->abandon();
+  }
+  operation_.reset();
+}
+
 namespace communicator {
 
 void State::wait(Request& request, const std::function<void()>& meanwhile) {

@@ -90,6 +90,26 @@ Choice State::chosen(const Call& call) {
   return {plan.algorithm, plan.segment};
 }
 
+namespace {
+
+void check_tag(std::string_view what, int tag) {
+  if (tag < 0 || tag >= user_tags)
+    base::refuse("{}: expected a tag from 0 to {}, found {}", what, user_tags - 1, tag);
+}
+
+}  // namespace
+
+int State::probe(int tag) {
+  launcher.require_usable();
+  check_tag("probe", tag);
+  if (!context.can.probes)
+    base::raise(
+        ErrorCode::unsupported,
+        fmt::format("probe: expected a transport that probes, found \"{}\"", context.can.name),
+        {.rank = context.rank});
+  return context.transport->probe(tag);
+}
+
 Request State::start_message(StepKind kind, Data data, int peer, int tag) {
   const InUse in_use(launcher.busy());
   launcher.require_usable();
@@ -98,8 +118,7 @@ Request State::start_message(StepKind kind, Data data, int peer, int tag) {
   };
   if (peer < 0 || peer >= context.size)
     refuse(fmt::format("expected a peer from 0 to {}, found {}", context.size - 1, peer));
-  if (tag < 0 || tag >= user_tags)
-    refuse(fmt::format("expected a tag from 0 to {}, found {}", user_tags - 1, tag));
+  check_tag(name(kind), tag);
   if (data.count < 0 || (data.count > 0 && !data.data)) {
     refuse(fmt::format("expected a buffer of at least 0 elements, found {} at {}", data.count,
                        data.data ? "an address" : "a null pointer"));

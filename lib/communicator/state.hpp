@@ -37,6 +37,7 @@ struct State : std::enable_shared_from_this<State> {
   void run(const Call& call, const Choice& choice);
   Request start(const Call& call, const Choice& choice);
   Request start_message(StepKind kind, Data data, int peer, int tag);
+  int probe(int tag);
   void run_schedule(const Schedule& schedule, ConstData input, Data output, Op op);
   /// Runs a simple call. Calls `describe()` only if the call is not a repeated one.
   template <class Describe>

@@ -44,6 +44,7 @@ class CountingTransport final : public baton::Transport, public baton::BlockingC
   }
   void cancel(baton::Message& message) override { counted_->cancel(message); }
   void progress() override { counted_->progress(); }
+  int probe(int tag) override { return counted_->probe(tag); }
   void idle(std::chrono::microseconds at_most) override { counted_->idle(at_most); }
   std::unique_ptr<Transport> split(int color, int key) override {
     auto part = counted_->split(color, key);

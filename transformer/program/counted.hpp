@@ -32,6 +32,7 @@ class CountedTransport final : public Transport, public BlockingCalls, public Si
   }
   void cancel(Message& message) override { counted_->cancel(message); }
   void progress() override { counted_->progress(); }
+  int probe(int tag) override { return counted_->probe(tag); }
   void idle(std::chrono::microseconds at_most) override { counted_->idle(at_most); }
   std::unique_ptr<Transport> split(int color, int key) override {
     auto part = counted_->split(color, key);

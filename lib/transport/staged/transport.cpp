@@ -65,6 +65,7 @@ class StagedTransport final : public Transport {
     host_->progress();
     for (Transfer* t = first_; t; t = t->next) advance(*t);
   }
+  int probe(int tag) override { return host_->probe(tag); }
   void idle(std::chrono::microseconds at_most) override {
     bool copying = false, news = false;
     for (Transfer* t = first_; t; t = t->next) {

@@ -37,4 +37,13 @@ constexpr ucp_tag_t tag_of(std::uint32_t context, int source, int tag) {
          static_cast<ucp_tag_t>(source) << tag_bits | static_cast<ucp_tag_t>(tag);
 }
 
+/// The bits that a message from any rank matches by.
+inline constexpr ucp_tag_t any_source =
+    ~(static_cast<ucp_tag_t>(most_ranks - 1) << static_cast<unsigned>(tag_bits));
+
+constexpr int source_of(ucp_tag_t tag) {
+  return static_cast<int>(tag >> static_cast<unsigned>(tag_bits) &
+                          static_cast<ucp_tag_t>(most_ranks - 1));
+}
+
 }  // namespace baton::ucx

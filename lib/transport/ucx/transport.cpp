@@ -63,6 +63,7 @@ class UcxTransport final : public Transport {
             .cancels = false,  // sends cannot be cancelled
             .spins = world_->crowded() ? 64 : 2048,
             .device_memory = world_->takes_cuda_memory(),
+            .probes = true,
             .hosts = hosts_};
   }
 
@@ -136,6 +137,16 @@ class UcxTransport final : public Transport {
   void progress() override {
     const auto turn = world_->turn();
     ucp_worker_progress(world_->worker());
+  }
+
+  int probe(int tag) override {
+    const auto turn = world_->turn();
+    ucp_worker_progress(world_->worker());
+    ucp_tag_recv_info_t info{};
+    if (ucp_tag_probe_nb(world_->worker(), tag_of(context_, 0, tag), any_source, 0, &info) ==
+        nullptr)
+      return -1;
+    return source_of(info.sender_tag);
   }
 
   void idle(std::chrono::microseconds at_most) override {

@@ -1,0 +1,57 @@
+"""A backend of torch.distributed whose collectives run by baton.
+
+    torch.distributed.init_process_group("baton")
+
+needs no import of this package.
+"""
+
+import atexit
+import weakref
+
+import torch.distributed as dist
+
+from . import _C
+
+__all__ = ["explain", "register", "stats"]
+
+_groups = weakref.WeakSet()
+
+
+def _create(options, _):
+    group = _C.Group(options.store, options.group_rank, options.group_size,
+                     options.timeout.total_seconds())
+    _groups.add(group)
+    return group
+
+
+def register():
+    """Makes "baton" a backend. torch.distributed calls it."""
+    dist.Backend.register_backend("baton", _create, extended_api=True, devices=["cpu"])
+
+
+@atexit.register
+def _leave():
+    # A program may end without destroy_process_group().
+    for group in list(_groups):
+        group.shutdown()
+
+
+def _backend(group):
+    group = group or dist.group.WORLD
+    backend = group._get_backend(__import__("torch").device("cpu"))
+    if not isinstance(backend, _C.Group):
+        raise ValueError(f'a process group of backend "baton" was expected, found one of "{backend.name()}"')
+    return backend
+
+
+def explain(operation, tensor, group=None, root=0):
+    """The algorithm by which the group would run an operation on this tensor, and its messages.
+
+    operation: "all_reduce", "broadcast", "all_gather", "reduce_scatter" or "all_to_all". Nothing is sent.
+    """
+    return _backend(group).explain(operation, tensor, root)
+
+
+def stats(group=None):
+    """Calls and bytes of each operation that this rank has begun: {"all_reduce": {"calls": 3, "bytes": 4096}}."""
+    return _backend(group).counts()

@@ -1,0 +1,128 @@
+#pragma once
+/// The thread that advances all groups of a process, and the waiting of other threads.
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "baton/communicator.hpp"
+
+namespace baton::pytorch {
+
+using Clock = std::chrono::steady_clock;
+
+/// An operation of one group, as the driver sees it. The driver calls all functions but ended() in
+/// its turn.
+class Task {
+ public:
+  virtual ~Task() = default;
+  /// Goes on without waiting; true when it is complete. Throws its failure.
+  virtual bool advance() = 0;
+  /// "waits for rank 3 (step 4 …)".
+  virtual std::string waits_for() const = 0;
+  /// Gives up all that is under way.
+  virtual void abandon(const std::string& why) noexcept = 0;
+  /// Called once, outside the driver's turn: it is complete, or has failed with `error`.
+  virtual void ended(std::exception_ptr error) = 0;
+
+  /// In the driver's turn.
+  bool over() const { return over_; }
+
+  std::string name;             ///< "all_reduce #12"
+  const void* group = nullptr;  ///< that it belongs to
+  bool collective = true;       ///< not a single message
+  std::chrono::milliseconds timeout{0};
+  Clock::time_point deadline = Clock::time_point::max();  ///< now, when it began, and `timeout`
+
+ private:
+  friend class Driver;
+  bool over_ = false;
+};
+
+/// Advances the tasks of all groups. A thread that waits for a task advances all of them itself, so
+/// a blocking collective costs no change of threads. The driver's own thread does so while tasks
+/// are under way and nobody waits. Both leave the core to others while nothing comes.
+///
+/// Communicators are used in the driver's turn only: one thread at a time, whichever it is.
+class Driver {
+ public:
+  Driver() = default;
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  /// The turn: communicators may be used while it is held.
+  std::unique_lock<std::mutex> turn() { return std::unique_lock(mutex_); }
+
+  /// From now on the communicator is advanced. The thread starts with the first group and ends
+  /// with the last.
+  void add(const void* group, Communicator& communicator);
+  /// No longer. Tasks of the group that are not over fail with `why`.
+  void remove(const void* group, const std::string& why);
+  /// Fails all tasks of the group that are not over with `why`.
+  void abort(const void* group, const std::string& why);
+
+  /// Fails the task with `why`, unless it is over.
+  void abort(const Task& task, const std::string& why);
+  std::string waits_for(const Task& task);
+
+  /// Begins a task. `waits`: the caller is about to wait for it. Throws its failure, if it fails at
+  /// once; ended() is not called then.
+  void start(std::shared_ptr<Task> task, bool waits);
+  /// Somebody depends on the task without waiting for it.
+  void hurry();
+  /// Advances all tasks until this one is over, or `until`; whether it is over.
+  bool wait(const Task& task, Clock::time_point until);
+  /// Advances all tasks until those of the group are over, or `until`; whether they are. Of
+  /// `collectives`, messages may be under way.
+  bool wait_all(const void* group, Clock::time_point until, bool collectives = false);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  struct Member {
+    const void* group;
+    Communicator* communicator;
+    int tasks = 0;
+  };
+  /// A task that is over, whose end has not been told.
+  struct Over {
+    std::shared_ptr<Task> task;
+    std::exception_ptr error;
+  };
+
+  Member* member(const void* group);
+  /// Advances everything once, and tells the ends. True if there was progress.
+  bool advance(Lock& lock);
+  void take_over(std::size_t index, std::exception_ptr error);
+  template <class Which>
+  void fail(const Which& which, const std::string& why);
+  void tell(Lock& lock);
+  /// Waits for messages, outside the turn.
+  void idle(Lock& lock, std::chrono::microseconds at_most);
+  template <class Done>
+  bool drive(Lock& lock, Clock::time_point until, const Done& done);
+  void run();
+  void join();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Member> members_;
+  std::vector<std::shared_ptr<Task>> tasks_;  // under way, oldest first
+  std::vector<Over> over_;
+  std::size_t turn_ = 0;  // of the member to wait in
+  int waiting_ = 0;       // threads in drive(), without the driver's own
+  int idle_ = 0;          // threads in idle()
+  std::condition_variable nobody_idle_;
+  bool stop_ = false;
+  std::mutex starting_;  // of the thread
+  std::thread thread_;
+};
+
+}  // namespace baton::pytorch

@@ -1,0 +1,253 @@
+#include "group.hpp"
+
+#include <c10/util/Exception.h>
+#include <c10/util/StringUtil.h>
+
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+#include "baton/error.hpp"
+#include "baton/explain.hpp"
+#include "rendezvous.hpp"
+
+namespace baton::pytorch {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A tag of send() and recv() that the group itself uses.
+constexpr int barrier_tag = 1023;
+
+// How long shutdown() waits for operations under way.
+constexpr auto patience = 2s;
+
+Driver& driver_of_process() {
+  static Driver driver;
+  return driver;
+}
+
+/// Runs `use`; errors of the library become those that programs of PyTorch expect.
+template <class Use>
+auto translating(const Use& use) {
+  try {
+    return use();
+  } catch (const Error& error) {
+    if (error.code == ErrorCode::invalid_argument) throw std::invalid_argument(error.what());
+    C10_THROW_ERROR(DistBackendError, error.what());
+  }
+}
+
+std::chrono::milliseconds or_default(std::chrono::milliseconds timeout,
+                                     std::chrono::milliseconds usual) {
+  return timeout == c10d::kUnsetTimeout ? usual : timeout;
+}
+
+}  // namespace
+
+Group::Group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+             c10::intrusive_ptr<Options> options)
+    : Backend(rank, size), options_(std::move(options)), driver_(driver_of_process()) {
+  translating([&] {
+    baton::Options chosen = baton::Options::from_environment();
+    if (chosen.timeout.count() == 0) chosen.timeout = options_->timeout;
+    communicator_ = std::make_unique<Communicator>(
+        rendezvous(*store, rank, size, options_->timeout), std::move(chosen));
+  });
+  driver_.add(this, *communicator_);
+  init();
+}
+
+Group::~Group() { shutdown(); }
+
+void Group::shutdown() {
+  if (!communicator_) return;
+  if (over_.empty()) driver_.wait_all(this, Clock::now() + patience);
+  driver_.remove(this, "the process group was destroyed");
+  if (over_.empty()) over_ = "it has been destroyed";
+  communicator_.reset();
+}
+
+void Group::abort() {
+  over_ = "it has been aborted";
+  driver_.abort(this, "the process group was aborted");
+}
+
+void Group::check_usable(const char* operation) const {
+  if (!over_.empty())
+    C10_THROW_ERROR(
+        DistBackendError,
+        c10::str(operation, ": expected a process group that can be used, but ", over_));
+}
+
+Group::Pointer Group::work(c10d::OpType type, const char* name, const Tensors& inputs,
+                           std::chrono::milliseconds timeout) {
+  check_usable(name);
+  const std::uint64_t number = c10d::isP2POp(type) ? ++messages_ : ++collectives_;
+  auto work = c10::make_intrusive<Work>(driver_, parked_, rank_, type, number,
+                                        c10::str("baton:", name).c_str(), inputs);
+  work->name = c10::str(name, " #", number);
+  work->group = this;
+  work->collective = !c10d::isP2POp(type);
+  work->timeout = or_default(timeout, options_->timeout);
+  Count& count = counts_[name];
+  ++count.calls;
+  for (const Tensor& tensor : inputs)
+    if (tensor.defined() && tensor.layout() == at::kStrided)
+      count.bytes += static_cast<std::int64_t>(tensor.nbytes());
+  return work;
+}
+
+Group::Result Group::begin(const Pointer& work, Work::Begin begin, bool async) {
+  work->begins(std::move(begin));
+  // Never: an unset timeout is hours.
+  work->deadline = Clock::now() + work->timeout;
+  translating([&] { driver_.start(std::shared_ptr<Task>(work.get(), [work](Task*) {}), !async); });
+  return work;
+}
+
+Group::Result Group::begin(const Pointer& work, const Call& call, bool async) {
+  return begin(
+      work,
+      [this, call](Work&) {
+        std::vector<Request> requests;
+        requests.push_back(communicator_->start(call));
+        return requests;
+      },
+      async);
+}
+
+Group::Result Group::message(c10d::OpType type, Tensors& tensors, int peer, int tag) {
+  const bool sends = type == c10d::OpType::SEND;
+  const char* const name = sends ? "send" : "recv";
+  const auto refuse = [&](const std::string& found) {
+    throw std::invalid_argument(c10::str("Group::", name, ": ", found));
+  };
+  c10d::assertSingleElement(refuse, tensors);
+  c10d::assertDense(refuse, tensors);
+  c10d::assertCPU(refuse, tensors);
+  if (tag < 0 || tag >= barrier_tag)
+    refuse(c10::str("expected a tag from 0 to ", barrier_tag - 1, ", found ", tag));
+  const bool anyone = type == c10d::OpType::RECVANYSOURCE;
+  const Pointer work = this->work(type, name, sends ? tensors : Tensors{}, c10d::kUnsetTimeout);
+  const Elements elements = moved(tensors[0].scalar_type());
+  if (!sends) work->results = tensors;
+  if (sends) {
+    work->inputs = {work->read(tensors[0], elements)};
+  } else {
+    work->outputs = {work->write(tensors[0], elements)};
+  }
+  work->source = peer;
+  return begin(
+      work,
+      [=, this](Work& its) -> std::optional<std::vector<Request>> {
+        if (anyone) its.source = communicator_->probe(tag);
+        if (anyone && its.source < 0) return std::nullopt;
+        std::vector<Request> requests;
+        requests.push_back(sends ? communicator_->start_send(its.inputs[0], its.source, tag)
+                                 : communicator_->start_recv(its.outputs[0], its.source, tag));
+        return requests;
+      },
+      true);
+}
+
+Group::Result Group::send(Tensors& tensors, int peer, int tag) {
+  return message(c10d::OpType::SEND, tensors, peer, tag);
+}
+Group::Result Group::recv(Tensors& tensors, int peer, int tag) {
+  return message(c10d::OpType::RECV, tensors, peer, tag);
+}
+Group::Result Group::recvAnysource(Tensors& tensors, int tag) {
+  return message(c10d::OpType::RECVANYSOURCE, tensors, -1, tag);
+}
+
+Group::Result Group::barrier(const c10d::BarrierOptions& opts) {
+  const Pointer work = this->work(c10d::OpType::BARRIER, "barrier", {}, opts.timeout);
+  // Collectives that every rank has called before are complete after it.
+  driver_.wait_all(this, Clock::now() + work->timeout, true);
+  return begin(work, calls::barrier(), opts.asyncOp);
+}
+
+void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
+  const auto timeout = or_default(opts.timeout, options_->timeout);
+  const auto until = Clock::now() + timeout;
+  const auto token = at::zeros({1}, at::kByte);
+  const auto begun = [&](bool sends, int peer) {
+    const Pointer work = this->work(sends ? c10d::OpType::SEND : c10d::OpType::RECV,
+                                    "monitored_barrier", {}, timeout);
+    work->timeout = 24h * 365;  // a rank that comes late finds its message received
+    const Data data = work->update(token, {Datatype::u8});
+    begin(
+        work,
+        [=, this](Work&) {
+          std::vector<Request> requests;
+          requests.push_back(sends ? communicator_->start_send(data, peer, barrier_tag)
+                                   : communicator_->start_recv(data, peer, barrier_tag));
+          return requests;
+        },
+        false);
+    return work;
+  };
+  if (rank_ != 0) {
+    const Pointer sent = begun(true, 0), answered = begun(false, 0);
+    if (!driver_.wait(*sent, until) || !driver_.wait(*answered, until))
+      C10_THROW_ERROR(
+          DistBackendError,
+          c10::str("Rank ", rank_,
+                   " successfully reached monitoredBarrier, but rank 0 did not answer within ",
+                   timeout.count(), " ms; rank 0 says which rank did not come"));
+    return;
+  }
+  std::vector<Pointer> came;
+  for (int r = 1; r < size_; ++r) came.push_back(begun(false, r));
+  std::vector<int> missing;
+  for (int r = 1; r < size_; ++r)
+    if (!driver_.wait(*came[static_cast<std::size_t>(r - 1)], until)) missing.push_back(r);
+  if (!missing.empty()) {
+    if (!wait_all_ranks) missing.resize(1);
+    std::string ranks = missing.size() > 1 ? "Ranks" : "Rank";
+    for (const int r : missing) ranks += c10::str(r == missing[0] ? " " : ", ", r);
+    C10_THROW_ERROR(DistBackendError, c10::str(ranks, " failed to pass monitoredBarrier in ",
+                                               timeout.count(), " ms"));
+  }
+  std::vector<Pointer> answers;
+  for (int r = 1; r < size_; ++r) answers.push_back(begun(true, r));
+  for (const Pointer& answer : answers) answer->wait();
+}
+
+std::map<std::string, Count> Group::counts() const { return counts_; }
+
+std::string Group::explain(const std::string& operation, const Tensor& tensor, int root) {
+  check_usable("explain");
+  const Elements elements = moved(tensor.scalar_type());
+  const std::int64_t n = tensor.numel() * elements.per;
+  Tensor many = at::empty({tensor.numel() * size_}, tensor.options());
+  const Data one(tensor.mutable_data_ptr(), n, elements.type);
+  const Data all(many.mutable_data_ptr(), n * size_, elements.type);
+  const auto call = [&] {
+    if (operation == "broadcast") return calls::broadcast(one, root);
+    if (operation == "all_reduce") return calls::all_reduce(one, sum);
+    if (operation == "all_gather") return calls::all_gather(one, all);
+    if (operation == "reduce_scatter") return calls::reduce_scatter(all, one, sum);
+    if (operation == "all_to_all") return calls::all_to_all(all, all);
+    throw std::invalid_argument(
+        c10::str("explain: expected broadcast, all_reduce, all_gather, reduce_scatter or "
+                 "all_to_all, found \"",
+                 operation, "\""));
+  }();
+  return translating([&] {
+    const auto turn = driver_.turn();
+    const Choice choice = communicator_->chosen(call);
+    const Traffic traffic = communicator_->traffic(call);
+    std::string text = c10::str(
+        operation, " of ", n, " ", baton::name(elements.type), " on ", size_, " ranks: algorithm ",
+        choice.algorithm, ", ",
+        choice.segment.value_or(0) > 0 ? c10::str("segments of ", *choice.segment, " bytes")
+                                       : "uncut",
+        "; rank ", rank_, " sends ", traffic.messages, " messages, ", traffic.bytes, " bytes\n");
+    return text + in_words(communicator_->schedule(call));
+  });
+}
+
+}  // namespace baton::pytorch

@@ -1,0 +1,115 @@
+#pragma once
+/// A process group of torch.distributed on a communicator.
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "baton/communicator.hpp"
+#include "driver.hpp"
+#include "work.hpp"
+
+namespace baton::pytorch {
+
+/// Calls of one kind, for baton_torch.stats().
+struct Count {
+  std::int64_t calls = 0, bytes = 0;
+};
+
+/// All operations are asynchronous: they return a Work. Ranks call collectives in the same order.
+class Group final : public c10d::Backend {
+ public:
+  using Tensor = at::Tensor;
+  using Tensors = std::vector<at::Tensor>;
+  using Result = c10::intrusive_ptr<c10d::Work>;
+
+  struct Options final : c10d::Backend::Options {
+    explicit Options(std::chrono::milliseconds timeout = kBackendDefaultTimeout)
+        : c10d::Backend::Options("baton", timeout) {}
+    c10::intrusive_ptr<c10d::Backend::Options> clone() const override {
+      return c10::make_intrusive<Options>(*this);
+    }
+  };
+
+  /// Collective over the group: ranks find each other through the store.
+  Group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+        c10::intrusive_ptr<Options> options);
+  ~Group() override;
+
+  const std::string getBackendName() const override { return "baton"; }
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
+  void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
+  std::uint64_t getSequenceNumberForGroup() override { return collectives_; }
+
+  Result broadcast(Tensors&, const c10d::BroadcastOptions&) override;
+  Result allreduce(Tensors&, const c10d::AllreduceOptions&) override;
+  Result allreduce_sparse(Tensors&, const c10d::AllreduceOptions&) override;
+  Result allreduce_coalesced(Tensors&, const c10d::AllreduceCoalescedOptions&) override;
+  Result reduce(Tensors&, const c10d::ReduceOptions&) override;
+  Result allgather(std::vector<Tensors>&, Tensors&, const c10d::AllgatherOptions&) override;
+  Result all_gather_single(Tensor&, Tensor&, const c10d::AllgatherOptions&) override;
+  Result allgather_coalesced(std::vector<Tensors>&, Tensors&,
+                             const c10d::AllgatherOptions&) override;
+  Result all_gather_single_coalesced(Tensors&, Tensors&, const c10d::AllgatherOptions&) override;
+  Result gather(std::vector<Tensors>&, Tensors&, const c10d::GatherOptions&) override;
+  Result gather_single(Tensor&, Tensor&, const c10d::GatherOptions&) override;
+  Result scatter(Tensors&, std::vector<Tensors>&, const c10d::ScatterOptions&) override;
+  Result reduce_scatter(Tensors&, std::vector<Tensors>&,
+                        const c10d::ReduceScatterOptions&) override;
+  Result reduce_scatter_single(Tensor&, Tensor&, const c10d::ReduceScatterOptions&) override;
+  Result reduce_scatter_single_coalesced(Tensors&, Tensors&,
+                                         const c10d::ReduceScatterOptions&) override;
+  Result all_to_all_single(Tensor&, Tensor&, std::vector<std::int64_t>&, std::vector<std::int64_t>&,
+                           const c10d::AllToAllOptions&) override;
+  Result alltoall(Tensors&, Tensors&, const c10d::AllToAllOptions&) override;
+  Result send(Tensors&, int peer, int tag) override;
+  Result recv(Tensors&, int peer, int tag) override;
+  Result recvAnysource(Tensors&, int tag) override;
+  Result barrier(const c10d::BarrierOptions&) override;
+  void monitoredBarrier(const c10d::BarrierOptions&, bool wait_all_ranks) override;
+
+  /// Fails what is under way; the group is of no further use.
+  void abort() override;
+  /// Waits a moment for what is under way, then leaves the group.
+  void shutdown() override;
+
+  /// Which algorithm an operation of this size would run by, and its messages.
+  std::string explain(const std::string& operation, const Tensor& tensor, int root);
+  std::map<std::string, Count> counts() const;
+
+ private:
+  using Pointer = c10::intrusive_ptr<Work>;
+  Pointer work(c10d::OpType type, const char* name, const Tensors& inputs,
+               std::chrono::milliseconds timeout);
+  Result begin(const Pointer& work, const Call& call, bool async);
+  Result begin(const Pointer& work, Work::Begin begin, bool async);
+  Result message(c10d::OpType type, Tensors& tensors, int peer, int tag);
+  void check_usable(const char* operation) const;
+  using Refuse = std::function<void(const std::string&)>;
+  Result reduce_all(const char* name, c10d::OpType type, const Refuse& refuse, Tensors& tensors,
+                    const c10d::AllreduceOptions& opts);
+  Result gather_into(const char* name, c10d::OpType type, const Tensors& outputs,
+                     const Tensors& result, const Tensor& input, std::optional<int> root,
+                     std::chrono::milliseconds timeout, bool async);
+  Result together(c10d::OpType type, const char* name, std::vector<Pointer> parts, Tensors results,
+                  std::chrono::milliseconds timeout);
+
+  const c10::intrusive_ptr<Options> options_;
+  Driver& driver_;
+  const std::shared_ptr<Work::Parked> parked_ = std::make_shared<Work::Parked>();
+  std::unique_ptr<Communicator> communicator_;  // null after shutdown()
+  std::string over_;                            // the reason if the group is of no further use
+  std::uint64_t collectives_ = 0, messages_ = 0;
+  std::map<std::string, Count> counts_;
+};
+
+}  // namespace baton::pytorch

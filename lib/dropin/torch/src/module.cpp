@@ -1,0 +1,42 @@
+/// The Python module baton_torch._C.
+
+#include <torch/extension.h>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "baton/options.hpp"
+#include "baton/version.hpp"
+#include "group.hpp"
+
+namespace py = pybind11;
+using baton::pytorch::Group;
+
+PYBIND11_MODULE(_C, m) {
+  m.doc() = "A backend of torch.distributed on baton";
+  py::module_::import("torch.distributed");
+
+  py::class_<Group, c10::intrusive_ptr<Group>, c10d::Backend>(m, "Group")
+      .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                       double seconds) {
+             auto options = c10::make_intrusive<Group::Options>(
+                 std::chrono::milliseconds(std::llround(seconds * 1000)));
+             return c10::make_intrusive<Group>(store, rank, size, std::move(options));
+           }),
+           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
+           py::call_guard<py::gil_scoped_release>())
+      .def("explain", &Group::explain, py::arg("operation"), py::arg("tensor"), py::arg("root"))
+      .def("counts", [](const Group& group) {
+        py::dict all;
+        for (const auto& [name, count] : group.counts()) {
+          py::dict one;
+          one["calls"] = count.calls;
+          one["bytes"] = count.bytes;
+          all[py::str(name)] = std::move(one);
+        }
+        return all;
+      });
+}

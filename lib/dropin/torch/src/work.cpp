@@ -1,0 +1,150 @@
+#include "work.hpp"
+
+#include <ATen/core/jit_type.h>
+#include <c10/util/Exception.h>
+#include <c10/util/StringUtil.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "baton/error.hpp"
+
+namespace baton::pytorch {
+namespace {
+
+std::int64_t count_of(const at::Tensor& tensor, Elements elements) {
+  return tensor.numel() * elements.per;
+}
+
+/// The exception as PyTorch's programs expect it.
+std::exception_ptr translated(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& found) {
+    return std::make_exception_ptr(
+        c10::DistBackendError({__func__, __FILE__, __LINE__}, found.what()));
+  } catch (...) {
+    return error;
+  }
+}
+
+}  // namespace
+
+Work::Work(Driver& driver, std::shared_ptr<Parked> parked, int rank, c10d::OpType type,
+           std::uint64_t number, const char* title, const Tensors& inputs)
+    : c10d::Work(rank, type, title, inputs.empty() ? std::nullopt : std::make_optional(inputs)),
+      driver_(driver),
+      parked_(std::move(parked)),
+      number_(number),
+      future_(
+          c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()))) {
+}
+
+ConstData Work::read(const at::Tensor& tensor, Elements elements) {
+  kept_.push_back(tensor.contiguous());
+  return {kept_.back().const_data_ptr(), count_of(tensor, elements), elements.type};
+}
+
+Data Work::write(const at::Tensor& tensor, Elements elements) {
+  kept_.push_back(tensor.is_contiguous() ? tensor
+                                         : at::empty_like(tensor, at::MemoryFormat::Contiguous));
+  if (!tensor.is_contiguous()) copy_at_end(tensor, kept_.back());
+  return {kept_.back().mutable_data_ptr(), count_of(tensor, elements), elements.type};
+}
+
+Data Work::update(const at::Tensor& tensor, Elements elements) {
+  kept_.push_back(tensor.contiguous());
+  if (!tensor.is_contiguous()) copy_at_end(tensor, kept_.back());
+  return {kept_.back().mutable_data_ptr(), count_of(tensor, elements), elements.type};
+}
+
+bool Work::advance() {
+  try {
+    return go_on();
+  } catch (...) {
+    failure_ = std::current_exception();
+    abandon("an operation failed");
+    throw;
+  }
+}
+
+bool Work::go_on() {
+  if (begin_) {
+    auto begun = begin_(*this);
+    if (!begun) return false;
+    requests_ = std::move(*begun);
+    begin_ = nullptr;
+  }
+  while (!requests_.empty() && requests_.back().done()) {
+    requests_.back().wait();  // throws its failure
+    requests_.pop_back();
+  }
+  return requests_.empty();
+}
+
+std::string Work::waits_for() const {
+  return requests_.empty() ? "waits for a message from any rank" : requests_.back().waits_for();
+}
+
+void Work::abandon(const std::string& why) noexcept {
+  if (!failure_) failure_ = std::make_exception_ptr(Error(ErrorCode::transport, why));
+  for (Request& request : requests_) request.abandon(why);
+  requests_.clear();
+  begin_ = nullptr;
+  parked_->push_back(std::exchange(kept_, {}));
+}
+
+void Work::ended(std::exception_ptr error) {
+  if (!error) {
+    try {
+      const at::NoGradGuard no_gradient;
+      for (auto& [tensor, temporary] : copies_) tensor.copy_(temporary);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  copies_.clear();
+  if (error) {
+    error = translated(error);
+    future_->setError(error);
+  } else {
+    kept_.clear();
+    future_->markCompleted(c10::IValue(results));
+  }
+  finish(error);
+}
+
+bool Work::isCompleted() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (completed_) return true;
+  }
+  driver_.hurry();
+  return false;
+}
+
+bool Work::isSuccess() const {
+  const std::lock_guard lock(mutex_);
+  return completed_ && !exception_;
+}
+
+bool Work::wait(std::chrono::milliseconds timeout) {
+  const auto until = timeout == kNoTimeout ? Clock::time_point::max() : Clock::now() + timeout;
+  if (!driver_.wait(*this, until))
+    C10_THROW_ERROR(DistBackendError,
+                    c10::str("Operation timed out! ", name, " was expected to complete within ",
+                             timeout.count(), " ms; this rank ", driver_.waits_for(*this)));
+  std::unique_lock lock(mutex_);
+  cv_.wait(lock, [&] { return completed_; });
+  if (exception_) std::rethrow_exception(exception_);
+  return true;
+}
+
+void Work::abort() { driver_.abort(*this, "it was aborted"); }
+
+c10::intrusive_ptr<c10::ivalue::Future> Work::getFuture() {
+  driver_.hurry();
+  return future_;
+}
+
+}  // namespace baton::pytorch
