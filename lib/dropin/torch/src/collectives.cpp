@@ -78,7 +78,7 @@ Group::Result Group::broadcast(Tensors& tensors, const c10d::BroadcastOptions& o
   const Pointer work = this->work(OpType::BROADCAST, "broadcast", tensors, opts.timeout);
   work->results = tensors;
   const Data data = work->update(tensors[0], moved(tensors[0].scalar_type()));
-  return begin(work, calls::broadcast(data, static_cast<int>(opts.rootRank)), opts.asyncOp);
+  return begin(work, {calls::broadcast(data, static_cast<int>(opts.rootRank))}, opts.asyncOp);
 }
 
 Group::Result Group::allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) {
@@ -103,15 +103,16 @@ Group::Result Group::reduce_all(const char* name, OpType type, const Refuse& ref
   const Elements elements = reduced(scalar, opts.reduceOp);
   const Pointer work = this->work(type, name, tensors, opts.timeout);
   work->results = tensors;
+  Work::Lists& lists = work->lists();
   for (const Tensor& tensor : tensors) {
     const Tensor input = scaled(tensor, opts.reduceOp);
     if (!input.is_same(tensor)) work->copy_at_end(tensor, input);
-    work->outputs.push_back(work->update(input, elements));
+    lists.outputs.push_back(work->update(input, elements));
   }
   const Op op = op_of(scalar, opts.reduceOp);
   return begin(work,
-               tensors.size() == 1 ? calls::all_reduce(work->outputs[0], op)
-                                   : calls::all_reduce(std::span<const Data>(work->outputs), op),
+               {tensors.size() == 1 ? calls::all_reduce(lists.outputs[0], op)
+                                    : calls::all_reduce(std::span<const Data>(lists.outputs), op)},
                opts.asyncOp);
 }
 
@@ -131,34 +132,38 @@ Group::Result Group::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) {
   const Op op = op_of(scalar, opts.reduceOp);
   if (root) {
     const Data data = work->update(input, elements);
-    return begin(work, calls::reduce(data, data, op, rank_), opts.asyncOp);
+    return begin(work, {calls::reduce(data, data, op, rank_)}, opts.asyncOp);
   }
-  return begin(work,
-               calls::reduce(work->read(input, elements), {}, op, static_cast<int>(opts.rootRank)),
-               opts.asyncOp);
+  return begin(
+      work, {calls::reduce(work->read(input, elements), {}, op, static_cast<int>(opts.rootRank))},
+      opts.asyncOp);
 }
 
-/// All gathers: the tensors of all ranks, of equal or different sizes, end to end or apart.
-Group::Result Group::gather_into(const char* name, OpType type, const Tensors& outputs,
-                                 const Tensors& result, const Tensor& input,
-                                 std::optional<int> root, std::chrono::milliseconds timeout,
-                                 bool async) {
+Call Group::gather_call(Work& work, const Tensors& outputs, const Tensor& input,
+                        std::optional<int> root) {
   const Elements elements = moved(input.scalar_type());
-  const Pointer work = this->work(type, name, {input}, timeout);
-  work->results = result;
-  work->inputs = {work->read(input, elements)};
-  for (const Tensor& output : outputs) work->outputs.push_back(work->write(output, elements));
+  Work::Lists& lists = work.lists();
+  lists.inputs = {work.read(input, elements)};
+  for (const Tensor& output : outputs) lists.outputs.push_back(work.write(output, elements));
   Call call =
-      root ? calls::gather(work->inputs[0], {}, *root) : calls::all_gather(work->inputs[0], Data());
+      root ? calls::gather(lists.inputs[0], {}, *root) : calls::all_gather(lists.inputs[0], Data());
   if (outputs.size() == 1) {
-    call.output = work->outputs[0];
+    call.output = lists.outputs[0];
   } else if (!outputs.empty()) {
-    call.inputs = work->inputs;
-    call.outputs = work->outputs;
-    work->counts[0] = counts_of(outputs, elements);
-    if (!all_equal(work->counts[0])) call.recv_counts = work->counts[0];
+    call.inputs = lists.inputs;
+    call.outputs = lists.outputs;
+    lists.received = counts_of(outputs, elements);
+    if (!all_equal(lists.received)) call.recv_counts = lists.received;
   }
-  return begin(work, call, async);
+  return call;
+}
+
+Call Group::reduce_scatter_call(Work& work, Tensor& output, Tensor& input,
+                                const c10d::ReduceOp& op) {
+  const at::ScalarType scalar = output.scalar_type();
+  const Elements elements = reduced(scalar, op);
+  return calls::reduce_scatter(work.read(scaled(input, op), elements), work.write(output, elements),
+                               op_of(scalar, op));
 }
 
 Group::Result Group::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -173,21 +178,15 @@ Group::Result Group::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
   require_dense(refuse, inputs);
   require_dense(refuse, outputs[0]);
   require_type(refuse, inputs[0], outputs[0]);
-  return gather_into("all_gather", OpType::ALLGATHER, outputs[0], outputs[0], inputs[0], {},
-                     opts.timeout, opts.asyncOp);
+  const Pointer work = this->work(OpType::ALLGATHER, "all_gather", inputs, opts.timeout);
+  work->results = outputs[0];
+  return begin(work, {gather_call(*work, outputs[0], inputs[0], {})}, opts.asyncOp);
 }
 
 Group::Result Group::all_gather_single(Tensor& output, Tensor& input,
                                        const c10d::AllgatherOptions& opts) {
-  const auto refuse = refusing("all_gather_single");
-  require_dense(refuse, {input, output});
-  require_type(refuse, input, {output});
-  if (output.numel() != input.numel() * size_)
-    refuse(c10::str(
-        "output tensor size must be equal to world_size times input tensor size (expected ",
-        input.numel() * size_, " elements, got ", output.numel(), ")"));
-  return gather_into("all_gather", OpType::_ALLGATHER_BASE, {output}, {output}, input, {},
-                     opts.timeout, opts.asyncOp);
+  Tensors outputs{output}, inputs{input};
+  return gather_singles("all_gather_single", OpType::_ALLGATHER_BASE, outputs, inputs, opts);
 }
 
 Group::Result Group::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -195,32 +194,49 @@ Group::Result Group::allgather_coalesced(std::vector<Tensors>& outputs, Tensors&
   const auto refuse = refusing("allgather_coalesced");
   c10d::assertNonEmpty(refuse, inputs);
   c10d::assertAllgatherCoalescedOutputTensorLists(refuse, outputs, inputs.size(), size_);
-  std::vector<Pointer> parts;
+  require_dense(refuse, inputs);
+  for (const Tensors& list : outputs) {
+    require_dense(refuse, list);
+    for (std::size_t i = 0; i < list.size(); ++i) require_type(refuse, inputs[i], {list[i]});
+  }
+  const Pointer work = this->work(OpType::ALLGATHER_COALESCED, "all_gather", inputs, opts.timeout);
+  std::vector<Call> calls;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensors of_all;
-    for (const Tensors& list : outputs) {
-      of_all.push_back(list[i]);
-    }
-    std::vector<Tensors> lists{of_all};
-    Tensors input{inputs[i]};
-    parts.push_back(c10::static_intrusive_pointer_cast<Work>(allgather(lists, input, opts)));
+    for (const Tensors& list : outputs) of_all.push_back(list[i]);
+    calls.push_back(gather_call(*work, of_all, inputs[i], {}));
   }
-  Tensors results;
-  for (const Tensors& list : outputs) results.insert(results.end(), list.begin(), list.end());
-  return together(OpType::ALLGATHER_COALESCED, "all_gather", std::move(parts), std::move(results),
-                  opts.timeout);
+  for (const Tensors& list : outputs)
+    work->results.insert(work->results.end(), list.begin(), list.end());
+  return begin(work, std::move(calls), opts.asyncOp);
 }
 
 Group::Result Group::all_gather_single_coalesced(Tensors& outputs, Tensors& inputs,
                                                  const c10d::AllgatherOptions& opts) {
-  const auto refuse = refusing("all_gather_single_coalesced");
+  return gather_singles("all_gather_single_coalesced", OpType::ALLGATHER_INTO_TENSOR_COALESCED,
+                        outputs, inputs, opts);
+}
+
+Group::Result Group::gather_singles(const char* operation, OpType type, Tensors& outputs,
+                                    Tensors& inputs, const c10d::AllgatherOptions& opts) {
+  const auto refuse = refusing(operation);
   c10d::assertInputOutputTensorListsSameSize(refuse, inputs.size(), outputs.size());
-  std::vector<Pointer> parts;
+  require_dense(refuse, inputs);
+  require_dense(refuse, outputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    require_type(refuse, inputs[i], {outputs[i]});
+    if (outputs[i].numel() != inputs[i].numel() * size_)
+      refuse(
+          c10::str("output tensor size must be equal to world_size times input tensor size "
+                   "(expected ",
+                   inputs[i].numel() * size_, " elements, got ", outputs[i].numel(), ")"));
+  }
+  const Pointer work = this->work(type, "all_gather", inputs, opts.timeout);
+  work->results = outputs;
+  std::vector<Call> calls;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    parts.push_back(
-        c10::static_intrusive_pointer_cast<Work>(all_gather_single(outputs[i], inputs[i], opts)));
-  return together(OpType::ALLGATHER_INTO_TENSOR_COALESCED, "all_gather", std::move(parts), outputs,
-                  opts.timeout);
+    calls.push_back(gather_call(*work, {outputs[i]}, inputs[i], {}));
+  return begin(work, std::move(calls), opts.asyncOp);
 }
 
 Group::Result Group::gather(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -241,8 +257,10 @@ Group::Result Group::gather(std::vector<Tensors>& outputs, Tensors& inputs,
     refuse("requires empty output on non-root");
   }
   const Tensors room = root ? outputs[0] : Tensors{};
-  return gather_into("gather", OpType::GATHER, room, room, inputs[0],
-                     static_cast<int>(opts.rootRank), opts.timeout, opts.asyncOp);
+  const Pointer work = this->work(OpType::GATHER, "gather", inputs, opts.timeout);
+  work->results = room;
+  return begin(work, {gather_call(*work, room, inputs[0], static_cast<int>(opts.rootRank))},
+               opts.asyncOp);
 }
 
 Group::Result Group::gather_single(Tensor& output, Tensor& input, const c10d::GatherOptions& opts) {
@@ -255,8 +273,10 @@ Group::Result Group::gather_single(Tensor& output, Tensor& input, const c10d::Ga
     require_dense(refuse, room);
     require_type(refuse, input, room);
   }
-  return gather_into("gather", OpType::GATHER, room, room, input, static_cast<int>(opts.rootRank),
-                     opts.timeout, opts.asyncOp);
+  const Pointer work = this->work(OpType::GATHER, "gather", {input}, opts.timeout);
+  work->results = room;
+  return begin(work, {gather_call(*work, room, input, static_cast<int>(opts.rootRank))},
+               opts.asyncOp);
 }
 
 Group::Result Group::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -280,14 +300,15 @@ Group::Result Group::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
   const Pointer work =
       this->work(OpType::SCATTER, "scatter", root ? inputs[0] : Tensors{}, opts.timeout);
   work->results = outputs;
-  work->outputs = {work->write(outputs[0], elements)};
-  Call call = calls::scatter({}, work->outputs[0], static_cast<int>(opts.rootRank));
+  Work::Lists& lists = work->lists();
+  lists.outputs = {work->write(outputs[0], elements)};
+  Call call = calls::scatter({}, lists.outputs[0], static_cast<int>(opts.rootRank));
   if (root) {
-    for (const Tensor& input : inputs[0]) work->inputs.push_back(work->read(input, elements));
-    call.inputs = work->inputs;
-    call.outputs = work->outputs;
+    for (const Tensor& input : inputs[0]) lists.inputs.push_back(work->read(input, elements));
+    call.inputs = lists.inputs;
+    call.outputs = lists.outputs;
   }
-  return begin(work, call, opts.asyncOp);
+  return begin(work, {call}, opts.asyncOp);
 }
 
 Group::Result Group::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -303,46 +324,53 @@ Group::Result Group::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inpu
   const Pointer work =
       this->work(OpType::REDUCE_SCATTER, "reduce_scatter", inputs[0], opts.timeout);
   work->results = outputs;
+  Work::Lists& lists = work->lists();
   for (const Tensor& input : inputs[0])
-    work->inputs.push_back(work->read(scaled(input, opts.reduceOp), elements));
-  work->outputs = {work->write(outputs[0], elements)};
+    lists.inputs.push_back(work->read(scaled(input, opts.reduceOp), elements));
+  lists.outputs = {work->write(outputs[0], elements)};
   Call call = calls::reduce_scatter({}, {}, op_of(scalar, opts.reduceOp));
-  call.inputs = work->inputs;
-  call.outputs = work->outputs;
-  work->counts[0] = counts_of(inputs[0], elements);
-  if (!all_equal(work->counts[0])) call.send_counts = work->counts[0];
-  return begin(work, call, opts.asyncOp);
+  call.inputs = lists.inputs;
+  call.outputs = lists.outputs;
+  lists.sent = counts_of(inputs[0], elements);
+  if (!all_equal(lists.sent)) call.send_counts = lists.sent;
+  return begin(work, {call}, opts.asyncOp);
 }
 
 Group::Result Group::reduce_scatter_single(Tensor& output, Tensor& input,
                                            const c10d::ReduceScatterOptions& opts) {
-  const auto refuse = refusing("reduce_scatter_single");
-  require_dense(refuse, {input, output});
-  require_type(refuse, input, {output});
-  if (input.numel() != output.numel() * size_)
-    refuse(c10::str(
-        "input tensor size must be equal to world_size times output tensor size (expected ",
-        output.numel() * size_, " elements, got ", input.numel(), ")"));
-  const at::ScalarType scalar = output.scalar_type();
-  const Elements elements = reduced(scalar, opts.reduceOp);
-  const Pointer work =
-      this->work(OpType::_REDUCE_SCATTER_BASE, "reduce_scatter", {input}, opts.timeout);
-  work->results = {output};
-  const ConstData from = work->read(scaled(input, opts.reduceOp), elements);
-  const Data into = work->write(output, elements);
-  return begin(work, calls::reduce_scatter(from, into, op_of(scalar, opts.reduceOp)), opts.asyncOp);
+  Tensors outputs{output}, inputs{input};
+  return reduce_scatter_singles("reduce_scatter_single", OpType::_REDUCE_SCATTER_BASE, outputs,
+                                inputs, opts);
 }
 
 Group::Result Group::reduce_scatter_single_coalesced(Tensors& outputs, Tensors& inputs,
                                                      const c10d::ReduceScatterOptions& opts) {
-  const auto refuse = refusing("reduce_scatter_single_coalesced");
+  return reduce_scatter_singles("reduce_scatter_single_coalesced",
+                                OpType::REDUCE_SCATTER_TENSOR_COALESCED, outputs, inputs, opts);
+}
+
+Group::Result Group::reduce_scatter_singles(const char* operation, OpType type, Tensors& outputs,
+                                            Tensors& inputs,
+                                            const c10d::ReduceScatterOptions& opts) {
+  const auto refuse = refusing(operation);
   c10d::assertInputOutputTensorListsSameSize(refuse, inputs.size(), outputs.size());
-  std::vector<Pointer> parts;
+  require_dense(refuse, inputs);
+  require_dense(refuse, outputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    require_type(refuse, inputs[i], {outputs[i]});
+    if (inputs[i].numel() != outputs[i].numel() * size_)
+      refuse(
+          c10::str("input tensor size must be equal to world_size times output tensor size "
+                   "(expected ",
+                   outputs[i].numel() * size_, " elements, got ", inputs[i].numel(), ")"));
+    reduced(outputs[i].scalar_type(), opts.reduceOp);
+  }
+  const Pointer work = this->work(type, "reduce_scatter", inputs, opts.timeout);
+  work->results = outputs;
+  std::vector<Call> calls;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    parts.push_back(c10::static_intrusive_pointer_cast<Work>(
-        reduce_scatter_single(outputs[i], inputs[i], opts)));
-  return together(OpType::REDUCE_SCATTER_TENSOR_COALESCED, "reduce_scatter", std::move(parts),
-                  outputs, opts.timeout);
+    calls.push_back(reduce_scatter_call(*work, outputs[i], inputs[i], opts.reduceOp));
+  return begin(work, std::move(calls), opts.asyncOp);
 }
 
 Group::Result Group::all_to_all_single(Tensor& output, Tensor& input,
@@ -355,13 +383,13 @@ Group::Result Group::all_to_all_single(Tensor& output, Tensor& input,
   const Elements elements = moved(input.scalar_type());
   const Pointer work = this->work(OpType::ALLTOALL_BASE, "all_to_all", {input}, opts.timeout);
   work->results = {output};
-  work->counts[0] = split_counts(input_splits, input, size_, elements);
-  work->counts[1] = split_counts(output_splits, output, size_, elements);
+  Work::Lists& lists = work->lists();
+  lists.sent = split_counts(input_splits, input, size_, elements);
+  lists.received = split_counts(output_splits, output, size_, elements);
   const ConstData from = work->read(input, elements);
   const Data into = work->write(output, elements);
   // With counts on all ranks: some may give splits, others none.
-  return begin(work, calls::all_to_all_v(from, work->counts[0], into, work->counts[1]),
-               opts.asyncOp);
+  return begin(work, {calls::all_to_all_v(from, lists.sent, into, lists.received)}, opts.asyncOp);
 }
 
 Group::Result Group::alltoall(Tensors& outputs, Tensors& inputs,
@@ -375,30 +403,15 @@ Group::Result Group::alltoall(Tensors& outputs, Tensors& inputs,
   const Elements elements = moved(inputs[0].scalar_type());
   const Pointer work = this->work(OpType::ALLTOALL, "all_to_all", inputs, opts.timeout);
   work->results = outputs;
-  for (const Tensor& input : inputs) work->inputs.push_back(work->read(input, elements));
-  for (const Tensor& output : outputs) work->outputs.push_back(work->write(output, elements));
-  work->counts[0] = counts_of(inputs, elements);
-  work->counts[1] = counts_of(outputs, elements);
-  Call call = calls::all_to_all_v({}, work->counts[0], {}, work->counts[1]);
-  call.inputs = work->inputs;
-  call.outputs = work->outputs;
-  return begin(work, call, opts.asyncOp);
-}
-
-/// One work for several that have begun.
-Group::Result Group::together(OpType type, const char* name, std::vector<Pointer> parts,
-                              Tensors results, std::chrono::milliseconds timeout) {
-  const Pointer work = this->work(type, name, {}, timeout);
-  work->results = std::move(results);
-  return begin(
-      work,
-      [parts = std::move(parts)](Work&) -> std::optional<std::vector<Request>> {
-        for (const Pointer& part : parts)
-          if (!part->over()) return std::nullopt;
-        for (const Pointer& part : parts) part->throw_failure();
-        return std::vector<Request>();
-      },
-      true);
+  Work::Lists& lists = work->lists();
+  for (const Tensor& input : inputs) lists.inputs.push_back(work->read(input, elements));
+  for (const Tensor& output : outputs) lists.outputs.push_back(work->write(output, elements));
+  lists.sent = counts_of(inputs, elements);
+  lists.received = counts_of(outputs, elements);
+  Call call = calls::all_to_all_v({}, lists.sent, {}, lists.received);
+  call.inputs = lists.inputs;
+  call.outputs = lists.outputs;
+  return begin(work, {call}, opts.asyncOp);
 }
 
 /// Gathers the entries of all ranks and adds those of equal indices. Returns when it is complete,
@@ -441,7 +454,10 @@ Group::Result Group::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOpt
   const Tensor sum =
       at::sparse_coo_tensor(at::cat(indices[0], 1), at::cat(values[0]), own.sizes()).coalesce();
   tensors[0].copy_(sum);
-  return together(OpType::_ALLREDUCE_SPARSE, "all_reduce", {}, tensors, opts.timeout);
+  const Pointer work =
+      this->work(OpType::_ALLREDUCE_SPARSE, "all_reduce", {}, opts.timeout, "sparse_all_reduce");
+  work->results = tensors;
+  return begin(work, std::vector<Call>(), false);
 }
 
 }  // namespace baton::pytorch

@@ -82,11 +82,12 @@ void Group::check_usable(const char* operation) const {
 }
 
 Group::Pointer Group::work(c10d::OpType type, const char* name, const Tensors& inputs,
-                           std::chrono::milliseconds timeout) {
+                           std::chrono::milliseconds timeout, const char* title) {
   check_usable(name);
   const std::uint64_t number = c10d::isP2POp(type) ? ++messages_ : ++collectives_;
-  auto work = c10::make_intrusive<Work>(driver_, parked_, rank_, type, number,
-                                        c10::str("baton:", name).c_str(), inputs);
+  auto work = c10::make_intrusive<Work>(
+      driver_, parked_, rank_, type, number,
+      c10::str(options_->backend, ":", title ? title : name).c_str(), inputs);
   work->name = c10::str(name, " #", number);
   work->group = this;
   work->collective = !c10d::isP2POp(type);
@@ -107,12 +108,12 @@ Group::Result Group::begin(const Pointer& work, Work::Begin begin, bool async) {
   return work;
 }
 
-Group::Result Group::begin(const Pointer& work, const Call& call, bool async) {
+Group::Result Group::begin(const Pointer& work, std::vector<Call> calls, bool async) {
   return begin(
       work,
-      [this, call](Work&) {
+      [this, calls = std::move(calls)](Work&) {
         std::vector<Request> requests;
-        requests.push_back(communicator_->start(call));
+        for (const Call& call : calls) requests.push_back(communicator_->start(call));
         return requests;
       },
       async);
@@ -130,14 +131,12 @@ Group::Result Group::message(c10d::OpType type, Tensors& tensors, int peer, int 
   if (tag < 0 || tag >= barrier_tag)
     refuse(c10::str("expected a tag from 0 to ", barrier_tag - 1, ", found ", tag));
   const bool anyone = type == c10d::OpType::RECVANYSOURCE;
-  const Pointer work = this->work(type, name, sends ? tensors : Tensors{}, c10d::kUnsetTimeout);
+  const Pointer work =
+      this->work(type, name, tensors, c10d::kUnsetTimeout, anyone ? "recvAnySource" : nullptr);
   const Elements elements = moved(tensors[0].scalar_type());
   if (!sends) work->results = tensors;
-  if (sends) {
-    work->inputs = {work->read(tensors[0], elements)};
-  } else {
-    work->outputs = {work->write(tensors[0], elements)};
-  }
+  const ConstData out = sends ? work->read(tensors[0], elements) : ConstData();
+  const Data in = sends ? Data() : work->write(tensors[0], elements);
   work->source = peer;
   return begin(
       work,
@@ -145,8 +144,8 @@ Group::Result Group::message(c10d::OpType type, Tensors& tensors, int peer, int 
         if (anyone) its.source = communicator_->probe(tag);
         if (anyone && its.source < 0) return std::nullopt;
         std::vector<Request> requests;
-        requests.push_back(sends ? communicator_->start_send(its.inputs[0], its.source, tag)
-                                 : communicator_->start_recv(its.outputs[0], its.source, tag));
+        requests.push_back(sends ? communicator_->start_send(out, its.source, tag)
+                                 : communicator_->start_recv(in, its.source, tag));
         return requests;
       },
       true);
@@ -166,7 +165,7 @@ Group::Result Group::barrier(const c10d::BarrierOptions& opts) {
   const Pointer work = this->work(c10d::OpType::BARRIER, "barrier", {}, opts.timeout);
   // Collectives that every rank has called before are complete after it.
   driver_.wait_all(this, Clock::now() + work->timeout, true);
-  return begin(work, calls::barrier(), opts.asyncOp);
+  return begin(work, {calls::barrier()}, opts.asyncOp);
 }
 
 void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
@@ -195,17 +194,23 @@ void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ran
       C10_THROW_ERROR(
           DistBackendError,
           c10::str("Rank ", rank_,
-                   " successfully reached monitoredBarrier, but rank 0 did not answer within ",
-                   timeout.count(), " ms; rank 0 says which rank did not come"));
+                   " successfully reached monitoredBarrier, but received errors while waiting for "
+                   "send/recv from rank 0: no answer within ",
+                   timeout.count(), " ms; rank 0 names the ranks that did not come"));
     return;
   }
   std::vector<Pointer> came;
   for (int r = 1; r < size_; ++r) came.push_back(begun(false, r));
   std::vector<int> missing;
-  for (int r = 1; r < size_; ++r)
-    if (!driver_.wait(*came[static_cast<std::size_t>(r - 1)], until)) missing.push_back(r);
+  for (int r = 1; r < size_ && (missing.empty() || wait_all_ranks); ++r) {
+    const bool late = Clock::now() >= until;
+    if (driver_.wait(*came[static_cast<std::size_t>(r - 1)], until)) continue;
+    if (late && missing.empty())
+      C10_THROW_ERROR(DistBackendError, c10::str("Rank 0 timed out in monitoredBarrier after ",
+                                                 timeout.count(), " ms, before rank ", r, " came"));
+    missing.push_back(r);
+  }
   if (!missing.empty()) {
-    if (!wait_all_ranks) missing.resize(1);
     std::string ranks = missing.size() > 1 ? "Ranks" : "Rank";
     for (const int r : missing) ranks += c10::str(r == missing[0] ? " " : ", ", r);
     C10_THROW_ERROR(DistBackendError, c10::str(ranks, " failed to pass monitoredBarrier in ",

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "baton/communicator.hpp"
@@ -33,8 +34,9 @@ class Group final : public c10d::Backend {
   using Result = c10::intrusive_ptr<c10d::Work>;
 
   struct Options final : c10d::Backend::Options {
-    explicit Options(std::chrono::milliseconds timeout = kBackendDefaultTimeout)
-        : c10d::Backend::Options("baton", timeout) {}
+    /// `name`: that the backend is registered by.
+    explicit Options(std::string name, std::chrono::milliseconds timeout = kBackendDefaultTimeout)
+        : c10d::Backend::Options(std::move(name), timeout) {}
     c10::intrusive_ptr<c10d::Backend::Options> clone() const override {
       return c10::make_intrusive<Options>(*this);
     }
@@ -45,7 +47,7 @@ class Group final : public c10d::Backend {
         c10::intrusive_ptr<Options> options);
   ~Group() override;
 
-  const std::string getBackendName() const override { return "baton"; }
+  const std::string getBackendName() const override { return options_->backend; }
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
   std::uint64_t getSequenceNumberForGroup() override { return collectives_; }
@@ -88,20 +90,24 @@ class Group final : public c10d::Backend {
 
  private:
   using Pointer = c10::intrusive_ptr<Work>;
+  /// `title`: in PyTorch's profiles, if it is not the name.
   Pointer work(c10d::OpType type, const char* name, const Tensors& inputs,
-               std::chrono::milliseconds timeout);
-  Result begin(const Pointer& work, const Call& call, bool async);
+               std::chrono::milliseconds timeout, const char* title = nullptr);
+  Result begin(const Pointer& work, std::vector<Call> calls, bool async);
   Result begin(const Pointer& work, Work::Begin begin, bool async);
   Result message(c10d::OpType type, Tensors& tensors, int peer, int tag);
   void check_usable(const char* operation) const;
   using Refuse = std::function<void(const std::string&)>;
   Result reduce_all(const char* name, c10d::OpType type, const Refuse& refuse, Tensors& tensors,
                     const c10d::AllreduceOptions& opts);
-  Result gather_into(const char* name, c10d::OpType type, const Tensors& outputs,
-                     const Tensors& result, const Tensor& input, std::optional<int> root,
-                     std::chrono::milliseconds timeout, bool async);
-  Result together(c10d::OpType type, const char* name, std::vector<Pointer> parts, Tensors results,
-                  std::chrono::milliseconds timeout);
+  Result gather_singles(const char* operation, c10d::OpType type, Tensors& outputs, Tensors& inputs,
+                        const c10d::AllgatherOptions& opts);
+  Result reduce_scatter_singles(const char* operation, c10d::OpType type, Tensors& outputs,
+                                Tensors& inputs, const c10d::ReduceScatterOptions& opts);
+  /// A gather of `input` to `root`, or to all ranks, into one tensor, or one for each rank.
+  Call gather_call(Work& work, const Tensors& outputs, const Tensor& input,
+                   std::optional<int> root);
+  Call reduce_scatter_call(Work& work, Tensor& output, Tensor& input, const c10d::ReduceOp& op);
 
   const c10::intrusive_ptr<Options> options_;
   Driver& driver_;

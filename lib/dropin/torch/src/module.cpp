@@ -21,12 +21,12 @@ PYBIND11_MODULE(_C, m) {
 
   py::class_<Group, c10::intrusive_ptr<Group>, c10d::Backend>(m, "Group")
       .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                       double seconds) {
+                       double seconds, std::string name) {
              auto options = c10::make_intrusive<Group::Options>(
-                 std::chrono::milliseconds(std::llround(seconds * 1000)));
+                 std::move(name), std::chrono::milliseconds(std::llround(seconds * 1000)));
              return c10::make_intrusive<Group>(store, rank, size, std::move(options));
            }),
-           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
+           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"), py::arg("name"),
            py::call_guard<py::gil_scoped_release>())
       .def("explain", &Group::explain, py::arg("operation"), py::arg("tensor"), py::arg("root"))
       .def("counts", [](const Group& group) {

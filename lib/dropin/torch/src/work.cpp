@@ -62,7 +62,6 @@ bool Work::advance() {
   try {
     return go_on();
   } catch (...) {
-    failure_ = std::current_exception();
     abandon("an operation failed");
     throw;
   }
@@ -87,7 +86,6 @@ std::string Work::waits_for() const {
 }
 
 void Work::abandon(const std::string& why) noexcept {
-  if (!failure_) failure_ = std::make_exception_ptr(Error(ErrorCode::transport, why));
   for (Request& request : requests_) request.abandon(why);
   requests_.clear();
   begin_ = nullptr;

@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -44,18 +45,19 @@ class Work final : public c10d::Work, public Task {
   }
   void keep(const at::Tensor& tensor) { kept_.push_back(tensor); }
 
-  // Lists that the call refers to.
-  std::vector<ConstData> inputs;
-  std::vector<Data> outputs;
-  std::vector<std::int64_t> counts[4];
+  /// Lists that a call refers to.
+  struct Lists {
+    std::vector<ConstData> inputs;
+    std::vector<Data> outputs;
+    std::vector<std::int64_t> sent, received;  ///< counts
+  };
+  /// Empty lists for one more call.
+  Lists& lists() { return lists_.emplace_back(); }
+
   int source = -1;  ///< of a receive from any rank
   Tensors results;  ///< of the future
 
   void begins(Begin begin) { begin_ = std::move(begin); }
-  /// Throws its failure, if it has failed. In the driver's turn.
-  void throw_failure() const {
-    if (failure_) std::rethrow_exception(failure_);
-  }
 
   // c10d::Work
   bool isCompleted() override;
@@ -82,9 +84,9 @@ class Work final : public c10d::Work, public Task {
   const std::uint64_t number_;
   Begin begin_;
   std::vector<Request> requests_;
+  std::deque<Lists> lists_;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;
   Tensors kept_;
-  std::exception_ptr failure_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
