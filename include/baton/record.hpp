@@ -1,7 +1,8 @@
 #pragma once
-/// Computations in recordings: what a rank does between its messages.
+/// What a program adds to recordings: computations between its messages, and names of its calls.
 
 #include <cstdint>
+#include <string>
 
 #include "baton/export.hpp"
 #include "baton/schedule/computation.hpp"
@@ -16,5 +17,20 @@ bool records_computations();
 /// does nothing. Times are nanoseconds of std::chrono::steady_clock; `what.ns` has no effect.
 /// Computations of one rank follow each other. An event of the recording for each.
 void record_computation(const Computation& what, std::int64_t begin, std::int64_t end);
+
+/// While it exists, operations and messages that this thread starts are recorded with a name of the
+/// program behind their own: "all_reduce (layer 3)". The latest of several names holds.
+class RecordedName {
+ public:
+  /// Costs nothing where nothing is recorded but the copy of `name`.
+  explicit RecordedName(std::string name);
+  ~RecordedName();
+  RecordedName(const RecordedName&) = delete;
+  RecordedName& operator=(const RecordedName&) = delete;
+
+ private:
+  std::string name_;
+  const std::string* before_;
+};
 
 }  // namespace baton

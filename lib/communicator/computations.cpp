@@ -1,4 +1,4 @@
-/// Computations that a rank's thread adds to its recording.
+/// What a rank's thread adds to its recording: computations and names.
 
 #include <memory>
 #include <optional>
@@ -14,6 +14,7 @@ namespace baton::communicator {
 namespace {
 
 thread_local std::weak_ptr<RecordingSession> current;
+thread_local const std::string* name = nullptr;
 
 /// A program of one rank that only computes.
 Schedule schedule_of(const Computation& computation) {
@@ -31,6 +32,11 @@ std::shared_ptr<RecordingSession> computing_session() {
 }
 
 }  // namespace
+
+const std::string& recorded_name() {
+  static const std::string none;
+  return name ? *name : none;
+}
 
 void begin_computations(const std::shared_ptr<RecordingSession>& session) { current = session; }
 
@@ -53,6 +59,10 @@ void RecordingSession::add(const Computation& what, std::int64_t begin, std::int
 }  // namespace baton::communicator
 
 namespace baton {
+
+RecordedName::RecordedName(std::string name)
+    : name_(std::move(name)), before_(std::exchange(communicator::name, &name_)) {}
+RecordedName::~RecordedName() { communicator::name = before_; }
 
 bool records_computations() { return communicator::computing_session() != nullptr; }
 

@@ -37,6 +37,12 @@ std::int64_t whole_bytes(const execute::Plan& plan) {
          static_cast<std::int64_t>(plan.element_bytes());
 }
 
+/// An operation's name, with the program's behind it.
+std::string with_recorded_name(std::string_view name) {
+  const std::string& its = recorded_name();
+  return its.empty() ? std::string(name) : fmt::format("{} ({})", name, its);
+}
+
 /// How to wait for the other ranks when a recording begins or ends.
 tracing::Patience patience(State& state) {
   const auto timeout = state.context.options.timeout;
@@ -136,10 +142,10 @@ void Recording::record_message_into_session(execute::Run& run, StepKind kind, in
     const bool sends = kind == StepKind::send;
     channel.group = recorder->add_channel(group_, sends ? own : other, sends ? other : own, tag);
   }
-  Sent& sent = channel.plans[{data.count, data.type}];
+  Sent& sent = channel.plans[{data.count, data.type, recorded_name()}];
   if (!sent.plan) {
     TimedOperation operation;
-    operation.name = "message";
+    operation.name = with_recorded_name("message");
     if (data.type != Datatype::user) operation.type = name(data.type);
     operation.element_bytes = static_cast<std::int64_t>(size_of(data.type));
     operation.bytes = data.count * operation.element_bytes;
@@ -160,10 +166,12 @@ void Recording::record_into_session(execute::Run& run, execute::CachedPlan& plan
 std::uint32_t Recording::number_of(execute::CachedPlan& cached, const RecordedCall& call) {
   const auto& recorder = session_->recorder;
   for (const execute::CachedPlan::Recorded& known : cached.recorded) {
-    if (known.of(recorder) && known.type == call.type && known.op == call.op) return known.number;
+    if (known.of(recorder) && known.type == call.type && known.op == call.op &&
+        known.name == recorded_name())
+      return known.number;
   }
   TimedOperation operation;
-  operation.name = name(call.collective);
+  operation.name = with_recorded_name(name(call.collective));
   operation.choice = {cached.algorithm, cached.segment};
   if (call.type != Datatype::user) operation.type = name(call.type);
   if (reducing(call.collective)) operation.op = name(call.op);
@@ -172,7 +180,7 @@ std::uint32_t Recording::number_of(execute::CachedPlan& cached, const RecordedCa
   const std::uint32_t number = recorder->add_plan(
       group_, std::move(operation), cached.plan,
       [](const void* plan) { return static_cast<const execute::Plan*>(plan)->schedule(); });
-  cached.recorded.push_back({recorder, call.type, call.op, number});
+  cached.recorded.push_back({recorder, call.type, call.op, recorded_name(), number});
   return number;
 }
 

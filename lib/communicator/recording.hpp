@@ -58,6 +58,9 @@ struct RecordingSession {
 /// Makes this session the one that record_computation() of this thread adds to.
 void begin_computations(const std::shared_ptr<RecordingSession>& session);
 
+/// The name that this thread's operations are recorded with (RecordedName); may be empty.
+const std::string& recorded_name();
+
 /// A communicator's part in a recording.
 class Recording {
  public:
@@ -112,8 +115,9 @@ class Recording {
   /// Messages of one tag to or from one rank.
   struct Channel {
     std::optional<std::uint32_t> group;
-    std::uint32_t messages = 0;                               // so far
-    std::map<std::pair<std::int64_t, Datatype>, Sent> plans;  // by count and type
+    std::uint32_t messages = 0;  // so far
+    // by count, type and name
+    std::map<std::tuple<std::int64_t, Datatype, std::string>, Sent> plans;
   };
   std::map<std::tuple<StepKind, int, int>, Channel> channels_;  // by kind, peer, tag
   bool began_ = false;  // start() was called here and stop() was not

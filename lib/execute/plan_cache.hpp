@@ -86,6 +86,7 @@ class CachedPlan {
     std::weak_ptr<const tracing::Recorder> recorder;
     Datatype type;
     OpKind op;
+    std::string name;  ///< RecordedName's
     std::uint32_t number;
 
     bool of(const std::shared_ptr<tracing::Recorder>& other) const {

@@ -260,3 +260,27 @@ TEST_CASE("the other nonblocking calls") {
     }
   });
 }
+
+TEST_CASE("a request tells whom it waits for, and can be given up") {
+  on_ranks(2, [](Communicator& c) {
+    if (c.rank() == 1) return;
+    std::int32_t got = 0;
+    Request request = c.start_recv(std::span(&got, 1), 1);
+    CHECK(request.waits_for().find("rank 1") != std::string::npos);
+    CHECK_FALSE(c.progress());
+    request.abandon("nobody sends");
+    CHECK(request.done());
+    CHECK(request.waits_for().empty());
+    CHECK(error_of([&] { c.barrier(); }).find("nobody sends") != std::string::npos);
+  });
+}
+
+TEST_CASE("what has ended can be given up without harm") {
+  on_ranks(2, [](Communicator& c) {
+    Request request = c.start_barrier();
+    while (!request.done()) c.progress();
+    request.abandon("too late");
+    Request().abandon("empty");
+    c.barrier();
+  });
+}

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "baton/baton.hpp"
+#include "baton/record.hpp"
 #include "baton/trace.hpp"
 #include "support/ranks.hpp"
 #include "support/schedules.hpp"
@@ -226,6 +227,28 @@ TEST_CASE("messages of send and recv are recorded, the library's own are not") {
     CHECK(event.peer == 1 - event.rank);
     CHECK(event.bytes == operation.bytes);
   }
+}
+
+TEST_CASE("names of the program are recorded behind the operation's own") {
+  const Timeline timeline = recorded(2, [](Communicator& comm) {
+    auto data = ones(4);
+    comm.all_reduce(data, sum);
+    {
+      const RecordedName outer("layer 1");
+      comm.all_reduce(data, sum);
+      const RecordedName inner("gradients");
+      comm.all_reduce(data, sum);
+      if (comm.rank() == 0) comm.send(data, 1);
+      if (comm.rank() == 1) comm.recv(data, 0);
+    }
+    comm.all_reduce(data, sum);
+  });
+  std::vector<std::string> names;
+  for (const TimedOperation& operation : timeline.operations) names.push_back(operation.name);
+  CHECK(names == std::vector<std::string>{"all_reduce", "all_reduce (layer 1)",
+                                          "all_reduce (gradients)", "message (gradients)",
+                                          "all_reduce"});
+  check_whole(timeline);
 }
 
 TEST_CASE("messages of many sizes are recorded in little room") {

@@ -314,3 +314,29 @@ TEST_CASE("ucx transport: collectives by rendezvous") {
   support::conformance::reductions(c, large);
   support::conformance::exchanges(c, {{20'011}, {0, 64 << 10}, {}});
 }
+
+TEST_CASE("ucx transport: a probe names the sender of a message that nobody has asked for") {
+  Communicator c(world());
+  constexpr int tag = 5, other = 6;
+  CHECK(c.probe(tag) == -1);
+  c.barrier();
+  std::int32_t own = c.rank(), got = -1;
+  if (c.rank() != 0) {
+    c.send(std::span(&own, 1), 0, tag);
+  } else {
+    std::vector<int> found;
+    while (static_cast<int>(found.size()) < c.size() - 1) {
+      CHECK(c.probe(other) == -1);
+      const int source = c.probe(tag);
+      if (source < 0) continue;
+      c.recv(std::span(&got, 1), source, tag);
+      CHECK(got == source);
+      found.push_back(source);
+    }
+    std::ranges::sort(found);
+    for (int r = 1; r < c.size(); ++r) CHECK(found[static_cast<std::size_t>(r - 1)] == r);
+    CHECK(c.probe(tag) == -1);
+  }
+  c.barrier();
+  CHECK(error_of([&] { c.probe(-1); }).find("expected a tag from 0 to") != std::string::npos);
+}

@@ -6,7 +6,6 @@ needs no import of this package.
 """
 
 import atexit
-import weakref
 
 import torch.distributed as dist
 
@@ -14,14 +13,24 @@ from . import _C
 
 __all__ = ["explain", "register", "stats"]
 
-_groups = weakref.WeakSet()
+_groups = []  # those that have not been destroyed
 
 
 def _creator(name):
+    world = None  # the group of all ranks
+
     def create(options, _):
+        nonlocal world
+        _groups[:] = [group for group in _groups if group.open]
+        first = not dist.is_initialized()
+        if world is not None and (first or not world.open):
+            world = None
         group = _C.Group(options.store, options.group_rank, options.group_size,
-                         options.timeout.total_seconds(), name)
-        _groups.add(group)
+                         options.timeout.total_seconds(), name, world, options.global_ranks_in_group,
+                         "" if first else "-" + options.group_id)
+        if first:
+            world = group
+        _groups.append(group)
         return group
 
     return create
@@ -35,7 +44,7 @@ def register(name="baton"):
 @atexit.register
 def _leave():
     # A program may end without destroy_process_group().
-    for group in list(_groups):
+    for group in reversed(_groups):
         group.shutdown()
 
 

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "baton/error.hpp"
 #include "baton/explain.hpp"
+#include "baton/record.hpp"
+#include "names.hpp"
 #include "rendezvous.hpp"
 
 namespace baton::pytorch {
@@ -47,13 +50,26 @@ std::chrono::milliseconds or_default(std::chrono::milliseconds timeout,
 }  // namespace
 
 Group::Group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-             c10::intrusive_ptr<Options> options)
+             c10::intrusive_ptr<Options> options, const c10::intrusive_ptr<Group>& world,
+             std::vector<int> members, const std::string& suffix)
     : Backend(rank, size), options_(std::move(options)), driver_(driver_of_process()) {
   translating([&] {
+    auto transport = rendezvous(*store, rank, size, options_->timeout);
+    if (world && world->communicator_) {
+      const auto turn = driver_.turn();
+      communicator_ = std::make_unique<Communicator>(std::move(transport), *world->communicator_,
+                                                     std::move(members));
+      return;
+    }
     baton::Options chosen = baton::Options::from_environment();
-    if (chosen.timeout.count() == 0) chosen.timeout = options_->timeout;
-    communicator_ = std::make_unique<Communicator>(
-        rendezvous(*store, rank, size, options_->timeout), std::move(chosen));
+    // Of the calls that the driver does not wait for: to agree on options, to end a recording.
+    if (chosen.timeout.count() == 0)
+      chosen.timeout = std::min<std::chrono::milliseconds>(options_->timeout, 60s);
+    if (!chosen.trace.empty()) {
+      chosen.trace += suffix;
+      remember_names();
+    }
+    communicator_ = std::make_unique<Communicator>(std::move(transport), std::move(chosen));
   });
   driver_.add(this, *communicator_);
   init();
@@ -101,6 +117,8 @@ Group::Pointer Group::work(c10d::OpType type, const char* name, const Tensors& i
 }
 
 Group::Result Group::begin(const Pointer& work, Work::Begin begin, bool async) {
+  std::optional<RecordedName> recorded;
+  if (const std::string* const name = name_around()) recorded.emplace(*name);
   work->begins(std::move(begin));
   // Never: an unset timeout is hours.
   work->deadline = Clock::now() + work->timeout;

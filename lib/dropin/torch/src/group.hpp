@@ -42,9 +42,12 @@ class Group final : public c10d::Backend {
     }
   };
 
-  /// Collective over the group: ranks find each other through the store.
+  /// Collective over the group: ranks find each other through the store. `world`, if there is one,
+  /// is the group of all ranks on every rank, and `members` are this group's ranks in it: they
+  /// share options and a recording.
   Group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-        c10::intrusive_ptr<Options> options);
+        c10::intrusive_ptr<Options> options, const c10::intrusive_ptr<Group>& world,
+        std::vector<int> members, const std::string& suffix);
   ~Group() override;
 
   const std::string getBackendName() const override { return options_->backend; }
@@ -84,6 +87,7 @@ class Group final : public c10d::Backend {
   /// Waits a moment for what is under way, then leaves the group.
   void shutdown() override;
 
+  bool open() const { return communicator_ != nullptr; }
   /// Which algorithm an operation of this size would run by, and its messages.
   std::string explain(const std::string& operation, const Tensor& tensor, int root);
   std::map<std::string, Count> counts() const;
