@@ -56,7 +56,10 @@ def library():
 
 
 headers, folder = library()
+work = checkout / "build" / "baton_torch"  # not beside the sources
+work.mkdir(parents=True, exist_ok=True)
 setup(
+    options={"build": {"build_base": str(work)}, "egg_info": {"egg_base": str(work)}},
     packages=["baton_torch"],
     ext_modules=[CppExtension(
         "baton_torch._C",

@@ -1,6 +1,6 @@
 """PyTorch's own tests of torch.distributed (those that its wheel contains), by gloo or by baton in gloo's place.
 
-Usage: pytorch_suite.py gloo|baton RANKS [--for gloo|mpi] [--only PART,...] [--json FILE] [--list]
+Usage: pytorch_suite.py gloo|baton RANKS [--for gloo|mpi] [--only PART,...] [--known FILE] [--json FILE] [--list]
 
 Baton registers itself as "gloo", so the tests that PyTorch keeps for gloo run, too. With --for mpi those run
 that it keeps for MPI, such as all_to_all's. Processes are forked: each would otherwise import PyTorch again.
@@ -20,6 +20,7 @@ parser.add_argument("ranks", type=int)
 parser.add_argument("--for", dest="kept", choices=["gloo", "mpi"], default="gloo",
                     help="run the tests that PyTorch keeps for this backend")
 parser.add_argument("--only", help="parts of the names of tests to run, separated by commas")
+parser.add_argument("--known", help="file of lines `name: reason`: tests that fail, and must fail")
 parser.add_argument("--json", help="file for the results")
 parser.add_argument("--list", action="store_true", help="print the names of the tests")
 options = parser.parse_args()
@@ -92,10 +93,18 @@ def main():
     counts = {kind: sum(o["outcome"] == kind for o in outcomes.values()) for kind in ("passed", "failed", "skipped")}
     print(f"{options.backend}, {options.ranks} ranks:",
           ", ".join(f"{count} {kind}" for kind, count in counts.items()))
-    for name, outcome in outcomes.items():
-        if outcome["outcome"] == "failed":
-            print(f"\n{name}\n{outcome['message']}")
-    sys.exit(counts["failed"] > 0)
+    known = []
+    if options.known:
+        with open(options.known) as file:
+            known = [line.partition(":")[0] for line in file if line.strip()]
+    unexpected = [name for name, outcome in outcomes.items()
+                  if name not in known and outcome["outcome"] == "failed"]
+    for name in unexpected:
+        print(f"\n{name}\n{outcomes[name]['message']}")
+    passing = [name for name in known if outcomes.get(name, {}).get("outcome") == "passed"]
+    for name in passing:
+        print(f"{name}: expected to fail, as {options.known} says, but passed")
+    sys.exit(bool(unexpected or passing or not counts["passed"]))
 
 
 main()

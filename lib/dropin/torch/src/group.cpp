@@ -101,6 +101,7 @@ Group::Pointer Group::work(c10d::OpType type, const char* name, const Tensors& i
                            std::chrono::milliseconds timeout, const char* title) {
   check_usable(name);
   const std::uint64_t number = c10d::isP2POp(type) ? ++messages_ : ++collectives_;
+  const IgnoredNames ignored;
   auto work = c10::make_intrusive<Work>(
       driver_, parked_, rank_, type, number,
       c10::str(options_->backend, ":", title ? title : name).c_str(), inputs);
@@ -118,7 +119,7 @@ Group::Pointer Group::work(c10d::OpType type, const char* name, const Tensors& i
 
 Group::Result Group::begin(const Pointer& work, Work::Begin begin, bool async) {
   std::optional<RecordedName> recorded;
-  if (const std::string* const name = name_around()) recorded.emplace(*name);
+  if (auto name = name_around()) recorded.emplace(std::move(*name));
   work->begins(std::move(begin));
   // Never: an unset timeout is hours.
   work->deadline = Clock::now() + work->timeout;

@@ -1,6 +1,7 @@
 #pragma once
 /// The names that a program gives its parts by torch.profiler.record_function.
 
+#include <optional>
 #include <string>
 
 namespace baton::pytorch {
@@ -8,7 +9,14 @@ namespace baton::pytorch {
 /// From now on names are remembered; otherwise they cost nothing.
 void remember_names();
 
-/// The innermost name around this thread's present place; null: there is none.
-const std::string* name_around();
+/// The innermost name around this thread's present place.
+std::optional<std::string> name_around();
+
+/// While it exists, names that begin on this thread are not remembered: those of works.
+class IgnoredNames {
+ public:
+  IgnoredNames();
+  ~IgnoredNames();
+};
 
 }  // namespace baton::pytorch

@@ -1,0 +1,362 @@
+"""The backend "baton" beside gloo, operation by operation: the same results, and the same kind of error."""
+
+import datetime
+import os
+import threading
+import time
+import unittest
+
+import torch
+import torch.distributed as dist
+
+import processes
+
+OPS = dist.ReduceOp
+TYPES = [torch.uint8, torch.int8, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64]
+
+
+def tensor(count, rank, dtype=torch.float32, seed=0):
+    generator = torch.Generator().manual_seed(1000 * seed + rank)
+    return torch.randint(1, 4, (count,), generator=generator).to(dtype)
+
+
+def both(size, *ranks):
+    """The same group over baton and over gloo."""
+    ranks = list(ranks) or list(range(size))
+    return dist.new_group(ranks), dist.new_group(ranks, backend="gloo")
+
+
+def same(ours, theirs):
+    torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
+
+
+def raised(function):
+    try:
+        function()
+    except Exception as error:
+        return error
+    raise AssertionError("an error was expected, found none")
+
+
+def reductions(rank, size):
+    ours, theirs = both(size)
+    for dtype in TYPES:
+        for op in OPS.SUM, OPS.PRODUCT, OPS.MIN, OPS.MAX, *(() if dtype.is_floating_point
+                                                            else (OPS.BAND, OPS.BOR, OPS.BXOR)):
+            for count in 0, 1, 5, 1023:
+                if dtype is torch.uint8 and op == OPS.PRODUCT:
+                    continue
+                results = []
+                for group in ours, theirs:
+                    value = tensor(count, rank, dtype)
+                    dist.all_reduce(value, op, group=group)
+                    rooted = tensor(count, rank, dtype, 1)
+                    dist.reduce(rooted, size - 1, op, group=group)
+                    results.append((value, rooted if rank == size - 1 else None))
+                same(*results)
+    # Beyond gloo's: averages, bfloat16, booleans, complex numbers, 8-bit floats, factors.
+    value = torch.full((7,), float(rank), dtype=torch.bfloat16)
+    dist.all_reduce(value, OPS.AVG)
+    same(value, torch.full((7,), (size - 1) / 2, dtype=torch.bfloat16))
+    truth = torch.tensor([rank == 0, True, False])
+    dist.all_reduce(truth, OPS.SUM)
+    same(truth, torch.tensor([True, True, False]))
+    truth = torch.tensor([rank == 0, True, False])
+    dist.all_reduce(truth, OPS.MIN)
+    same(truth, torch.tensor([size == 1, True, False]))
+    number = torch.full((3,), complex(1, rank))
+    dist.all_reduce(number)
+    same(number, torch.full((3,), complex(size, sum(range(size)))))
+    scaled = torch.ones(4)
+    dist.all_reduce(scaled, dist._make_nccl_premul_sum(0.5))
+    same(scaled, torch.full((4,), size / 2))
+    assert isinstance(raised(lambda: dist.all_reduce(number, OPS.PRODUCT)), ValueError)
+    assert "Invalid scalar type" in str(raised(lambda: dist.all_reduce(torch.ones(2, dtype=torch.int16))))
+
+
+def movement(rank, size):
+    ours, theirs = both(size)
+    for dtype in *TYPES, torch.bool, torch.bfloat16, torch.int16, torch.complex64:
+        for count in 0, 1, 1025:
+            root = 0
+            results = []
+            for group in (ours, theirs) if dtype in TYPES else (ours,):
+                spread = tensor(count, rank, dtype)
+                dist.broadcast(spread, size - 1, group=group)
+                gathered = [torch.empty(count, dtype=dtype) for _ in range(size)]
+                dist.all_gather(gathered, tensor(count, rank, dtype, 1), group=group)
+                rooted = [torch.empty(count, dtype=dtype) for _ in range(size)] if rank == root else None
+                dist.gather(tensor(count, rank, dtype, 2), rooted, root, group=group)
+                part = torch.empty(count, dtype=dtype)
+                parts = [tensor(count, r, dtype, 3) for r in range(size)] if rank == root else None
+                dist.scatter(part, parts, root, group=group)
+                results.append((spread, gathered, rooted, part))
+            expected = (tensor(count, size - 1, dtype), [tensor(count, r, dtype, 1) for r in range(size)],
+                        [tensor(count, r, dtype, 2) for r in range(size)] if rank == root else None,
+                        tensor(count, rank, dtype, 3))
+            for result in results:
+                same(result, expected)
+    # One tensor in, one out, and uneven splits.
+    whole = torch.empty(size * 6)
+    dist.all_gather_into_tensor(whole, torch.full((6,), float(rank)))
+    same(whole, torch.arange(float(size)).repeat_interleave(6))
+    part = torch.empty(6)
+    dist.reduce_scatter_tensor(part, torch.arange(6.0 * size))
+    same(part, size * torch.arange(6.0 * rank, 6 * rank + 6))
+    uneven = [torch.empty(r + 1) for r in range(size)]
+    dist.all_gather(uneven, torch.full((rank + 1,), float(rank)))
+    same(uneven, [torch.full((r + 1,), float(r)) for r in range(size)])
+    part = torch.empty(rank + 1)
+    dist.reduce_scatter(part, [torch.full((r + 1,), float(r)) for r in range(size)])
+    same(part, torch.full((rank + 1,), float(rank * size)))
+    sent = [r + rank for r in range(size)]
+    received = torch.empty(sum(sent), 2)
+    dist.all_to_all_single(received, torch.full((sum(sent), 2), float(rank)), sent, sent)
+    same(received, torch.cat([torch.full((r + rank, 2), float(r)) for r in range(size)]))
+    lists = [torch.empty(2) for _ in range(size)]
+    dist.all_to_all(lists, [torch.full((2,), 10.0 * rank + r) for r in range(size)])
+    same(lists, [torch.full((2,), 10.0 * r + rank) for r in range(size)])
+    # Some ranks give splits, others none.
+    even = torch.empty(size)
+    splits = [1] * size if rank == 0 else None
+    dist.all_to_all_single(even, torch.arange(float(size)), splits, splits)
+    same(even, torch.full((size,), float(rank)))
+
+
+def layouts(rank, size):
+    """Tensors with gaps, without elements, and of other layouts."""
+    wide = torch.zeros(4, 6)
+    view = wide[:, ::2]
+    view.fill_(rank + 1)
+    dist.all_reduce(view)
+    total = size * (size + 1) / 2
+    same(wide, torch.tensor([total, 0.0]).repeat(4, 3))
+    turned = torch.arange(6.0).view(2, 3).t()
+    dist.broadcast(turned, 0)
+    same(turned, torch.arange(6.0).view(2, 3).t())
+    columns = torch.zeros(size, 3).t()
+    rows = [columns[:, r] for r in range(size)]
+    dist.all_gather(rows, torch.full((3,), float(rank)))
+    same(columns, torch.arange(float(size)).repeat(3, 1))
+    sparse = torch.sparse_coo_tensor([[rank, size]], [1.0, 2.0], (size + 1,))
+    dist.all_reduce(sparse)
+    same(sparse.to_dense(), torch.tensor([1.0] * size + [2.0 * size]))
+    raised(lambda: dist.broadcast(sparse, 0))
+
+
+def coalesced(rank, size):
+    tensors = [torch.full((n,), float(rank)) for n in (3, 1, 1000)]
+    with dist._coalescing_manager():
+        for t in tensors:
+            dist.all_reduce(t)
+    for t in tensors:
+        same(t, torch.full_like(t, sum(range(size))))
+    outputs = [torch.empty(size * n) for n in (2, 5)]
+    with dist._coalescing_manager():
+        for output, n in zip(outputs, (2, 5)):
+            dist.all_gather_into_tensor(output, torch.full((n,), float(rank)))
+    same(outputs, [torch.arange(float(size)).repeat_interleave(n) for n in (2, 5)])
+    parts = [torch.empty(n) for n in (2, 5)]
+    with dist._coalescing_manager():
+        for part, n in zip(parts, (2, 5)):
+            dist.reduce_scatter_tensor(part, torch.ones(n * size))
+    same(parts, [torch.full((n,), float(size)) for n in (2, 5)])
+
+
+def messages(rank, size):
+    """Order by tag, receives from any rank, large messages, both ways at once."""
+    ring = [(rank + 1) % size, (rank - 1) % size]
+    for count in 1, 100_000, 3_000_000:
+        got = torch.empty(count)
+        works = [dist.isend(torch.full((count,), float(rank)), ring[0], tag=3), dist.irecv(got, ring[1], tag=3)]
+        for work in works:
+            work.wait()
+        same(got, torch.full((count,), float(ring[1])))
+    if rank == 0:
+        found = []
+        for _ in range(2 * (size - 1)):
+            got = torch.empty(1)
+            source = dist.recv(got, tag=7)
+            assert got.item() == source
+            found.append(source)
+        assert sorted(found) == sorted(list(range(1, size)) * 2)
+    else:
+        for _ in range(2):
+            dist.send(torch.tensor([float(rank)]), 0, tag=7)
+    if rank == 0 and size > 1:
+        dist.send(torch.tensor([1.0]), 1, tag=1)
+        dist.send(torch.tensor([2.0]), 1, tag=2)
+    elif rank == 1:
+        two, one = torch.empty(1), torch.empty(1)
+        dist.recv(two, 0, tag=2)
+        dist.recv(one, 0, tag=1)
+        assert (one.item(), two.item()) == (1, 2)
+    error = raised(lambda: dist.send(torch.ones(1), (rank + 1) % size, tag=5000))
+    assert "tag from 0 to" in str(error), error
+
+
+def objects(rank, size):
+    everything = [None] * size
+    dist.all_gather_object(everything, {"rank": rank, "text": "x" * (100 * rank)})
+    assert [one["rank"] for one in everything] == list(range(size))
+    told = [{"from": 0}, [1, 2]] if rank == 0 else [None, None]
+    dist.broadcast_object_list(told, 0)
+    assert told == [{"from": 0}, [1, 2]]
+    mine = [None]
+    dist.scatter_object_list(mine, [(r, r) for r in range(size)] if rank == 0 else None, 0)
+    assert mine == [(rank, rank)]
+
+
+def groups(rank, size):
+    """Sub-groups work beside each other, also while the others' operations are under way."""
+    whole = torch.ones(200_000)
+    work = dist.all_reduce(whole, async_op=True)
+    pairs = [dist.new_group([r, (r + 1) % size]) for r in range(size)]
+    for first, group in enumerate(pairs):
+        if rank in (first, (first + 1) % size):
+            value = torch.full((50,), float(rank))
+            dist.all_reduce(value, group=group)
+            same(value, torch.full((50,), float(first + (first + 1) % size)))
+    work.wait()
+    same(whole, torch.full_like(whole, size))
+    mesh = dist.init_device_mesh("cpu", (size,), mesh_dim_names=("dp",))
+    value = torch.ones(3)
+    dist.all_reduce(value, group=mesh.get_group("dp"))
+    same(value, torch.full((3,), float(size)))
+
+
+def futures(rank, size):
+    values = [torch.full((1000,), float(rank)) for _ in range(40)]
+    works = [dist.all_reduce(value, async_op=True) for value in values]
+    seen = []
+    future = works[-1].get_future().then(lambda f: seen.append(f.value()[0].sum().item()))
+    future.wait()  # the thread of the driver completes it
+    assert seen == [1000.0 * sum(range(size))]
+    for work in reversed(works):
+        work.wait()
+        assert work.is_completed() and work.is_success()
+    for value in values:
+        same(value, torch.full_like(value, sum(range(size))))
+    # Nobody waits: it completes by itself.
+    value = torch.full((1000,), float(rank))
+    work = dist.all_reduce(value, async_op=True)
+    end = time.monotonic() + 60
+    while not work.is_completed() and time.monotonic() < end:
+        time.sleep(0.001)
+    assert work.is_completed()
+
+
+def names_the_missing(rank, size):
+    dist.monitored_barrier(timeout=datetime.timedelta(seconds=30))
+    if rank == 1:
+        time.sleep(3)
+        return
+    error = str(raised(lambda: dist.monitored_barrier(timeout=datetime.timedelta(seconds=1))))
+    assert ("Rank 1 failed to pass monitoredBarrier" if rank == 0 else "rank 0") in error, error
+
+
+def times_out(rank, size):
+    """The error names the ranks that are waited for, and comes in time."""
+    if rank == 1:
+        time.sleep(4)
+        os._exit(0)
+    begin = time.monotonic()
+    error = str(raised(lambda: dist.all_reduce(torch.ones(4))))
+    assert "Timed out" in error and "rank" in error and "all_reduce #1" in error, error
+    assert time.monotonic() - begin < 20
+    later = str(raised(lambda: dist.all_reduce(torch.ones(4))))
+    assert "failed earlier" in later or "longer than its timeout" in later, later
+    os._exit(0)  # rank 1 does not take part in the end
+
+
+def aborts(rank, size):
+    """abort() ends what is under way; another thread that waits hears of it."""
+    if rank == 1:
+        time.sleep(3)
+        os._exit(0)
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+    work = dist.all_reduce(torch.ones(4), async_op=True)
+    heard = []
+    waiting = threading.Thread(target=lambda: heard.append(str(raised(work.wait))))
+    waiting.start()
+    time.sleep(0.3)
+    group.abort()
+    waiting.join(20)
+    assert not waiting.is_alive() and "aborted" in heard[0], heard
+    assert "aborted" in str(raised(lambda: dist.all_reduce(torch.ones(4))))
+    os._exit(0)
+
+
+def destroyed_in_flight(rank, size):
+    if rank == 1:
+        time.sleep(4)
+        os._exit(0)
+    work = dist.all_reduce(torch.ones(4), async_op=True)
+    begin = time.monotonic()
+    dist.destroy_process_group()
+    assert time.monotonic() - begin < 30
+    assert "destroyed" in str(raised(work.wait))
+    os._exit(0)
+
+
+def threads_of_process():
+    return len(os.listdir("/proc/self/task"))
+
+
+def leaves_no_thread(rank, size):
+    with_group = threads_of_process()
+    dist.all_reduce(torch.ones(4))
+    dist.barrier()
+    dist.destroy_process_group()
+    assert threads_of_process() < with_group, os.listdir("/proc/self/task")
+
+
+def wrong_arguments(rank, size):
+    for wrong in (lambda: dist.all_gather([torch.empty(2)] * (size + 1), torch.empty(2)),
+                  lambda: dist.all_gather_into_tensor(torch.empty(3 * size + 1), torch.empty(3)),
+                  lambda: dist.reduce_scatter_tensor(torch.empty(3), torch.empty(3 * size + 1)),
+                  lambda: dist.all_to_all_single(torch.empty(size), torch.empty(size), [1] * (size + 1),
+                                                 [1] * size),
+                  lambda: dist.broadcast(torch.empty(2), size)):
+        assert isinstance(raised(wrong), (ValueError, RuntimeError))
+    value = torch.ones(2)
+    dist.all_reduce(value)  # the group is as good as before
+    same(value, torch.full((2,), float(size)))
+
+
+def explains(rank, size):
+    import baton_torch
+
+    text = baton_torch.explain("all_reduce", torch.empty(1000))
+    assert f"all_reduce of 1000 f32 on {size} ranks: algorithm " in text, text
+    assert "explain: expected broadcast" in str(raised(lambda: baton_torch.explain("sum", torch.empty(1))))
+    dist.all_reduce(torch.ones(10))
+    dist.all_reduce(torch.ones(10))
+    assert baton_torch.stats()["all_reduce"] == {"calls": 2, "bytes": 80}
+    gloo = dist.new_group(backend="gloo")
+    assert 'found one of' in str(raised(lambda: baton_torch.stats(gloo)))
+
+
+class Behaviour(unittest.TestCase):
+    pass
+
+
+def add(function, sizes, **options):
+    def test(self):
+        for size in sizes:
+            with self.subTest(size=size):
+                processes.run(size, function, **options)
+
+    setattr(Behaviour, "test_" + function.__name__, test)
+
+
+for function in reductions, movement, layouts, coalesced, objects, wrong_arguments, leaves_no_thread, explains:
+    add(function, (1, 2, 3))
+for function in messages, groups, futures:
+    add(function, (2, 3, 4))
+add(names_the_missing, (3,))
+for function in times_out, aborts, destroyed_in_flight:
+    add(function, (2, 3), timeout=datetime.timedelta(seconds=2) if function is times_out else None)
+
+if __name__ == "__main__":
+    unittest.main()
