@@ -210,14 +210,14 @@ def algorithms(root):
 
 def built(root):
     """Every source is named in a build file of its folder or of one above, relative to that one;
-    only algorithms are collected by their names."""
+    only algorithms are collected by their names. pip builds by setup.py."""
     collected = {f"algorithms/{name}.cpp" for name in algorithms(root)}
     for file in sources(root, ".cpp"):
         if file.as_posix() in collected:
             continue
         for folder in file.parents:
-            texts = [root / folder / name for name in ("meson.build", "CMakeLists.txt")]
-            words = [re.split(r"[\s'()]+", text.read_text()) for text in texts if text.is_file()]
+            texts = [root / folder / name for name in ("meson.build", "CMakeLists.txt", "setup.py")]
+            words = [re.split(r"[\s'\"(),\[\]]+", text.read_text()) for text in texts if text.is_file()]
             if file.relative_to(folder).as_posix() in sum(words, []):
                 break
         else:
@@ -234,6 +234,7 @@ NAMESPACES = {
     "lib/communicator": "baton::communicator",
     "lib/cost": "baton::costs",
     "lib/dropin": "baton::pmpi",
+    "lib/dropin/torch": "baton::pytorch",
     "lib/execute": "baton::execute",
     "lib/explain": "baton::explaining",
     "lib/launch": "baton::launching",

@@ -60,10 +60,11 @@ work = checkout / "build" / "baton_torch"  # not beside the sources
 work.mkdir(parents=True, exist_ok=True)
 setup(
     options={"build": {"build_base": str(work)}, "egg_info": {"egg_base": str(work)}},
-    packages=["baton_torch"],
+    py_modules=["baton_torch"],
     ext_modules=[CppExtension(
-        "baton_torch._C",
-        sorted(str(path.relative_to(here)) for path in here.glob("src/*.cpp")),
+        "_baton_torch",
+        ["collectives.cpp", "driver.cpp", "elements.cpp", "group.cpp", "module.cpp", "names.cpp",
+         "rendezvous.cpp", "work.cpp"],
         include_dirs=[str(path) for path in headers],
         library_dirs=[str(folder)],
         libraries=["baton"],

@@ -7,9 +7,10 @@ needs no import of this package.
 
 import atexit
 
+import torch
 import torch.distributed as dist
 
-from . import _C
+import _baton_torch
 
 __all__ = ["explain", "register", "stats"]
 
@@ -25,7 +26,7 @@ def _creator(name):
         first = not dist.is_initialized()
         if world is not None and (first or not world.open):
             world = None
-        group = _C.Group(options.store, options.group_rank, options.group_size,
+        group = _baton_torch.Group(options.store, options.group_rank, options.group_size,
                          options.timeout.total_seconds(), name, world, options.global_ranks_in_group,
                          "" if first else "-" + options.group_id)
         if first:
@@ -50,8 +51,8 @@ def _leave():
 
 def _backend(group):
     group = group or dist.group.WORLD
-    backend = group._get_backend(__import__("torch").device("cpu"))
-    if not isinstance(backend, _C.Group):
+    backend = group._get_backend(torch.device("cpu"))
+    if not isinstance(backend, _baton_torch.Group):
         raise ValueError(f'a process group of backend "baton" was expected, found one of "{backend.name()}"')
     return backend
 

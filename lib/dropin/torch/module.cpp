@@ -1,4 +1,4 @@
-/// The Python module baton_torch._C.
+/// The Python module _baton_torch, behind baton_torch.py.
 
 #include <torch/extension.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -16,8 +16,8 @@
 namespace py = pybind11;
 using baton::pytorch::Group;
 
-PYBIND11_MODULE(_C, m) {
-  m.doc() = "A backend of torch.distributed on baton";
+PYBIND11_MODULE(_baton_torch, m) {
+  m.doc() = "The compiled part of baton_torch";
   py::module_::import("torch.distributed");
 
   py::class_<Group, c10::intrusive_ptr<Group>, c10d::Backend>(m, "Group")
