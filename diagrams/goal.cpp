@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <tuple>
@@ -23,6 +24,10 @@ std::string goal(const Timeline& timeline) {
       if (!event.message()) work[{event.rank, event.step}] = event.end - event.start;
     }
   }
+  std::int64_t lanes = 8;
+  for (const Schedule& schedule : schedules) {
+    lanes = std::max<std::int64_t>(lanes, schedule.lanes());
+  }
   std::string out = fmt::format("num_ranks {}\n", schedules.size());
   const auto put = [&]<class... Args>(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
@@ -38,7 +43,7 @@ std::string goal(const Timeline& timeline) {
         const std::int64_t k = count[{step.peer, step.lane, step.kind}]++;
         put("l{}: {} {}b {} {} tag {}\n", i + 1, name(step.kind),
             schedule.length(step) * static_cast<std::int64_t>(operation.element_bytes),
-            step.kind == StepKind::send ? "to" : "from", step.peer, 8 * k + step.lane);
+            step.kind == StepKind::send ? "to" : "from", step.peer, lanes * k + step.lane);
       } else {
         const auto took = work.find({operation.rank_of(schedule.rank()), i});
         const std::int64_t given =

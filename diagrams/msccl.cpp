@@ -10,63 +10,31 @@
 
 #include "baton/error.hpp"
 #include "diagrams.hpp"
+#include "msccl.hpp"
 #include "text.hpp"
 
 namespace baton::diagrams {
+
+using namespace msccl_form;
+
 namespace {
 
 [[noreturn]] void refuse(const std::string& sentence) {
   throw Error(ErrorCode::unsupported, sentence);
 }
 
-const char* msccl_name(Collective collective) {
-  switch (collective) {
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::reduce:
-      return "reduce";
-    case Collective::all_reduce:
-      return "allreduce";
-    case Collective::all_gather:
-      return "allgather";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_to_all:
-      return "alltoall";
-    case Collective::barrier:
-      refuse("MSCCL has no barrier");
-    case Collective::program:
-      refuse("MSCCL has collectives only, found a program of computations");
-    default:
-      return "custom";
-  }
+std::string_view msccl_name(Collective collective) {
+  if (collective == Collective::barrier) refuse("MSCCL has no barrier");
+  if (collective == Collective::program)
+    refuse("MSCCL has collectives only, found a program of computations");
+  return std::ranges::find(collectives, collective, [](const auto& c) { return c.first; })->second;
 }
-
-/// `count` chunks of a buffer: "i", "o" or "s".
-struct Piece {
-  char buffer = 'i';
-  std::int64_t offset = 0, count = 0;
-  bool operator==(const Piece&) const = default;
-};
-
-struct Instruction {
-  const char* type = "nop";
-  Piece from, to;
-  int on_block = -1;  // thread block and step that it waits for
-  std::int64_t on_step = -1;
-  bool awaited = false;
-};
-
-struct ThreadBlock {
-  int send = -1, recv = -1, channel = 0;
-  std::vector<Instruction> steps;
-};
 
 /// One rank's schedule as thread blocks: one for the sends to each peer in a lane, one for the
 /// receives from each, and one for what it does itself.
-class Gpu {
+class Blocks {
  public:
-  Gpu(const Schedule& schedule, std::int64_t chunk, bool whole)
+  Blocks(const Schedule& schedule, std::int64_t chunk, bool whole)
       : schedule_(schedule), chunk_(chunk), whole_(whole) {
     const auto steps = schedule.steps();
     for (std::uint32_t i = 0; i < steps.size(); ++i) add(i);
@@ -87,9 +55,10 @@ class Gpu {
       for (std::size_t s = 0; s < block.steps.size(); ++s) {
         const Instruction& its = block.steps[s];
         put("      <step s=\"{}\" type=\"{}\" srcbuf=\"{}\" srcoff=\"{}\" dstbuf=\"{}\" "
-            "dstoff=\"{}\" cnt=\"{}\" depid=\"{}\" deps=\"{}\" hasdep=\"{}\"/>\n",
+            "dstoff=\"{}\" cnt=\"{}\" depid=\"{}\" deps=\"{}\" hasdep=\"{}\"{}/>\n",
             s, its.type, its.from.buffer, its.from.offset, its.to.buffer, its.to.offset,
-            its.from.count, its.on_block, its.on_step, its.awaited ? 1 : 0);
+            its.from.count, its.on_block, its.on_step, its.awaited ? 1 : 0,
+            its.source_left ? " left=\"src\"" : "");
       }
       out += "    </tb>\n";
     }
@@ -136,11 +105,28 @@ class Gpu {
     return at->second;
   }
 
+  /// target = left + right, piece by piece: the target may be part of either.
+  void add_fold(const Step& step, std::vector<Instruction>& body) const {
+    const auto targets = schedule_.operand(step, 0), left = schedule_.operand(step, 1),
+               right = schedule_.operand(step, 2);
+    const bool whole = contiguous(targets) && contiguous(left) && contiguous(right);
+    const auto into = pieces(targets, whole), a = pieces(left, whole), b = pieces(right, whole);
+    for (std::size_t k = 0; k < into.size(); ++k) {
+      if (into[k] == a[k]) {
+        body.push_back({"re", b[k], into[k]});
+        continue;
+      }
+      if (into[k] != b[k]) body.push_back({"cpy", b[k], into[k]});
+      body.push_back({"re", a[k], into[k]});
+      body.back().source_left = true;
+    }
+  }
+
   void add(std::uint32_t i) {
     const Step& step = schedule_.steps()[i];
     const int b = block_of(step);
     std::vector<Instruction> body;
-    const auto each = [&](const char* type, int to, int from) {
+    const auto each = [&](std::string_view type, int to, int from) {
       const auto targets = schedule_.operand(step, to), sources = schedule_.operand(step, from);
       const bool whole = step.message() ? whole_ : contiguous(targets) && contiguous(sources);
       const auto into = pieces(targets, whole), of = pieces(sources, whole);
@@ -156,18 +142,9 @@ class Gpu {
       case StepKind::copy:
         each("cpy", 0, 1);
         break;
-      case StepKind::fold: {
-        const auto same = [&](int k) {
-          return std::ranges::equal(schedule_.operand(step, 0), schedule_.operand(step, k));
-        };
-        if (same(1)) {
-          each("re", 0, 2);
-        } else {
-          if (!same(2)) each("cpy", 0, 2);
-          each("re", 0, 1);
-        }
+      case StepKind::fold:
+        add_fold(step, body);
         break;
-      }
       case StepKind::divide:
         refuse("MSCCL has no division by the number of ranks, which an average ends with");
       case StepKind::compute:
@@ -204,9 +181,9 @@ class Gpu {
 std::string msccl(std::span<const Schedule> schedules) {
   if (schedules.empty()) refuse("MSCCL expects the schedules of all ranks, found none");
   const Schedule::Header& first = schedules[0].header();
-  const char* collective = msccl_name(first.collective);
+  const std::string_view collective = msccl_name(first.collective);
   std::int64_t chunk = 0, most = 0;
-  bool whole = true;
+  bool whole = true, in_place = false;
   int channels = 1;
   for (const Schedule& schedule : schedules) {
     const Schedule::Header& h = schedule.header();
@@ -215,6 +192,7 @@ std::string msccl(std::span<const Schedule> schedules) {
     chunk = std::gcd(chunk, h.scratch);
     most = std::max({most, h.input, h.output});
     channels = std::max(channels, schedule.lanes());
+    in_place = in_place || h.in_place;  // rooted: on the root's alone
     for (const Region& region : schedule.regions()) {
       chunk = std::gcd(chunk, std::gcd(region.offset, region.block));
       if (!region.contiguous()) chunk = std::gcd(chunk, region.stride);
@@ -236,10 +214,11 @@ std::string msccl(std::span<const Schedule> schedules) {
   }
   std::string out = fmt::format(
       "<algo name=\"{}\" proto=\"Simple\" nchannels=\"{}\" nchunksperloop=\"{}\" ngpus=\"{}\" "
-      "coll=\"{}\" inplace=\"{}\">\n",
+      "coll=\"{}\" inplace=\"{}\" outofplace=\"{}\"{}>\n",
       escaped(first.algorithm.empty() ? "baton" : first.algorithm), channels, most / chunk,
-      schedules.size(), collective, first.in_place ? 1 : 0);
-  for (const Schedule& schedule : schedules) out += Gpu(schedule, chunk, whole).xml();
+      schedules.size(), collective, in_place ? 1 : 0, in_place ? 0 : 1,
+      first.root > 0 ? fmt::format(" root=\"{}\"", first.root) : "");
+  for (const Schedule& schedule : schedules) out += Blocks(schedule, chunk, whole).xml();
   return out + "</algo>\n";
 }
 

@@ -15,7 +15,7 @@ namespace BATON_API baton {
 enum class Flaw : std::uint8_t {
   unmatched,     ///< a message that nobody receives or sends, or of another length
   deadlock,      ///< a cycle, with synchronous sends and one message in flight per lane, peer,
-                 ///< direction
+                 ///< direction; or with the sends of VerifyOptions
   hazard,        ///< two steps touch the same elements, one writes, and nothing orders them
   bounds,        ///< a region outside its buffer
   undefined,     ///< an element is read that nobody has written
@@ -40,17 +40,30 @@ struct Finding {
 /// Result of a check: proved if there are no findings.
 struct Proof {
   std::vector<Finding> findings;  ///< empty: proved. At most one per kind of flaw and rank.
-  std::int64_t rounds = 0;    ///< longest path in the one-port model (see Cost); -1 if none exists
+  /// Longest path in the one-port model (see Cost); -1 if none exists. With buffered sends: longest
+  /// path in messages if ranks could send and receive any number at once.
+  std::int64_t rounds = 0;
   std::int64_t messages = 0;  ///< of all ranks
   /// Whether the schedules are proved.
   bool holds() const { return findings.empty(); }
 };
 
+/// The transport that a proof assumes.
+struct VerifyOptions {
+  /// Messages of one lane, peer and direction that a transport holds between the ranks. 0: none,
+  /// sends are synchronous: a send ends when its receive takes the message, so a proof holds on any
+  /// transport. N: a send ends when the message is in the buffer, where there is room once the N-th
+  /// receive before its own has ended. A proof for N holds for any larger number. NCCL holds up to
+  /// 8 messages of one slot each.
+  int buffered = 0;
+};
+
 /// Checks the schedules of all ranks (schedules[r] is rank r's) against what the collective
 /// promises. `problems[r]` is rank r's. Exact for the given counts. Uses no dependency or overlap
 /// code of the library. Of a program: messages, order and hazards only, as it has no promise.
-/// Errors: invalid_argument if the numbers of ranks differ.
-Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems);
+/// Errors: invalid_argument if the numbers of ranks differ, or options are out of range.
+Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems,
+             const VerifyOptions& options = {});
 
 /// As above, for messages that run in fused groups, one after another on each rank, as fused()
 /// defines them and NCCL runs them. Messages from one rank to another match in the order of

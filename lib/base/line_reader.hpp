@@ -36,6 +36,7 @@ class LineReader {
   }
   /// Consumes the rest of the line.
   std::string_view rest() { return std::exchange(rest_, {}); }
+  int line() const { return number_; }  ///< from 1 on
   /// Fails unless all of the line was consumed.
   void end_line() const {
     if (!rest_.empty()) fail("the end of the line", rest_);

@@ -52,8 +52,9 @@ void ScheduleBuilder::embed(const Schedule& part, std::span<const int> ranks, co
   };
 
   for (Step step : part.steps()) {
-    step.lane = static_cast<std::uint8_t>(step.lane + state.lane);
-    assert(step.lane < ScheduleWriter::lanes);
+    const int lane = step.lane + state.lane;
+    assert(lane < ScheduleWriter::lanes);
+    step.lane = static_cast<std::uint8_t>(lane);
     if (writes_slot(part, step)) {
       const StepKind direction = step.kind == StepKind::recv ? StepKind::recv : StepKind::send;
       slot = state.writer.slot(step.lane, direction, part.length(step));

@@ -30,6 +30,7 @@ std::int32_t ScheduleWriter::computation(const Computation& computation) {
 // Until build(), when the slots' sizes are known, a slot's offset says which one it is.
 Region ScheduleWriter::slot(int lane, StepKind direction, std::int64_t length) {
   const std::size_t index = ring_of(lane, direction);
+  if (index >= rings_.size()) rings_.resize(index + 1);
   Ring& ring = rings_[index];
   ring.longest = std::max(ring.longest, length);
   const std::int64_t turn = ring.used++ % slots_per_lane;
@@ -37,7 +38,7 @@ Region ScheduleWriter::slot(int lane, StepKind direction, std::int64_t length) {
 }
 
 Schedule ScheduleWriter::build() {
-  std::array<std::int64_t, 2 * lanes * slots_per_lane> place{};
+  std::vector<std::int64_t> place(rings_.size() * slots_per_lane);
   std::int64_t end = 0;
   for (std::size_t i = 0; i < place.size(); ++i) {
     const Ring& ring = rings_[i / slots_per_lane];

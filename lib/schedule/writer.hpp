@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -12,7 +11,7 @@ namespace baton::scheduling {
 /// Appends steps to a schedule and hands out slots. What the builder and the passes have in common.
 class ScheduleWriter {
  public:
-  static constexpr int lanes = 8;
+  static constexpr int lanes = 256;
   static constexpr int slots_per_lane = 2;
 
   explicit ScheduleWriter(Schedule::Header header) : header_(std::move(header)) {}
@@ -48,7 +47,7 @@ class ScheduleWriter {
   std::vector<Step> steps_;
   std::vector<Region> regions_;
   std::vector<Computation> computations_;
-  std::array<Ring, 2 * lanes> rings_{};
+  std::vector<Ring> rings_;  // of the lanes up to the largest that has a slot
 };
 
 }  // namespace baton::scheduling

@@ -29,7 +29,7 @@ bool Order::sort(const Program& program, Findings& findings) {
   if (visit_all(program)) return true;
   const std::uint32_t s = cycle_[0];
   findings.add(Flaw::deadlock, static_cast<int>(program.step(s).rank), program.step_in_rank(s),
-               [&] { return describe_cycle(program); });
+               [&] { return describe_circle(program, cycle_); });
   return false;
 }
 
@@ -155,15 +155,15 @@ bool Order::visit(const Program& program, std::uint32_t step) {
   return true;
 }
 
-std::string Order::describe_cycle(const Program& program) const {
+std::string describe_circle(const Program& program, std::span<const std::uint32_t> steps) {
   constexpr std::size_t most = 12;
-  std::string text = program.phrase(cycle_[0]) + " waits for ";
-  for (std::size_t i = 1; i < cycle_.size(); ++i) {
-    if (i == most && cycle_.size() > most + 2) {
-      text += fmt::format("… {} more, the last of which waits for ", cycle_.size() - most);
+  std::string text = program.phrase(steps[0]) + " waits for ";
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    if (i == most && steps.size() > most + 2) {
+      text += fmt::format("… {} more, the last of which waits for ", steps.size() - most);
       break;
     }
-    text += program.phrase(cycle_[i]) + ", which waits for ";
+    text += program.phrase(steps[i]) + ", which waits for ";
   }
   return text + "the first";
 }

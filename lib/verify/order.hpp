@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "program.hpp"
 
 namespace baton::proving {
+
+/// "step 3 of rank 1 (…) waits for …, which waits for the first"
+std::string describe_circle(const Program& program, std::span<const std::uint32_t> steps);
 
 /// An order in which all steps can run although every send waits for its receive.
 class Order {
@@ -37,7 +41,6 @@ class Order {
   void chain_windows(const Program& program);  // … and per lane and peer
   bool visit_all(const Program& program);
   bool visit(const Program& program, std::uint32_t step);
-  std::string describe_cycle(const Program& program) const;
 
   std::vector<std::uint32_t> previous_;  // the message that must complete before a message
   std::vector<std::uint32_t> sequence_;

@@ -7,6 +7,15 @@
 #include "findings.hpp"
 
 namespace baton::proving {
+namespace {
+
+/// Whether the sequence has receives of its own: then a message may arrive after its send.
+bool receives(const Program& program, std::span<const std::uint32_t> sequence) {
+  return std::ranges::any_of(
+      sequence, [&](std::uint32_t s) { return program.step(s).kind == StepKind::recv; });
+}
+
+}  // namespace
 
 void Values::check(const Program& program, const Promise& promise,
                    std::span<const std::uint32_t> sequence, Findings& findings) {
@@ -49,15 +58,31 @@ void Values::run(const Program& program, std::span<const std::uint32_t> sequence
     const Value value = values[element];
     return value != 0 ? value : undefined(s, element);
   };
+  const bool buffered = receives(program, sequence);
+  under_way_.assign(buffered ? program.step_count() : 0, {});
   for (const std::uint32_t s : sequence) {
     const FlatStep& step = program.step(s);
     std::uint32_t left = step.length;
     switch (step.kind) {
-      case StepKind::recv:
-        break;  // done with its send
+      case StepKind::recv: {
+        std::vector<Value>& message = under_way_[step.partner];
+        const Value* next = message.data();
+        for_pieces(program.operand(step, 0), [&](std::uint32_t first, std::uint32_t n) {
+          std::copy_n(next, n, values + first);
+          next += n;
+        });
+        message = {};
+        break;
+      }
       case StepKind::send:
       case StepKind::copy: {
         const bool send = step.kind == StepKind::send;
+        if (send && buffered) {
+          for_pieces(program.operand(step, 0), [&](std::uint32_t first, std::uint32_t n) {
+            for (std::uint32_t e = first; e < first + n; ++e) under_way_[s].push_back(read(s, e));
+          });
+          break;
+        }
         Cursor from(program.runs(step, send ? 0 : 1));
         Cursor to(program.runs(send ? program.step(step.partner) : step, 0));
         while (left > 0) {
@@ -188,11 +213,19 @@ void Knowledge::check(const Program& program, std::span<const std::uint32_t> seq
       learn(set(s), set(program.first_step(static_cast<int>(rank)) + d));
     }
   };
-  for (const std::uint32_t s : sequence) {
+  const bool buffered = receives(program, sequence);
+  const auto receive = [&](std::uint32_t s) {
     remember(s);
-    if (program.step(s).kind != StepKind::send) continue;
-    remember(program.step(s).partner);
-    learn(set(program.step(s).partner), set(s));
+    learn(set(s), set(program.step(s).partner));
+  };
+  for (const std::uint32_t s : sequence) {
+    const FlatStep& step = program.step(s);
+    if (step.kind == StepKind::recv) {
+      receive(s);
+    } else {
+      remember(s);
+      if (step.kind == StepKind::send && !buffered) receive(step.partner);
+    }
   }
   std::vector<std::uint64_t> end(words);
   for (std::uint32_t r = 0; r < ranks; ++r) {

@@ -13,7 +13,8 @@ namespace baton::proving {
 /// promise.
 class Values {
  public:
-  /// `sequence` is a possible order of all steps.
+  /// `sequence` is a possible order of all steps. A sequence without receives has each with its
+  /// send.
   void check(const Program& program, const Promise& promise,
              std::span<const std::uint32_t> sequence, Findings& findings);
 
@@ -24,8 +25,9 @@ class Values {
 
   Expressions expressions_;
   std::vector<std::uint32_t> bases_;
-  std::vector<Value> values_;    // per element
-  std::vector<Value> expected_;  // per element of one rank's input and output
+  std::vector<Value> values_;                  // per element
+  std::vector<std::vector<Value>> under_way_;  // of each send whose receive comes later
+  std::vector<Value> expected_;                // per element of one rank's input and output
   // All_reduce: the result of the ranks so far, per element; 0: none yet.
   std::vector<Value> agreed_;
 };

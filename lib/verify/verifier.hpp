@@ -15,7 +15,8 @@ class Verifier {
   Verifier& operator=(Verifier&&) noexcept;
   ~Verifier();
 
-  Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems);
+  Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems,
+               const VerifyOptions& options = {});
   Proof verify(const Algorithm& algorithm, std::span<const Problem> problems, std::int64_t segment);
   /// The same for generated schedules. `segmented`: they have been cut.
   Proof verify(const Algorithm& algorithm, std::span<const Schedule> schedules,

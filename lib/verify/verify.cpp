@@ -6,6 +6,7 @@
 
 #include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
+#include "buffered_order.hpp"
 #include "findings.hpp"
 #include "fused_groups.hpp"
 #include "hazards.hpp"
@@ -22,29 +23,34 @@ struct Verifier::Workspace {
   Program program;
   Hazards hazards;
   Order order;
+  BufferedOrder buffered;
   FusedGroups fused;
   Values values;
   Knowledge knowledge;
   std::int64_t rounds = 0, depth = 0;
 
-  enum class Run : std::uint8_t { steps, fused };
+  enum class Run : std::uint8_t { steps, buffered, fused };
 
   /// Each question assumes that earlier ones found no flaw: a finding is a cause, never a
   /// consequence of another.
   void prove(std::span<const Schedule> schedules, std::span<const Problem> problems,
-             Run run = Run::steps) {
+             Run run = Run::steps, int slots = 0) {
     using By = Program::By;
     findings.reset(static_cast<int>(schedules.size()));
     rounds = depth = -1;
     program.load(schedules, problems, findings);
     if (findings.any(Flaw::bounds)) return;
-    const bool matched = program.match(run == Run::steps ? By::lane : By::order, findings);
+    const bool matched = program.match(run == Run::fused ? By::order : By::lane, findings);
     hazards.find(program, findings);
     if (!matched) return;
     if (run == Run::fused) {
       if (!fused.sort(program, findings)) return;
       rounds = fused.rounds();
       check_values(problems, fused.sequence());
+    } else if (run == Run::buffered) {
+      if (!buffered.sort(program, slots, findings)) return;
+      rounds = buffered.rounds();
+      check_values(problems, buffered.sequence());
     } else {
       if (!order.sort(program, findings)) return;
       rounds = order.rounds();
@@ -160,8 +166,15 @@ void Verifier::Workspace::check_cost(const Algorithm& algorithm,
           all_messages && first_depth > 0 && !algorithm.hierarchical);
 }
 
-Proof Verifier::verify(std::span<const Schedule> schedules, std::span<const Problem> problems) {
-  workspace_->prove(schedules, problems);
+Proof Verifier::verify(std::span<const Schedule> schedules, std::span<const Problem> problems,
+                       const VerifyOptions& options) {
+  if (options.buffered < 0) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("expected at least 0 buffered messages, found {}", options.buffered));
+  }
+  using Run = Workspace::Run;
+  workspace_->prove(schedules, problems, options.buffered > 0 ? Run::buffered : Run::steps,
+                    options.buffered);
   return workspace_->proof();
 }
 
@@ -210,8 +223,9 @@ Proof Verifier::verify(const Algorithm& algorithm, std::span<const Problem> prob
 
 namespace baton {
 
-Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems) {
-  return proving::Verifier().verify(schedules, problems);
+Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems,
+             const VerifyOptions& options) {
+  return proving::Verifier().verify(schedules, problems, options);
 }
 
 Proof verify_fused(std::span<const Schedule> schedules, std::span<const Problem> problems) {

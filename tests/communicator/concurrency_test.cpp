@@ -165,7 +165,7 @@ TEST_CASE("different communicators may be used by different threads at once") {
 
 TEST_CASE("few tags: operations that follow each other share them") {
   for (const int operations : {1, 2, 5}) {
-    on_modest_ranks(4, true, 1024 + 8 * operations, [&](Communicator& c) {
+    on_modest_ranks(4, true, 1024 + 32 * operations, [&](Communicator& c) {
       for (int turn = 0; turn < 20; ++turn) {
         std::vector<std::int32_t> x(40, turn);
         c.all_reduce(x, sum, {turn % 2 == 0 ? "double_tree" : "ring", 16});
@@ -176,7 +176,7 @@ TEST_CASE("few tags: operations that follow each other share them") {
 }
 
 TEST_CASE("few tags: what is under way is not met by what comes later") {
-  on_modest_ranks(3, true, 1024 + 8 * 2, [](Communicator& c) {
+  on_modest_ranks(3, true, 1024 + 32 * 2, [](Communicator& c) {
     for (int turn = 0; turn < 30; ++turn) {
       std::vector<std::int32_t> slow(90, 1), quick(3, 10);
       Request request = c.start_all_reduce(slow, sum, {"ring", 4});

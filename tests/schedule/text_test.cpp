@@ -272,8 +272,8 @@ TEST_CASE("errors name the line, what was expected, and what was found") {
         "file:8: expected the number of an earlier step, found 1");
   CHECK(refused(rank_1("3: send 0 input[0:1]\n3: send 0 input[0:1]")) ==
         "file:8: expected a step number from 4 to 2147483646, found 3");
-  CHECK(refused(rank_1("send 0 input[0:1] lane 8")) ==
-        "file:7: expected a lane from 0 to 7, found 8");
+  CHECK(refused(rank_1("send 0 input[0:1] lane 256")) ==
+        "file:7: expected a lane from 0 to 255, found 256");
   CHECK(refused(rank_1("send 0 input[0:1]\nsize 4")) ==
         "file:8: expected a step, \"round\" or \"rank\", found \"size\"");
   CHECK(refused(rank_1("dependencies listed\nrecv_late 0 output[0:1]")) ==

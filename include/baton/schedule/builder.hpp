@@ -122,7 +122,7 @@ class ScheduleBuilder {
   void embed(const Schedule& part, std::span<const int> ranks, const Regions& input,
              const Regions& output);
 
-  /// The following steps belong to this lane (0 to 7).
+  /// The following steps belong to this lane (0 to 255; communicators run lanes 0 to 31).
   void lane(int lane);
   /// Ends a round: labels the steps that follow with the next number. Folds, copies and divisions
   /// behind the last round belong to that round.

@@ -1,5 +1,6 @@
 #include "collective_options.hpp"
 
+#include <dlfcn.h>
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,9 +8,12 @@
 #include <string_view>
 
 #include "baton/error.hpp"
+#include "baton/own_algorithms.hpp"
 #include "baton/schedule.hpp"
 #include "baton/schedule/passes.hpp"
 #include "baton/schedule/text.hpp"
+#include "baton/verify.hpp"
+#include "diagrams/readers.hpp"
 #include "select/select.hpp"
 #include "text.hpp"
 
@@ -33,6 +37,27 @@ Hosts hosts_for(const std::string& text, int size) {
   return hosts;
 }
 
+/// Adds the algorithms of a shared object, which is never unloaded: they are code.
+void load(const std::string& file, Registry& registry) {
+  // A name without a slash would be looked for among the system's libraries.
+  const std::string path = file.find('/') == std::string::npos ? "./" + file : file;
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) refuse(fmt::format("expected a shared object, found {}", dlerror()));
+  const auto* headers = static_cast<const int*>(dlsym(library, "baton_headers"));
+  void* const function = dlsym(library, "baton_register");
+  if (!headers || !function) {
+    refuse(
+        "expected a shared object that includes baton/own_algorithms.hpp and defines "
+        "baton_register, found neither or one of the two");
+  }
+  if (*headers != baton_headers) {
+    refuse(fmt::format("expected one compiled with headers of version {}.{}, found {}.{}",
+                       baton_headers / 1000, baton_headers % 1000, *headers / 1000,
+                       *headers % 1000));
+  }
+  reinterpret_cast<decltype(&baton_register)>(function)(registry);
+}
+
 Problem problem_of(const CollectiveOptions& data, Collective collective) {
   Problem p;
   p.collective = collective;
@@ -53,11 +78,11 @@ Problem problem_of(const CollectiveOptions& data, Collective collective) {
 
 std::vector<Schedule> unfused(const ScheduleRequest& request) {
   const CollectiveOptions& data = request.data;
-  if (!data.schedule.empty()) return schedules_in(data.schedule);
+  if (!data.file().empty()) return data.file_schedules();
   if (data.collective.empty()) {
     refuse("expected a collective (baton list shows them) or --schedule FILE, found neither");
   }
-  const Registry registry = Registry::builtin();
+  const Registry registry = data.registry();
   const Collective collective = collective_named(data.collective);
   const Problem problem = problem_of(data, collective);
   const std::string& name =
@@ -114,12 +139,81 @@ std::shared_ptr<const Hosts> CollectiveOptions::grouping(int size) const {
   return hosts.empty() ? nullptr : host_grouping(hosts_for(hosts, size).of());
 }
 
+const std::string& CollectiveOptions::file() const {
+  return !msccl.empty() ? msccl : (!goal.empty() ? goal : schedule);
+}
+
+std::vector<Schedule> CollectiveOptions::file_schedules() const {
+  if (!msccl.empty()) return diagrams::parse_msccl(file_text(msccl), msccl, {chunk, in_place});
+  if (!goal.empty()) return diagrams::parse_goal(file_text(goal), goal);
+  return schedules_in(schedule);
+}
+
+Registry CollectiveOptions::registry() const {
+  Registry registry = Registry::builtin();
+  for (const std::string& file : registries) {
+    try {
+      load(file, registry);
+    } catch (const Error& error) {
+      refuse(fmt::format("--registry {}: {}", file, error.what()));
+    }
+  }
+  return registry;
+}
+
+std::vector<Option> CollectiveOptionSet::files(const std::vector<Option>& replaced,
+                                               const std::string& more) const {
+  const Option schedule =
+      set_.add("--schedule", values_.schedule,
+               "a schedule of your own instead" + more + " (format: lib/schedule/README.md)")
+          .form("FILE")
+          .excludes(replaced);
+  const Option msccl =
+      set_.add("--msccl", values_.msccl, "the same from an algorithm in MSCCL's XML")
+          .form("FILE")
+          .excludes(replaced)
+          .excludes({schedule});
+  set_.add("--chunk", values_.chunk, "elements of each chunk of that algorithm (default 1)")
+      .form("N")
+      .range(1, 1 << 24)
+      .needs(msccl);
+  return {schedule, msccl};
+}
+
+std::vector<Option> CollectiveOptionSet::files_and_goal(const std::vector<Option>& replaced,
+                                                        const std::string& more) const {
+  std::vector<Option> options = files(replaced, more);
+  options.push_back(set_.add("--goal", values_.goal,
+                             "messages and computations of a LogGOPSim file (GOAL); it has no data")
+                        .form("FILE")
+                        .excludes(replaced)
+                        .excludes(options));
+  return options;
+}
+
 ThreadOptions CollectiveOptions::threads() const {
   ThreadOptions threads;
   if (hosts.empty()) return threads;
   const Hosts parsed = parse_hosts(hosts);
   threads.hosts.assign(parsed.of().begin(), parsed.of().end());
   return threads;
+}
+
+std::vector<Schedule> in_order_of_data(const std::vector<Schedule>& schedules) {
+  std::vector<Schedule> all;
+  for (const Schedule& s : schedules) {
+    all.emplace_back(s.header(), std::vector<Step>(s.steps().begin(), s.steps().end()),
+                     Regions(s.regions().begin(), s.regions().end()));
+  }
+  return all;
+}
+
+bool needs_order_of_data(const std::vector<Schedule>& schedules) {
+  const auto problems = problems_of(schedules);
+  if (problems[0].collective == Collective::program) return false;
+  return !verify(schedules, problems).holds() &&
+         verify(schedules, problems, {nccl_slots}).holds() &&
+         verify(in_order_of_data(schedules), problems).holds();
 }
 
 std::vector<Schedule> schedules_in(const std::string& file) { return parse(file_text(file), file); }

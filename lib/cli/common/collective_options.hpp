@@ -18,13 +18,19 @@ namespace baton::cli {
 struct CollectiveOptions {
   // With values, so that designated initializers may leave some out.
   std::string collective = {}, algorithm = {}, bytes = {}, type = {}, op = {}, segment = {},
-              hosts = {}, schedule = {};
+              hosts = {}, schedule = {}, msccl = {}, goal = {};
   int ranks = 0;  ///< 0: not given
   int root = 0;
-  std::int64_t count = -1;  ///< -1: not given
+  std::int64_t count = -1;                   ///< -1: not given
+  std::int64_t chunk = 1;                    ///< elements of each chunk of `msccl`
+  std::vector<std::string> registries = {};  ///< shared objects with algorithms
   bool in_place = false;
 
-  Datatype datatype() const { return type.empty() ? Datatype::f32 : datatype_named(type); }
+  /// Elements of a GOAL file are bytes.
+  Datatype datatype() const {
+    if (!goal.empty()) return Datatype::u8;
+    return type.empty() ? Datatype::f32 : datatype_named(type);
+  }
   OpKind op_kind() const { return op.empty() ? OpKind::sum : op_named(op); }
   /// "8:64M" as 8, 16, … 64M, each `factor` times the last; "4K" as itself.
   std::vector<std::int64_t> sizes(int factor = 2) const;
@@ -32,6 +38,12 @@ struct CollectiveOptions {
   std::optional<std::int64_t> segment_bytes() const;
   /// The number of ranks; `launched`: of an MPI launcher, or 0.
   int rank_count(int launched = 0) const;
+  /// The user's file of schedules, in whichever form; empty: none.
+  const std::string& file() const;
+  /// Its schedules, one for each rank.
+  std::vector<Schedule> file_schedules() const;
+  /// The built-in algorithms, then those of the shared objects, which stay loaded.
+  Registry registry() const;
   /// Ranks by host, for `size` ranks; null: one host.
   std::shared_ptr<const Hosts> grouping(int size) const;
   /// Threads as ranks on these hosts.
@@ -96,27 +108,42 @@ class CollectiveOptionSet {
   Option in_place(const std::string& more = "") const {
     return set_.flag("--in-place", values_.in_place, "input and output are the same memory" + more);
   }
-  Option schedule(const std::vector<Option>& replaced, const std::string& more = "") const {
+  /// Files of schedules, which exclude one another and `replaced`: --schedule and --msccl.
+  std::vector<Option> files(const std::vector<Option>& replaced,
+                            const std::string& more = "") const;
+  Option registry() const {
     return set_
-        .add("--schedule", values_.schedule,
-             "a schedule of your own instead" + more + " (format: lib/schedule/README.md)")
-        .form("FILE")
-        .excludes(replaced);
+        .add("--registry", values_.registries,
+             "a shared object with algorithms of your own (see tests/examples); may be repeated")
+        .form("LIB.so")
+        .one_value_each();
   }
+  /// The same and --goal.
+  std::vector<Option> files_and_goal(const std::vector<Option>& replaced,
+                                     const std::string& more = "") const;
 
  private:
   OptionSet set_;
   CollectiveOptions& values_;
 };
 
+/// Messages that NCCL buffers on a connection, as long as each fits into a slot (NCCL_STEPS).
+inline constexpr int nccl_slots = 8;
+
 /// The schedules that a command line asks for.
 struct ScheduleRequest {
-  /// Without a collective: those of the file `data.schedule`. Without an algorithm: the reference.
+  /// Without a collective: those of data.file(). Without an algorithm: the reference.
   CollectiveOptions data;
   std::int64_t segment = 0;  ///< elements; 0: not cut; data.segment is not read
   bool fused = false;        ///< messages are put in fused groups
   int window = 0;            ///< of a fused group: messages of one channel; 0: any number
 };
+
+/// The same steps, each waiting only for those whose regions overlap its own.
+std::vector<Schedule> in_order_of_data(const std::vector<Schedule>& schedules);
+/// Whether the schedules are proved for buffered sends only, but in the order of their data for
+/// any.
+bool needs_order_of_data(const std::vector<Schedule>& schedules);
 
 /// The schedules that a file has, as text. Throws Error(invalid_argument).
 std::vector<Schedule> schedules_in(const std::string& file);

@@ -22,6 +22,12 @@ class Help final : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_type_size() == 0 ? "" : " " + option->get_type_name();
   }
+  /// A flag's own value, in braces, stands in its text.
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    const std::string name = Formatter::make_option_name(option, positional);
+    const auto brace = name.find('{');
+    return brace == std::string::npos ? name : name.substr(0, brace) + "[=N]";
+  }
 };
 
 }  // namespace
@@ -93,6 +99,10 @@ template Option OptionSet::add(const std::string&, std::vector<std::string>&,
 template Option OptionSet::add(const std::string&, std::vector<double>&, const std::string&) const;
 Option OptionSet::flag(const std::string& names, bool& target, const std::string& help) const {
   return Option(app_.add_flag(names, target, help));
+}
+Option OptionSet::flag(const std::string& name, int& target, int value,
+                       const std::string& help) const {
+  return Option(app_.add_flag(fmt::format("{}{{{}}}", name, value), target, help));
 }
 void OptionSet::footer(const std::string& text) const { app_.footer(text); }
 

@@ -50,6 +50,8 @@ class OptionSet {
   template <class T>
   Option add(const std::string& names, T& target, const std::string& help) const;
   Option flag(const std::string& names, bool& target, const std::string& help) const;
+  /// A flag that means `value`, or N where it is written as --name=N.
+  Option flag(const std::string& name, int& target, int value, const std::string& help) const;
   /// Text below the options in the help.
   void footer(const std::string& text) const;
 

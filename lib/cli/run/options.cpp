@@ -70,8 +70,10 @@ void add_options(const OptionSet& set, RunOptions& options) {
                               .one_value_each()
                               .excludes({bytes});
   set.flag("--each", options.each, "a row for each size of a workload, not one for all of them");
-  data.schedule({collective, algorithm, bytes, workload, segment, root, in_place},
-                ", which is\nproved first");
+  const auto files = data.files({collective, algorithm, bytes, workload, segment, root},
+                                ", which is\nproved first");
+  in_place.excludes({files[0]});
+  data.registry().excludes(files);
   set.flag("--check", options.check, "compare every call among the ranks first (BATON_CHECK=1)");
   set.add("--delays", options.delays, "delay messages at random, by this seed; threads only")
       .form("SEED")
@@ -90,21 +92,21 @@ int ranks_for(const RunOptions& options, int launched) {
     refuse("--delays: expected ranks that are threads, found processes of MPI");
   }
   const int given = options.data.rank_count(launched);
-  const std::string& schedule = options.data.schedule;
-  if (schedule.empty()) return given;
+  const std::string& file = options.data.file();
+  if (file.empty()) return given;
   const bool free = launched == 0 && options.data.ranks == 0 && options.data.hosts.empty();
-  const int size = schedules_in(schedule).at(0).size();
+  const int size = options.data.file_schedules().at(0).size();
   if (!free && size != given) {
-    refuse(fmt::format("{}: expected a schedule for {} ranks, found one for {}", schedule, given,
-                       size));
+    refuse(
+        fmt::format("{}: expected a schedule for {} ranks, found one for {}", file, given, size));
   }
   return size;
 }
 
 std::vector<Job> jobs_for(const RunOptions& options, int ranks) {
   const CollectiveOptions& data = options.data;
-  if (!data.schedule.empty()) {
-    return {{"", {schedule_case(schedules_in(data.schedule), data.datatype(), data.op_kind())}}};
+  if (!data.file().empty()) {
+    return {{"", {schedule_case(data.file_schedules(), data.datatype(), data.op_kind())}}};
   }
   return options.workloads.empty() ? sized_jobs(data, ranks) : workload_jobs(options, ranks);
 }

@@ -7,6 +7,7 @@
 #include "baton/verify.hpp"
 #include "baton/version.hpp"
 #include "cli/commands.hpp"
+#include "cli/common/collective_options.hpp"
 #include "cli/common/text.hpp"
 #include "cli/verify/proofs.hpp"
 #include "options.hpp"
@@ -197,14 +198,24 @@ std::string head_of(const Table& table, const Launch& launch, int ranks, bool bu
       table.head());
 }
 
-/// Whether the schedules of a user are right; prints what is wrong with them.
-bool proved(const std::vector<Job>& jobs, const std::string& file, bool speaks) {
-  for (const Job& job : jobs) {
-    const auto& schedules = job.cases[0].schedules;
+/// Whether the schedules of a user are right; prints what is wrong with them. Where their own order
+/// is right for buffered sends only, takes the order of their data if that is right for any.
+bool proved(std::vector<Job>& jobs, const RunOptions& options, bool speaks) {
+  for (Job& job : jobs) {
+    auto& schedules = job.cases[0].schedules;
     if (!schedules) continue;
+    if (needs_order_of_data(*schedules)) {
+      if (speaks && !options.json) {
+        fmt::print(
+            "# {}: its own order needs buffered sends; steps run as soon as their data allow\n",
+            options.data.file());
+      }
+      schedules = std::make_shared<const std::vector<Schedule>>(in_order_of_data(*schedules));
+    }
     const Proof proof = baton::verify(*schedules, problems_of(*schedules));
     for (const Finding& finding : proof.findings) {
-      if (speaks) fmt::print("{}: {}: {}\n", file, name(finding.flaw), finding.sentence);
+      if (speaks)
+        fmt::print("{}: {}: {}\n", options.data.file(), name(finding.flaw), finding.sentence);
     }
     if (!proof.holds()) return false;
   }
@@ -219,6 +230,9 @@ struct Task {
         library(library_options()),
         threads(options.data.threads()),
         table(table_for(options, jobs, launched > 0)) {
+    if (!options.data.registries.empty()) {
+      library.registry = std::make_shared<const Registry>(options.data.registry());
+    }
     options.data.segment_bytes();  // is right, or nothing begins
     threads.seed = options.delays;
     if (options.check) library.check = true;
@@ -240,7 +254,7 @@ int run(const RunOptions& options, Launch& launch) {
   } else {
     prepare();
   }
-  if (!proved(task->jobs, options.data.schedule, speaks)) return 1;
+  if (!proved(task->jobs, options, speaks)) return 1;
 
   const std::string head = head_of(task->table, launch, task->ranks, built_in);
   Outcome outcome;

@@ -137,6 +137,12 @@ std::vector<Pick> picks_of(const std::vector<Cell>& cells) {
   return mapped(picks, [](const auto& pick) { return pick.second; });
 }
 
+Options with_registry(const Setting& setting) {
+  Options options = library_options();
+  options.registry = std::make_shared<const Registry>(setting.registry);
+  return options;
+}
+
 /// Predictions beside measurements, of all cells in turn.
 class Accuracy {
  public:
@@ -144,7 +150,7 @@ class Accuracy {
       : world_(world),
         setting_(setting),
         runs_(runs),
-        communicator_(world.transport(), library_options()),
+        communicator_(world.transport(), with_registry(setting)),
         start_(world) {}
 
   void run(const std::vector<Collective>& collectives, const std::vector<std::int64_t>& sizes) {

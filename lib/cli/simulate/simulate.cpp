@@ -208,8 +208,7 @@ int several(const Setting& setting, const Case& subject) {
 
 /// A user's own schedules.
 int own(const Setting& setting) {
-  auto schedules =
-      std::make_shared<std::vector<Schedule>>(schedules_in(setting.command.data.schedule));
+  auto schedules = std::make_shared<std::vector<Schedule>>(setting.command.data.file_schedules());
   const Case subject = schedule_case(*schedules, setting.type, OpKind::sum);
   SimulateOptions options;
   options.hosts = setting.hosts(static_cast<int>(schedules->size()));
@@ -222,13 +221,13 @@ int own(const Setting& setting) {
   const CriticalPath path = path_of(*found.prediction.timeline);
   if (setting.command.json) {
     Json all = head_of(setting);
-    all.update(Json::object({{"schedule", setting.command.data.schedule},
+    all.update(Json::object({{"schedule", setting.command.data.file()},
                              {"ranks", subject.ranks()},
                              {"rows", std::vector<Json>{json_of(found, subject, path)}}}));
     cli::print(all);
     return 0;
   }
-  fmt::print("{}, {} ranks\n{}\n\n", setting.command.data.schedule, subject.ranks(),
+  fmt::print("{}, {} ranks\n{}\n\n", setting.command.data.file(), subject.ranks(),
              summary(setting.network));
   print(found, path);
   return 0;
@@ -238,7 +237,7 @@ int run(const SimulateCommand& command, Launch& launch) {
   if (command.measure > 0) return measured(command, launch);
   if (launch.rank() != 0) return 0;
   const Setting setting(command);
-  if (!command.data.schedule.empty()) return own(setting);
+  if (!command.data.file().empty()) return own(setting);
   if (!command.sweep.empty()) return sweep(setting);
   const Collective collective = collective_named(command.data.collective);
   const Case subject =
@@ -285,13 +284,15 @@ void add_simulate(CommandLine& program) {
               "ranks=FIRST:LAST or bytes=FIRST:LAST, doubling: times of all algorithms, or of\n"
               "the named one, and the best ones with their ranges")
           .form("WHAT");
-  const Option schedule = data.schedule({collective, algorithm, ranks, bytes, sweep});
+  std::vector<Option> run_only =
+      data.files_and_goal({collective, algorithm, ranks, bytes, sweep, data.registry()});
+  run_only.push_back(sweep);
   set.add("--measure", options->measure,
           "also run it this many times, on the ranks of mpirun or on threads, and print\n"
           "predicted and measured times; collective may be all, --bytes a range")
       .form("RUNS")
       .range(1, 1'000'000)
-      .excludes({sweep, schedule});
+      .excludes(run_only);
   set.add("--calls", options->calls, "calls in a row; times are per call (default 1)")
       .form("N")
       .range(1, 1'000'000);

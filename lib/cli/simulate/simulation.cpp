@@ -37,7 +37,8 @@ Forecast simulated(const Setting& setting, const Case& subject,
 }  // namespace
 
 Setting::Setting(const SimulateCommand& command)
-    : network(network_named(command.network)),
+    : registry(command.data.registry()),
+      network(network_named(command.network)),
       command(command),
       type(command.data.datatype()),
       best_segment(command.data.segment == "best") {

@@ -22,7 +22,7 @@ struct SimulateCommand {
 
 /// The state that all simulations of a command share.
 struct Setting {
-  Registry registry = Registry::builtin();
+  Registry registry;
   Network network;
   SimulateCommand command;
   Datatype type = Datatype::f32;

@@ -155,7 +155,7 @@ TimedCollective collective_of(const TimelineOptions& options) {
       data.hosts += fmt::format("{}{}", r == 0 ? "" : ",", r / each);
     }
   }
-  if (data.schedule.empty() && !data.collective.empty()) {
+  if (data.file().empty() && !data.collective.empty()) {
     const Collective collective = collective_named(data.collective);
     const int size = data.rank_count();
     operation.op = reducing(collective) ? name(data.op_kind()) : "";
@@ -279,13 +279,15 @@ void add_timeline(CommandLine& program) {
   data.segment("bytes per message piece (default: not cut)");
   data.hosts();
   data.in_place();
-  const Option schedule = data.schedule({collective});
+  data.registry().needs(collective);
+  std::vector<Option> sources = data.files_and_goal({collective});
+  sources.push_back(collective);
   const Option from =
       set.add("--from", options->from,
               "draw a recording (or parts that ranks wrote); without -o list its contents; with\n"
               "--network draw its prediction beside it")
           .form("FILE...")
-          .excludes({collective, schedule});
+          .excludes(sources);
   set.add("--operation", options->operation,
           "one of the recording, from 0 on, or all (default: all in .json; otherwise, among the\n"
           "operations like the last one, the one of median duration)")

@@ -3,9 +3,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <memory>
+#include <numeric>
 #include <optional>
 #include <thread>
 
+#include "baton/own_algorithms.hpp"
+#include "baton/verify.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/collective_options.hpp"
 #include "cli/common/machine.hpp"
@@ -20,6 +25,7 @@ namespace {
 
 struct TuneCommand {
   CollectiveOptions data = {.collective = "all", .bytes = "8:16M"};
+  std::vector<std::string> schedules, msccl;
   std::string output;
   int repeats = 5;
   bool progress = false;
@@ -123,6 +129,55 @@ class Candidates {
   std::vector<Candidate> all_;
 };
 
+/// The user's schedules, added to a registry, which tables and options then name.
+class Own {
+ public:
+  Own(const TuneCommand& command, int ranks) : registry_(command.data.registry()) {
+    for (const std::string& file : command.schedules) {
+      CollectiveOptions data;
+      data.schedule = file;
+      add(data, ranks);
+    }
+    for (const std::string& file : command.msccl) {
+      CollectiveOptions data;
+      data.msccl = file;
+      add(data, ranks);
+    }
+  }
+
+  const Registry& registry() const { return registry_; }
+  /// Elements of the whole vector of a collective whose multiples all of the schedules serve.
+  std::int64_t unit(Collective collective) const {
+    const auto found = units_.find(collective);
+    return found == units_.end() ? 1 : found->second;
+  }
+
+ private:
+  void add(const CollectiveOptions& data, int ranks) {
+    std::vector<Schedule> schedules = data.file_schedules();
+    try {
+      if (const int size = schedules.at(0).size(); size != ranks) {
+        refuse(fmt::format("expected schedules for {} ranks, found those for {}", ranks, size));
+      }
+      if (needs_order_of_data(schedules)) schedules = in_order_of_data(schedules);
+      const Algorithm algorithm = algorithm_of(schedules);
+      const Problem problem = problems_of(schedules)[0];
+      if (rooted(problem.collective) && problem.root != 0) {
+        refuse(fmt::format("expected root 0, for which rooted collectives are tuned, found {}",
+                           problem.root));
+      }
+      registry_.add(algorithm);
+      std::int64_t& unit = units_.try_emplace(problem.collective, 1).first->second;
+      unit = std::lcm(unit, selecting::table_bytes(problem, 1));
+    } catch (const Error& error) {
+      refuse(fmt::format("{}: {}", data.file(), error.what()));
+    }
+  }
+
+  Registry registry_;
+  std::map<Collective, std::int64_t> units_;
+};
+
 /// The rows of a table: for each collective and size the algorithm and segment that took the least
 /// time on its slowest rank. What was best for the size before stays while it is nearly as fast, so
 /// that noise makes no rows; of others that are equally fast, the registry's first is taken.
@@ -130,14 +185,16 @@ class Candidates {
 std::vector<selecting::TuningRow> rows_of(World& world, Communicator& communicator,
                                           const std::vector<Collective>& collectives,
                                           const std::vector<std::int64_t>& sizes, int repeats,
-                                          Progress& progress) {
+                                          const Own& own, Progress& progress) {
   std::vector<selecting::TuningRow> rows;
   for (const Collective collective : collectives) {
     std::optional<Choice> last;
     std::int64_t last_bytes = -1;
     for (const std::int64_t bytes : sizes) {
-      const Case subject = flat_case(collective, world.size(), std::max<std::int64_t>(bytes / 4, 1),
-                                     Datatype::f32, OpKind::sum, 0);
+      const std::int64_t unit = own.unit(collective);
+      const Case subject =
+          flat_case(collective, world.size(), std::max<std::int64_t>(bytes / 4 / unit, 1) * unit,
+                    Datatype::f32, OpKind::sum, 0);
       if (subject.bytes() == last_bytes) continue;  // sizes below one element per rank
       last_bytes = subject.bytes();
       progress.next(subject.text());
@@ -162,9 +219,18 @@ int tune(const TuneCommand& command, Launch& launch) {
   const auto collectives = collectives_named(command.data.collective);
   const auto sizes = command.data.sizes();
   const int ranks = command.data.rank_count(launch.processes());
+  std::optional<Own> own;
+  const auto prepare = [&] { own.emplace(command, ranks); };
+  if (launch.processes() > 0) {  // they may be on hosts that differ in files
+    on_ranks(launch, 0, {}, [&](World& world) { world.together(prepare); });
+  } else {
+    prepare();
+  }
+  const auto registry = std::make_shared<const Registry>(own->registry());
   on_ranks(launch, ranks, command.data.threads(), [&](World& world) {
     Options library = Options::from_environment();
     library.table.clear();
+    library.registry = registry;
     Communicator communicator(world.transport(), library);
     const bool speaks = world.rank() == 0;
     Progress progress(static_cast<std::int64_t>(collectives.size() * sizes.size()),
@@ -172,7 +238,8 @@ int tune(const TuneCommand& command, Launch& launch) {
     selecting::TableSection section;
     section.scope = selecting::scope_of(communicator.transport(), communicator.hosts().get());
     section.machine = machine();
-    section.rows = rows_of(world, communicator, collectives, sizes, command.repeats, progress);
+    section.rows =
+        rows_of(world, communicator, collectives, sizes, command.repeats, *own, progress);
     progress.clear();
     world.together([&] {
       if (speaks) write_output(command.output, print(section));
@@ -199,15 +266,27 @@ void add_tune(CommandLine& program) {
       .range(1, 1000);
   data.ranks("threads to run as ranks (default 4); under mpirun, its own");
   data.hosts("threads as if on several hosts, ");
+  set.add("--schedule", options->schedules,
+          "also tune a schedule of your own (format: lib/schedule/README.md); may be repeated")
+      .form("FILE")
+      .one_value_each();
+  set.add("--msccl", options->msccl, "the same of an algorithm in MSCCL's XML; may be repeated")
+      .form("FILE")
+      .one_value_each();
+  data.registry();
   add_progress(set, options->progress);
   set.footer(
       "BATON_TABLE=FILE uses the table, for ranks on such hosts over the same transport and\n"
       "library. Tables of several may be joined end to end. The machine should be quiet.\n"
+      "A row names an algorithm. A program that uses a row of an algorithm of your own has it in\n"
+      "Options::registry: algorithm_of(parse(…)) of baton/own_algorithms.hpp, or as LIB.so has "
+      "it.\n"
       "\n"
       "Examples:\n"
       "  mpirun -n 2 baton tune --output pair.txt\n"
       "  mpirun -n 2 -x BATON_TABLE=pair.txt program\n"
-      "  baton tune all_reduce --ranks 2 --bytes 8:1K --repeats 1");
+      "  baton tune all_reduce --ranks 2 --bytes 8:1K --repeats 1\n"
+      "  baton tune all_reduce --ranks 3 --schedule my_schedule.txt --registry ./my_algorithms.so");
 }
 
 }  // namespace baton::cli::tune

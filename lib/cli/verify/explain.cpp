@@ -116,7 +116,7 @@ void add_explain(CommandLine& program) {
   set.add("--values", options->values,
           "inputs of the ranks, rank after rank (default: 10 (r + 1) + i)")
       .form("X...");
-  data.schedule({collective, algorithm, ranks, count});
+  data.files_and_goal({collective, algorithm, ranks, count, data.registry()});
   add_json(set, options->json);
   set.footer(
       "Examples:\n"

@@ -11,7 +11,7 @@ namespace baton::cli::verify {
 namespace {
 
 struct ListOptions {
-  std::string collective = "all";
+  CollectiveOptions data = {.collective = "all"};
   bool json = false;
 };
 
@@ -73,8 +73,8 @@ void print_table(const Registry& registry, const std::vector<Collective>& collec
 }
 
 int list(const ListOptions& options, Launch& launch) {
-  const Registry registry = Registry::builtin();
-  const auto collectives = collectives_named(options.collective);
+  const Registry registry = options.data.registry();
+  const auto collectives = collectives_named(options.data.collective);
   if (launch.rank() != 0) return 0;
   if (!options.json) {
     print_table(registry, collectives);
@@ -94,7 +94,8 @@ void add_list(CommandLine& program) {
   const auto [set, options] = program.add_command(
       "list", "List collectives and their algorithms: domain, rounds, elements sent, and source",
       list);
-  set.add("collective", options->collective, "only this one").form("");
+  set.add("collective", options->data.collective, "only this one").form("");
+  CollectiveOptionSet(set, options->data).registry();
   add_json(set, options->json, ": an array with an object for each algorithm");
   set.footer(
       "Examples:\n"

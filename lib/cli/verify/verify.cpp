@@ -17,6 +17,7 @@ namespace {
 struct VerifyOptions {
   CollectiveOptions data = {.collective = "all"};
   int max_ranks = 64, threads = 0;
+  int buffered = 0;
   bool fused = false, in_groups = false, json = false, progress = false;
 };
 
@@ -57,8 +58,8 @@ Json json_of(const Findings& findings) {
 }
 
 int verify_algorithms(const VerifyOptions& options) {
-  const Registry registry = Registry::builtin();
   const CollectiveOptions& data = options.data;
+  const Registry registry = data.registry();
   const auto algorithms =
       algorithms_named(registry, collectives_named(data.collective), data.algorithm);
   const auto tasks = proof_tasks(algorithms, options.max_ranks, data.ranks);
@@ -120,26 +121,56 @@ int verify_algorithms(const VerifyOptions& options) {
   return sum.holds() ? 0 : 1;
 }
 
+/// The sends for which the proof holds, and whatever the file does not say.
+void print_semantics(const VerifyOptions& options, const std::vector<Schedule>& schedules,
+                     const std::vector<Problem>& problems, bool holds) {
+  if (options.buffered > 0) {
+    fmt::print("# sends are buffered, up to {} of one lane from one rank to another\n",
+               counted(options.buffered, "message"));
+    const Proof strict = baton::verify(schedules, problems);
+    fmt::print("# with synchronous sends: {}\n",
+               strict.holds() ? "0 failures"
+                              : fmt::format("{}: {}", name(strict.findings[0].flaw),
+                                            strict.findings[0].sentence));
+  } else {
+    fmt::print("# sends are synchronous{}\n",
+               holds ? ", so the proof holds on any transport"
+                     : "; --buffered assumes a transport with buffers, such as NCCL");
+  }
+  if (schedules[0].collective() == Collective::program) {
+    fmt::print("# messages, order and hazards alone: a program promises no values\n");
+  }
+}
+
 int verify_schedule(const VerifyOptions& options) {
-  auto schedules = schedules_in(options.data.schedule);
+  const std::string& file = options.data.file();
+  auto schedules = options.data.file_schedules();
   const auto problems = problems_of(schedules);
   if (options.fused) schedules = fused(schedules);
   const bool in_groups = options.fused || options.in_groups;
-  const Proof proof =
-      in_groups ? verify_fused(schedules, problems) : baton::verify(schedules, problems);
+  const Proof proof = in_groups ? verify_fused(schedules, problems)
+                                : baton::verify(schedules, problems, {options.buffered});
   const Schedule::Header& header = schedules[0].header();
   if (options.json) {
-    print(Json::object({{"schedule", options.data.schedule},
-                        {"collective", name(header.collective)},
-                        {"algorithm", header.algorithm},
-                        {"ranks", header.size},
-                        {"messages", proof.messages},
-                        {in_groups ? "groups" : "rounds", proof.rounds},
-                        {"findings", json_of(proof.findings)}}));
+    Json all = Json::object({{"schedule", file},
+                             {"collective", name(header.collective)},
+                             {"algorithm", header.algorithm},
+                             {"ranks", header.size},
+                             {"messages", proof.messages},
+                             {in_groups ? "groups" : "rounds", proof.rounds},
+                             {"findings", json_of(proof.findings)}});
+    if (!in_groups) {
+      all["sends"] = options.buffered > 0 ? "buffered" : "synchronous";
+      all["buffered_messages"] = options.buffered;
+    }
+    if (options.buffered > 0) {
+      all["findings_with_synchronous_sends"] = json_of(baton::verify(schedules, problems).findings);
+    }
+    print(all);
     return proof.holds() ? 0 : 1;
   }
   for (const Finding& finding : proof.findings) {
-    fmt::print("{}: {}: {}\n", options.data.schedule, name(finding.flaw), finding.sentence);
+    fmt::print("{}: {}: {}\n", file, name(finding.flaw), finding.sentence);
   }
   fmt::print("# {} {} on {}: {}", name(header.collective), header.algorithm,
              counted(header.size, "rank"), counted(proof.messages, "message"));
@@ -147,12 +178,18 @@ int verify_schedule(const VerifyOptions& options) {
     fmt::print(" in {}", counted(proof.rounds, in_groups ? "fused group" : "round"));
   }
   fmt::print(", {}\n", counted(proof.findings.size(), "failure"));
+  if (!in_groups) print_semantics(options, schedules, problems, proof.holds());
   return proof.holds() ? 0 : 1;
 }
 
 int verify(const VerifyOptions& options, Launch& launch) {
   if (launch.rank() != 0) return 0;
-  return options.data.schedule.empty() ? verify_algorithms(options) : verify_schedule(options);
+  if (options.buffered > 0 && options.data.file().empty()) {
+    refuse(
+        "--buffered: expected --schedule, --msccl or --goal, found none; algorithms are proved "
+        "with synchronous sends, which includes any buffer");
+  }
+  return options.data.file().empty() ? verify_algorithms(options) : verify_schedule(options);
 }
 
 }  // namespace
@@ -171,16 +208,25 @@ void add_verify(CommandLine& program) {
   const Option collective =
       set.add("--collective", options->data.collective, "only this one").form("C");
   const Option algorithm = data.algorithm("only this one");
-  const Option schedule = data.schedule({most, ranks, collective, algorithm});
+  const Option registry = data.registry();
+  const auto files = data.files_and_goal({most, ranks, collective, algorithm, registry});
+  data.in_place(", where an --msccl FILE serves\nboth");
   const Option fused =
       set.flag("--fused,--grouped", options->fused,
                "put messages in fused groups first, and prove that each rank can run its fused\n"
                "groups one after another, as NCCL does");
-  set.flag("--in-groups", options->in_groups,
-           "the same for a FILE that already has fused groups: the messages of one round with\n"
-           "no step in between")
-      .needs(schedule)
-      .excludes({fused});
+  const Option in_groups =
+      set.flag("--in-groups", options->in_groups,
+               "the same for a FILE that already has fused groups: the messages of one round with\n"
+               "no step in between")
+          .needs(files[0])
+          .excludes({fused});
+  set.flag("--buffered", options->buffered, nccl_slots,
+           fmt::format("also prove a FILE if sends end once they are in a buffer, which has room\n"
+                       "for N (default {}, as NCCL) messages of one lane from one rank to another",
+                       nccl_slots))
+      .range(1, 1 << 20)
+      .excludes({fused, in_groups});
   set.add("--threads", options->threads, "threads that prove at once (default: one per core)")
       .form("N")
       .range(1, 1024);
@@ -195,7 +241,8 @@ void add_verify(CommandLine& program) {
       "  baton verify --max-ranks 16\n"
       "  baton verify --collective all_reduce --algorithm ring --ranks 7\n"
       "  baton verify --fused --max-ranks 17\n"
-      "  baton verify --schedule my_schedule.txt");
+      "  baton verify --schedule my_schedule.txt\n"
+      "  baton verify --msccl algorithm.xml --buffered=4");
 }
 
 }  // namespace baton::cli::verify
