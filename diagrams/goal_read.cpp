@@ -51,7 +51,8 @@ class Reader : base::LineReader {
   Reader(std::string_view text, const std::string& origin) : LineReader(text, origin) {}
 
   std::vector<Operations> read() {
-    if (!next_line() || next_word() != "num_ranks") refuse("\"num_ranks N\" first", "another line");
+    if (!next_line()) refuse("\"num_ranks N\"", "the end of the text");
+    if (const auto word = next_word(); word != "num_ranks") fail("\"num_ranks N\"", word);
     ranks_.resize(
         static_cast<std::size_t>(number("a number of ranks", next_word(), 1, most_ranks)));
     end_line();

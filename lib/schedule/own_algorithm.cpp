@@ -15,13 +15,15 @@ namespace {
   throw Error(ErrorCode::invalid_argument, sentence);
 }
 
-/// Of a problem, where it has it: the rank's place in the buffer with all blocks.
 bool gathers(Collective collective) {
   return collective == Collective::gather || collective == Collective::all_gather;
 }
 bool scatters(Collective collective) {
   return collective == Collective::scatter || collective == Collective::reduce_scatter;
 }
+
+/// Whether the rank's output stays as it is.
+bool no_result(const Problem& p) { return p.collective == Collective::exscan && p.rank == 0; }
 
 /// Appends one rank's steps for a problem that differs from the schedule's own in count, in place
 /// or average.
@@ -75,7 +77,8 @@ class Adapted {
     input_ = {Buffer::scratch, copy.offset};
     if (scatters(collective)) output_ = {Buffer::input, own_block()};
   }
-  /// The one buffer is the output, or, where that is a part of the input, scratch.
+  /// The one buffer is the output, or, where that is a part of the input or must stay as it is,
+  /// scratch.
   void from_aliased() {
     const Region input = contiguous(Buffer::input, 0, header_.input);
     if (scatters(problem_.collective)) {
@@ -85,6 +88,10 @@ class Adapted {
       result_from_ =
           contiguous(Buffer::scratch, copy.offset + own_block(), problem_.output_extent());
       result_to_ = contiguous(Buffer::output, 0, problem_.output_extent());
+    } else if (no_result(problem_)) {
+      const Region copy = new_scratch(header_.input);
+      append_first(copy, input);
+      output_ = {Buffer::scratch, copy.offset};
     } else {
       const std::int64_t first = gathers(problem_.collective) ? own_block() : 0;
       append_first(contiguous(Buffer::output, first, header_.input), input);
@@ -146,7 +153,7 @@ class Adapted {
   void divide_result() {
     const bool within = problem_.aliased() && scatters(problem_.collective);
     const std::int64_t elements = within ? problem_.count : header_.output;
-    if (elements == 0 || (problem_.collective == Collective::exscan && problem_.rank == 0)) return;
+    if (elements == 0 || no_result(problem_)) return;
     append_last(StepKind::divide, {within ? contiguous(Buffer::input, own_block(), elements)
                                           : contiguous(Buffer::output, 0, elements)});
   }
@@ -209,7 +216,7 @@ struct Given {
   /// Elements of the copy that a rank makes of its input; see Adapted.
   std::int64_t copied(const Problem& p) const {
     const bool was = problems[static_cast<std::size_t>(p.rank)].aliased(), is = p.aliased();
-    if (was == is || (was && !scatters(p.collective))) return 0;
+    if (was == is || (was && !scatters(p.collective) && !no_result(p))) return 0;
     return gathers(p.collective) ? p.count : std::max(p.input_extent(), p.output_extent());
   }
 };

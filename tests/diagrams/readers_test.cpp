@@ -335,8 +335,8 @@ TEST_CASE("GOAL: a wrong file is refused in one sentence") {
   const auto wrong = [](const std::string& operations) {
     return goal_refused("num_ranks 2\nrank 1 {\n}\nrank 0 {\n" + operations + "\n}\n");
   };
-  CHECK(goal_refused("") == "file:1: expected \"num_ranks N\" first, found another line");
-  CHECK(goal_refused("rank 0 {") == "file:1: expected \"num_ranks N\" first, found another line");
+  CHECK(goal_refused("") == "file:1: expected \"num_ranks N\", found the end of the text");
+  CHECK(goal_refused("rank 0 {") == "file:1: expected \"num_ranks N\", found \"rank\"");
   CHECK(goal_refused("num_ranks 0") ==
         "file:1: expected a number of ranks from 1 to 1048576, found \"0\"");
   CHECK(goal_refused("num_ranks 2\nrank 2 {\n}") ==

@@ -2,8 +2,14 @@
 //
 //   own_algorithm                          proves it for 1 to 16 ranks and runs it on 4
 //   own_algorithm there_and_back.txt       and compares it with the same algorithm written as text
+//
+// As a shared object it brings its algorithm to the program `baton`:
+//
+//   baton verify --registry own_algorithm.so --algorithm there_and_back
+//   baton tune all_reduce --registry own_algorithm.so --output table.txt
 
 #include <baton/baton.hpp>
+#include <baton/own_algorithms.hpp>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -79,7 +85,7 @@ bool prove() {
 
 void run() {
   auto registry = std::make_shared<baton::Registry>(baton::Registry::builtin());
-  registry->add(algorithm());
+  baton_register(*registry);
   baton::run_threads(4, [&](std::unique_ptr<baton::Transport> transport) {
     baton::Options options;
     options.registry = registry;
@@ -111,6 +117,8 @@ bool same_as(const char* file) {
 }
 
 }  // namespace
+
+void baton_register(baton::Registry& registry) { registry.add(algorithm()); }
 
 int main(int argc, char** argv) try {
   if (!prove()) return 1;

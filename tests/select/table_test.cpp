@@ -5,6 +5,7 @@
 #include <stdlib.h>  // NOLINT: setenv is POSIX's
 
 #include "baton/error.hpp"
+#include "baton/own_algorithms.hpp"
 #include "select/select.hpp"
 #include "select/shipped_tables.hpp"
 #include "support/ranks.hpp"
@@ -123,6 +124,44 @@ TEST_CASE("a communicator goes by its table, and by cost where the table has not
         CHECK(!all_reduce_choice(alone, 8).algorithm.empty());
       },
       with_table(file));
+}
+
+TEST_CASE("a row names an algorithm of a registry, as one made of schedules") {
+  std::vector<Schedule> schedules;
+  for (int r = 0; r < 2; ++r) {
+    Problem p = support::problem(Collective::all_reduce, 2, r, 6);
+    ScheduleBuilder exchange(p);
+    exchange.send(1 - r, exchange.work());
+    exchange.recv_reduce(1 - r, exchange.work());
+    schedules.push_back(exchange.build("mine"));
+  }
+  auto with_mine = std::make_shared<Registry>(Registry::builtin());
+  with_mine->add(algorithm_of(schedules));
+  const TemporaryFolder folder;
+  Options options = with_table(folder.write("table",
+                                            "baton-table 1\ntransport thread\nhosts 1x2\n"
+                                            "all_reduce 0 ring 0\nall_reduce 24 mine 16\n"));
+  options.registry = with_mine;
+  support::on_ranks(
+      2,
+      [&](Communicator& c) {
+        CHECK(all_reduce_choice(c, 5) == Choice{"ring", 0});
+        CHECK(all_reduce_choice(c, 6) == Choice{"mine", 16});
+        CHECK(all_reduce_choice(c, 600) == Choice{"mine", 16});
+        CHECK(all_reduce_choice(c, 601).algorithm != "mine");  // not a multiple of 6
+        std::vector<std::int32_t> data(600);
+        for (int i = 0; i < 600; ++i) data[static_cast<std::size_t>(i)] = i + c.rank();
+        c.all_reduce(data, sum);
+        for (int i = 0; i < 600; ++i) CHECK(data[static_cast<std::size_t>(i)] == 2 * i + 1);
+      },
+      options);
+  // Without the registry the row names nothing.
+  options.registry = nullptr;
+  run_threads(2, [&](std::unique_ptr<Transport> transport) {
+    const Error error = error_of([&] { Communicator(std::move(transport), options); });
+    CHECK_MESSAGE(holds(error.what(), {":5:", "expected an algorithm of all_reduce (", "\"mine\""}),
+                  std::string(error.what()));
+  });
 }
 
 TEST_CASE("a foreign table is refused on all ranks") {

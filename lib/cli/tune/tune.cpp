@@ -5,14 +5,11 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <thread>
 
-#include "baton/own_algorithms.hpp"
-#include "baton/verify.hpp"
+#include "algorithms.hpp"
 #include "cli/commands.hpp"
-#include "cli/common/collective_options.hpp"
 #include "cli/common/machine.hpp"
 #include "cli/common/statistics.hpp"
 #include "cli/common/text.hpp"
@@ -22,14 +19,6 @@
 
 namespace baton::cli::tune {
 namespace {
-
-struct TuneCommand {
-  CollectiveOptions data = {.collective = "all", .bytes = "8:16M"};
-  std::vector<std::string> schedules, msccl;
-  std::string output;
-  int repeats = 5;
-  bool progress = false;
-};
 
 constexpr std::int64_t segments[] = {0,        8 << 10,   16 << 10,  32 << 10,
                                      64 << 10, 128 << 10, 512 << 10, 2 << 20};
@@ -47,8 +36,8 @@ struct Candidate : measure::Timed {
 /// All candidates on one size.
 class Candidates {
  public:
-  Candidates(World& world, Communicator& communicator, const Case& subject)
-      : world_(world), communicator_(communicator), subject_(subject) {
+  Candidates(World& world, Communicator& communicator, const Case& subject, const Algorithms& own)
+      : world_(world), communicator_(communicator), subject_(subject), own_(own) {
     world_.together([&] {
       runner_.emplace(communicator, subject, false);
       add_candidates();
@@ -66,6 +55,7 @@ class Candidates {
       candidate.sample();
       least = std::min(least, candidate.time());
     }
+    compare(least);
     std::erase_if(all_, [&](const Candidate& c) { return c.time() > slow * least; });
     for (Candidate& candidate : all_) {
       candidate.calls = runs_in(thorough, least);
@@ -75,6 +65,7 @@ class Candidates {
       for (Candidate& candidate : all_) candidate.sample();
     }
     const double best = std::ranges::min_element(all_, {}, &Candidate::time)->time();
+    compare(best);
     const auto good = [&](const Candidate& candidate) {
       return candidate.time() <= as_good * best;
     };
@@ -85,7 +76,32 @@ class Candidates {
     return std::find_if(all_.begin(), all_.end(), good)->choice;
   }
 
+  /// A comment of the table for each algorithm of the user: its time by the best one's.
+  std::string comments() const {
+    std::string text;
+    for (const Algorithm* algorithm : own_.own(subject_.collective())) {
+      const auto found = ratios_.find(algorithm->name);
+      text += fmt::format("# {}, {}: {}\n", algorithm->name, subject_.text(),
+                          found == ratios_.end()
+                              ? "does not serve it"
+                              : fmt::format("{:.2f} times the best one's time", found->second));
+    }
+    return text;
+  }
+
  private:
+  /// Notes the times of the user's algorithms, each in its best segment.
+  void compare(double best) {
+    for (const Algorithm* algorithm : own_.own(subject_.collective())) {
+      double least = std::numeric_limits<double>::infinity();
+      for (const Candidate& candidate : all_) {
+        if (candidate.choice.algorithm == algorithm->name)
+          least = std::min(least, candidate.time());
+      }
+      if (least < std::numeric_limits<double>::infinity()) ratios_[algorithm->name] = least / best;
+    }
+  }
+
   static int runs_in(double seconds, double one) {
     return static_cast<int>(std::clamp(seconds / one, 1.0, 1000.0));
   }
@@ -107,8 +123,11 @@ class Candidates {
         estimated.push_back({time, {algorithm->name, segment}});
       }
     }
+    const auto own = own_.own(problem.collective);
     for (const auto& [time, choice] : estimated) {
-      if (time <= hopeless * least) all_.push_back(candidate(choice));
+      const bool asked_for =
+          std::ranges::find(own, choice.algorithm, &Algorithm::name) != own.end();
+      if (asked_for || time <= hopeless * least) all_.push_back(candidate(choice));
     }
   }
 
@@ -125,57 +144,10 @@ class Candidates {
   World& world_;
   Communicator& communicator_;
   const Case& subject_;
+  const Algorithms& own_;
+  std::map<std::string, double> ratios_;  // of the user's algorithms
   std::optional<measure::CaseRunner> runner_;
   std::vector<Candidate> all_;
-};
-
-/// The user's schedules, added to a registry, which tables and options then name.
-class Own {
- public:
-  Own(const TuneCommand& command, int ranks) : registry_(command.data.registry()) {
-    for (const std::string& file : command.schedules) {
-      CollectiveOptions data;
-      data.schedule = file;
-      add(data, ranks);
-    }
-    for (const std::string& file : command.msccl) {
-      CollectiveOptions data;
-      data.msccl = file;
-      add(data, ranks);
-    }
-  }
-
-  const Registry& registry() const { return registry_; }
-  /// Elements of the whole vector of a collective whose multiples all of the schedules serve.
-  std::int64_t unit(Collective collective) const {
-    const auto found = units_.find(collective);
-    return found == units_.end() ? 1 : found->second;
-  }
-
- private:
-  void add(const CollectiveOptions& data, int ranks) {
-    std::vector<Schedule> schedules = data.file_schedules();
-    try {
-      if (const int size = schedules.at(0).size(); size != ranks) {
-        refuse(fmt::format("expected schedules for {} ranks, found those for {}", ranks, size));
-      }
-      if (needs_order_of_data(schedules)) schedules = in_order_of_data(schedules);
-      const Algorithm algorithm = algorithm_of(schedules);
-      const Problem problem = problems_of(schedules)[0];
-      if (rooted(problem.collective) && problem.root != 0) {
-        refuse(fmt::format("expected root 0, for which rooted collectives are tuned, found {}",
-                           problem.root));
-      }
-      registry_.add(algorithm);
-      std::int64_t& unit = units_.try_emplace(problem.collective, 1).first->second;
-      unit = std::lcm(unit, selecting::table_bytes(problem, 1));
-    } catch (const Error& error) {
-      refuse(fmt::format("{}: {}", data.file(), error.what()));
-    }
-  }
-
-  Registry registry_;
-  std::map<Collective, std::int64_t> units_;
 };
 
 /// The rows of a table: for each collective and size the algorithm and segment that took the least
@@ -185,7 +157,8 @@ class Own {
 std::vector<selecting::TuningRow> rows_of(World& world, Communicator& communicator,
                                           const std::vector<Collective>& collectives,
                                           const std::vector<std::int64_t>& sizes, int repeats,
-                                          const Own& own, Progress& progress) {
+                                          const Algorithms& own, std::string& comments,
+                                          Progress& progress) {
   std::vector<selecting::TuningRow> rows;
   for (const Collective collective : collectives) {
     std::optional<Choice> last;
@@ -198,7 +171,9 @@ std::vector<selecting::TuningRow> rows_of(World& world, Communicator& communicat
       if (subject.bytes() == last_bytes) continue;  // sizes below one element per rank
       last_bytes = subject.bytes();
       progress.next(subject.text());
-      const Choice best = Candidates(world, communicator, subject).best(last, repeats);
+      Candidates candidates(world, communicator, subject, own);
+      const Choice best = candidates.best(last, repeats);
+      comments += candidates.comments();
       if (best != last) rows.push_back({collective, last ? subject.bytes() : 0, best});
       last = best;
     }
@@ -219,7 +194,7 @@ int tune(const TuneCommand& command, Launch& launch) {
   const auto collectives = collectives_named(command.data.collective);
   const auto sizes = command.data.sizes();
   const int ranks = command.data.rank_count(launch.processes());
-  std::optional<Own> own;
+  std::optional<Algorithms> own;
   const auto prepare = [&] { own.emplace(command, ranks); };
   if (launch.processes() > 0) {  // they may be on hosts that differ in files
     on_ranks(launch, 0, {}, [&](World& world) { world.together(prepare); });
@@ -238,11 +213,12 @@ int tune(const TuneCommand& command, Launch& launch) {
     selecting::TableSection section;
     section.scope = selecting::scope_of(communicator.transport(), communicator.hosts().get());
     section.machine = machine();
+    std::string comments;
     section.rows =
-        rows_of(world, communicator, collectives, sizes, command.repeats, *own, progress);
+        rows_of(world, communicator, collectives, sizes, command.repeats, *own, comments, progress);
     progress.clear();
     world.together([&] {
-      if (speaks) write_output(command.output, print(section));
+      if (speaks) write_output(command.output, print(section) + comments);
     });
   });
   return 0;

@@ -1,0 +1,61 @@
+#include "algorithms.hpp"
+
+#include <fmt/core.h>
+
+#include <numeric>
+
+#include "baton/error.hpp"
+#include "baton/own_algorithms.hpp"
+#include "baton/verify.hpp"
+#include "cli/common/text.hpp"
+#include "select/table.hpp"
+
+namespace baton::cli::tune {
+
+Algorithms::Algorithms(const TuneCommand& command, int ranks) : registry_(command.data.registry()) {
+  for (const std::string& file : command.schedules) {
+    CollectiveOptions data;
+    data.schedule = file;
+    add(data, ranks);
+  }
+  for (const std::string& file : command.msccl) {
+    CollectiveOptions data;
+    data.msccl = file;
+    add(data, ranks);
+  }
+}
+
+std::vector<const Algorithm*> Algorithms::own(Collective collective) const {
+  std::vector<const Algorithm*> all = registry_.of(collective);
+  const auto built_in = Registry::builtin().of(collective).size();
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(built_in));
+  return all;
+}
+
+std::int64_t Algorithms::unit(Collective collective) const {
+  const auto found = units_.find(collective);
+  return found == units_.end() ? 1 : found->second;
+}
+
+void Algorithms::add(const CollectiveOptions& data, int ranks) {
+  std::vector<Schedule> schedules = data.file_schedules();
+  try {
+    if (const int size = schedules.at(0).size(); size != ranks) {
+      refuse(fmt::format("expected schedules for {} ranks, found those for {}", ranks, size));
+    }
+    if (needs_order_of_data(schedules)) schedules = in_order_of_data(schedules);
+    const Algorithm algorithm = algorithm_of(schedules);
+    const Problem problem = problems_of(schedules)[0];
+    if (rooted(problem.collective) && problem.root != 0) {
+      refuse(fmt::format("expected root 0, for which rooted collectives are tuned, found {}",
+                         problem.root));
+    }
+    registry_.add(algorithm);
+    std::int64_t& unit = units_.try_emplace(problem.collective, 1).first->second;
+    unit = std::lcm(unit, selecting::table_bytes(problem, 1));
+  } catch (const Error& error) {
+    refuse(fmt::format("{}: {}", data.file(), error.what()));
+  }
+}
+
+}  // namespace baton::cli::tune
