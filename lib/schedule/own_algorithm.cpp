@@ -7,6 +7,7 @@
 #include "baton/error.hpp"
 #include "baton/own_algorithms.hpp"
 #include "baton/verify.hpp"
+#include "slots.hpp"
 
 namespace baton {
 namespace {
@@ -232,7 +233,12 @@ void check_name(const std::string& name) {
 
 Algorithm algorithm_of(std::span<const Schedule> schedules) {
   const auto given = std::make_shared<Given>();
-  given->schedules.assign(schedules.begin(), schedules.end());
+  for (const Schedule& schedule : schedules) {
+    // As segmented() does, so that pieces need no other scratch than whole messages.
+    given->schedules.push_back(scheduling::slots_in_pairs(schedule)
+                                   ? schedule
+                                   : scheduling::with_slots_in_scratch(schedule));
+  }
   given->problems = problems_of(schedules);
   const Problem& first = given->problem();
   const std::string name = schedules[0].header().algorithm;

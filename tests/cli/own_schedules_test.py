@@ -111,6 +111,8 @@ class OwnSchedules(CommandTest):
                 ("expected a schedule for 4 ranks, found one for 3", "run", "--msccl", xml,
                  "--ranks", "4"),
                 ("expected an algorithm that runs in place", "run", "--msccl", xml, "--in-place"),
+                ("--dtype: expected none with --goal, which counts bytes, found f64", "simulate",
+                 "--goal", goal, "--dtype", "f64"),
                 ("--goal", "run", "--goal", goal)]:
             with self.subTest(arguments=arguments):
                 self.refused(sentence, *arguments)

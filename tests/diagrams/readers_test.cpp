@@ -7,6 +7,7 @@
 
 #include "../timeline/timelines.hpp"
 #include "baton/error.hpp"
+#include "baton/own_algorithms.hpp"
 #include "diagrams/diagrams.hpp"
 #include "support/schedules.hpp"
 
@@ -158,6 +159,30 @@ TEST_CASE("MSCCL: instructions that receive, reduce, store and send") {
                                    R"(type="rrs" srcbuf="i" srcoff="1")"),
                           "file"),
               1) == "contribution");
+}
+
+TEST_CASE(
+    "MSCCL: an algorithm that needs buffers is one for any transport in the order of its data") {
+  std::vector<Schedule> ring;
+  for (const Schedule& s : parse_msccl(sample("fused_ring.xml"), "file")) {
+    ring.emplace_back(s.header(), std::vector<Step>(s.steps().begin(), s.steps().end()),
+                      Regions(s.regions().begin(), s.regions().end()));
+  }
+  CHECK(flaws(ring) == "");
+  const Algorithm algorithm = algorithm_of(ring);
+  for (const std::int64_t count : {3, 30}) {
+    for (const bool in_place : {false, true}) {
+      for (const std::int64_t segment : {0, 1, 4}) {
+        const auto problems =
+            support::problems(support::problem(Collective::all_reduce, 3, 0, count, in_place));
+        const Proof proof = verify(algorithm, problems, segment);
+        CAPTURE(count);
+        CAPTURE(in_place);
+        CAPTURE(segment);
+        CHECK((proof.holds() ? "" : proof.findings[0].sentence) == "");
+      }
+    }
+  }
 }
 
 TEST_CASE("MSCCL: in place, and both") {

@@ -117,6 +117,14 @@ std::vector<std::int64_t> CollectiveOptions::sizes(int factor) const {
   return sizes;
 }
 
+Datatype CollectiveOptions::datatype() const {
+  if (!goal.empty() && !type.empty()) {
+    refuse(fmt::format("--dtype: expected none with --goal, which counts bytes, found {}", type));
+  }
+  if (!goal.empty()) return Datatype::u8;
+  return type.empty() ? Datatype::f32 : datatype_named(type);
+}
+
 std::optional<std::int64_t> CollectiveOptions::segment_bytes() const {
   if (segment.empty()) return std::nullopt;
   return bytes_of("--segment", segment);

@@ -27,10 +27,7 @@ struct CollectiveOptions {
   bool in_place = false;
 
   /// Elements of a GOAL file are bytes.
-  Datatype datatype() const {
-    if (!goal.empty()) return Datatype::u8;
-    return type.empty() ? Datatype::f32 : datatype_named(type);
-  }
+  Datatype datatype() const;
   OpKind op_kind() const { return op.empty() ? OpKind::sum : op_named(op); }
   /// "8:64M" as 8, 16, … 64M, each `factor` times the last; "4K" as itself.
   std::vector<std::int64_t> sizes(int factor = 2) const;

@@ -204,7 +204,7 @@ bool proved(std::vector<Job>& jobs, const RunOptions& options, bool speaks) {
   for (Job& job : jobs) {
     auto& schedules = job.cases[0].schedules;
     if (!schedules) continue;
-    if (needs_order_of_data(*schedules)) {
+    if (!options.data.msccl.empty() && needs_order_of_data(*schedules)) {
       if (speaks && !options.json) {
         fmt::print(
             "# {}: its own order needs buffered sends; steps run as soon as their data allow\n",
