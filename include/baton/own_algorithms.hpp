@@ -15,6 +15,8 @@ namespace BATON_API baton {
 /// and not, whichever the schedules are: ranks copy what the schedules would overwrite. An average,
 /// if the schedules reduce: ranks divide their result at the end. Ordered, if they fold in rank
 /// order. Add it to a registry, and a tuning table or a Choice may name it.
+/// Its rounds are those of the proof, or, where one port cannot keep the order, the longest path in
+/// messages.
 ///
 /// Throws Error(invalid_argument) if the name is not one word without "#" and ":", if there are no
 /// data, or if verify() does not prove the schedules; its first finding is in the sentence.

@@ -175,8 +175,13 @@ class OwnSchedules(CommandTest):
                 self.refused(sentence, "list", *sum((["--registry", f] for f in files), []))
 
     def test_tuned_algorithms_are_used(self):
+        # So slow, by estimate, that a built-in algorithm would not be tried.
         schedule = self.file("mine.txt", (self.examples / "there_and_back.txt").read_text()
-                             .replace("there_and_back", "mine"))
+                             .replace("there_and_back", "mine")
+                             .replace("rank 0\n", "rank 0\n" + 300 *
+                                      "send 1 input[0:1]\nrecv 1 scratch[0:1]\n", 1)
+                             .replace("rank 1\n", "rank 1\n" + 300 *
+                                      "recv 0 scratch[0:1]\nsend 0 scratch[0:1]\n", 1))
         file = str(self.folder / "table.txt")
         self.output("tune", "all_reduce", "--ranks", "3", "--bytes", "16:64", "--repeats", "1",
                     "--schedule", schedule, "--msccl", str(self.samples / "fused_ring.xml"),

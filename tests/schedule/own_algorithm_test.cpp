@@ -71,6 +71,17 @@ TEST_CASE("schedules of every algorithm serve all multiples of their count, in p
   CHECK(sets > 1000);
 }
 
+TEST_CASE("strided regions grow with the count") {
+  const Algorithm own =
+      algorithm_of(parse("baton-schedule 1\ncollective broadcast\nalgorithm mine\nsize 2\ninput "
+                         "0\noutput 6\nin_place\n"
+                         "rank 0\nsend 1 output[0:1 x3 /2]\nsend 1 output[1:1 x3 /2]\n"
+                         "rank 1\nrecv 0 output[0:1 x3 /2]\nrecv 0 output[1:1 x3 /2]\n"));
+  const auto problems = support::problems(support::problem(Collective::broadcast, 2, 0, 24));
+  CHECK(print(own.generate(problems[1]), 1) == "recv output[4:4 x3 /8] from 0");
+  CHECK(findings(verify(own, problems)) == "");
+}
+
 TEST_CASE("problems that schedules do not serve are refused, on all ranks alike") {
   const Algorithm own = algorithm_of(written(exchange));
   const auto why = [&](auto change) {

@@ -68,6 +68,19 @@ TEST_CASE("buffered: no more messages than there are slots are under way") {
             1)) == "");
 }
 
+TEST_CASE("buffered: the oldest message of a channel makes room") {
+  // The third send needs the first receive to have ended, but not the second, which waits for it.
+  const std::string text =
+      head("broadcast", 2, "input 0\noutput 4\nin_place\ndependencies listed") +
+      "rank 0\nsend 1 output[0:1]\nsend 1 output[1:1] after 0\nsend 1 output[2:1] after 1\n"
+      "send 1 output[3:1] lane 1 after 2\n"
+      "rank 1\nrecv 0 output[0:1]\nrecv 0 output[3:1] lane 1 after 0\n"
+      "recv 0 output[1:1] after 1\nrecv 0 output[2:1] after 2\n";
+  CHECK(flaws(text) == "deadlock 0");
+  CHECK(summary(prove_buffered(text, 1)) == "deadlock 0");
+  CHECK(summary(prove_buffered(text, 2)) == "");
+}
+
 TEST_CASE("buffered: who receives first waits for ever, whatever the buffers") {
   const std::string text = head("broadcast", 2, "input 0\noutput 1\nin_place") +
                            "rank 0\nrecv 1 output[0:1]\nsend 1 output[0:1]\n"
