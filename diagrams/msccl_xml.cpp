@@ -180,7 +180,8 @@ class Reader {
     block.line = line();
     block.send = small("send", -1, ranks() - 1);
     block.recv = small("recv", -1, ranks() - 1);
-    block.channel = small("chan", 0, most_channels - 1);
+    const bool local = block.send < 0 && block.recv < 0;
+    block.channel = small("chan", local ? -1 : 0, most_channels - 1);
     for (const int peer : {block.send, block.recv}) {
       if (peer == rank_) refuse("another GPU as peer", fmt::format("GPU {} itself", peer));
     }

@@ -214,7 +214,7 @@ TEST_CASE("MSCCL: steps that wait for other thread blocks, and nops between") {
       "</tb><tb id='2' send='-1' recv='0' chan='3'>\n"
       "<step s='0' type='r' srcbuf='s' srcoff='0' dstbuf='s' dstoff='1' cnt='1' depid='-1' "
       "deps='-1' hasdep='1'/>\n"
-      "</tb><tb id='3' send='-1' recv='-1' chan='3'>\n"
+      "</tb><tb id='3' send='-1' recv='-1' chan='-1'>\n"
       "<step s='0' type='cpy' srcbuf='s' srcoff='1' dstbuf='s' dstoff='0' cnt='1' depid='0' "
       "deps='1' hasdep='0'/>\n"
       "</tb></gpu>\n"
@@ -281,6 +281,8 @@ TEST_CASE("MSCCL: a wrong file is refused in one sentence") {
         "file:6: expected a thread block with a peer in recv, found none");
   CHECK(wrong(R"(chan="0")", R"(chan="256")") ==
         "file:4: expected chan of <tb> from 0 to 255, found \"256\"");
+  CHECK(wrong(R"(chan="0")", R"(chan="-1")") ==
+        "file:4: expected chan of <tb> from 0 to 255, found \"-1\"");
   CHECK(wrong(R"(step s="1")", R"(step s="2")") == "file:6: expected step s=\"1\", found s=\"2\"");
   CHECK(wrong(R"(type="rrs")", R"(type="rss")") ==
         "file:6: expected type to be one of nop, s, r, rcs, rrs, rrc, rrcs, re, cpy, found "
