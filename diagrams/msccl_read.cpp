@@ -115,7 +115,7 @@ class Reader {
     }
   }
 
-  /// The order of messages of two thread blocks would be anybody's guess.
+  /// Nothing orders the messages of two thread blocks.
   void check_connections() const {
     std::map<std::tuple<bool, int, int>, std::size_t> known;
     for (std::size_t b = 0; b < gpu_.blocks.size(); ++b) {

@@ -176,11 +176,11 @@ std::vector<Option> CollectiveOptionSet::files(const std::vector<Option>& replac
                "a schedule of your own instead" + more + " (format: lib/schedule/README.md)")
           .form("FILE")
           .excludes(replaced);
-  const Option msccl =
-      set_.add("--msccl", values_.msccl, "the same from an algorithm in MSCCL's XML")
-          .form("FILE")
-          .excludes(replaced)
-          .excludes({schedule});
+  const Option msccl = set_.add("--msccl", values_.msccl,
+                                "the same from an algorithm in MSCCL's XML (diagrams/README.md)")
+                           .form("FILE")
+                           .excludes(replaced)
+                           .excludes({schedule});
   set_.add("--chunk", values_.chunk, "elements of each chunk of that algorithm (default 1)")
       .form("N")
       .range(1, 1 << 24)

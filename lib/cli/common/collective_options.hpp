@@ -108,6 +108,9 @@ class CollectiveOptionSet {
   /// Files of schedules, which exclude one another and `replaced`: --schedule and --msccl.
   std::vector<Option> files(const std::vector<Option>& replaced,
                             const std::string& more = "") const;
+  /// The same and --goal.
+  std::vector<Option> files_and_goal(const std::vector<Option>& replaced,
+                                     const std::string& more = "") const;
   Option registry() const {
     return set_
         .add("--registry", values_.registries,
@@ -115,9 +118,6 @@ class CollectiveOptionSet {
         .form("LIB.so")
         .one_value_each();
   }
-  /// The same and --goal.
-  std::vector<Option> files_and_goal(const std::vector<Option>& replaced,
-                                     const std::string& more = "") const;
 
  private:
   OptionSet set_;

@@ -284,15 +284,15 @@ void add_simulate(CommandLine& program) {
               "ranks=FIRST:LAST or bytes=FIRST:LAST, doubling: times of all algorithms, or of\n"
               "the named one, and the best ones with their ranges")
           .form("WHAT");
-  std::vector<Option> run_only =
+  std::vector<Option> not_measured =
       data.files_and_goal({collective, algorithm, ranks, bytes, sweep, data.registry()});
-  run_only.push_back(sweep);
+  not_measured.push_back(sweep);
   set.add("--measure", options->measure,
           "also run it this many times, on the ranks of mpirun or on threads, and print\n"
           "predicted and measured times; collective may be all, --bytes a range")
       .form("RUNS")
       .range(1, 1'000'000)
-      .excludes(run_only);
+      .excludes(not_measured);
   set.add("--calls", options->calls, "calls in a row; times are per call (default 1)")
       .form("N")
       .range(1, 1'000'000);
