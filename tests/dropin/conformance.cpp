@@ -30,6 +30,7 @@ constexpr Group groups[] = {
     {"communicators", communicators},
     {"attributes", attributes},
     {"completions", completions},
+    {"lists", lists},
     {"in_flight", in_flight},
     {"messages", messages},
     {"errors", errors},

@@ -13,6 +13,7 @@ void derived_datatypes(Suite& suite);  ///< moved: gaps, permutations, unequal c
 void communicators(Suite& suite);      ///< however made, many of them
 void attributes(Suite& suite);         ///< copied and deleted as often as the program says
 void completions(Suite& suite);        ///< of nonblocking collectives, in every way
+void lists(Suite& suite);              ///< of nonblocking collectives, freed too early
 void in_flight(Suite& suite);          ///< many nonblocking collectives, while in other calls
 void messages(Suite& suite);           ///< the program's own, beside collectives
 void errors(Suite& suite);             ///< calls that are wrong on all ranks

@@ -95,6 +95,48 @@ MPI_File open_file(Results& results, MPI_Comm other) {
   return file;
 }
 
+/// Ranks of even and of odd number, with communicators that a drop-in passes on.
+struct Halves {
+  Halves(int rank, int size) : odd(rank % 2 == 1), first(rank / 2 == 0) {
+    MPI_Comm half;
+    MPI_Comm_split(MPI_COMM_WORLD, odd ? 1 : 0, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, odd ? 0 : 1, 79, &between);
+    MPI_Comm_free(&half);
+    const int from = (rank + size - 1) % size, to = (rank + 1) % size;
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED,
+                                   MPI_INFO_NULL, 0, &ring);
+  }
+  ~Halves() {
+    MPI_Comm_free(&between);
+    MPI_Comm_free(&ring);
+  }
+  Halves(const Halves&) = delete;
+  Halves& operator=(const Halves&) = delete;
+  bool odd, first;
+  MPI_Comm between, ring;
+};
+const Halves* halves;
+
+/// From rank 1 to the even ranks. The other odd ones have nothing to say, and say so by a count.
+void bcast_between(Results& results) {
+  const Unprofiled passed_on;
+  const bool has = !halves->odd || halves->first;
+  int word = halves->odd ? 4711 : -1;
+  const int root = !halves->odd ? 0 : halves->first ? MPI_ROOT : MPI_PROC_NULL;
+  results.succeeds(MPI_Bcast(has ? &word : nullptr, has ? 1 : 0, MPI_INT, root, halves->between),
+                   "Bcast between groups");
+  if (has) results.expect(word, 4711, "Bcast between groups");
+}
+
+void pass_round(Results& results) {
+  const Unprofiled passed_on;
+  const int rank = rank_in(halves->ring), size = size_of(halves->ring);
+  int word = -1;
+  results.succeeds(MPI_Neighbor_allgather(&rank, 1, MPI_INT, &word, 1, MPI_INT, halves->ring),
+                   "Neighbor_allgather");
+  results.expect(word, (rank + size - 1) % size, "Neighbor_allgather");
+}
+
 constexpr Blocked blocked[] = {
     {"recv",
      [](Results& results, int size, MPI_Comm) {
@@ -183,6 +225,10 @@ constexpr Blocked blocked[] = {
      [](Results& results, int, MPI_Comm other) {
        results.succeeds(MPI_Barrier(other), "Barrier");
      }},
+    {"intercommunicator", [](Results& results, int, MPI_Comm) { bcast_between(results); },
+     [](Results& results, int, MPI_Comm) { bcast_between(results); }},
+    {"neighbours", [](Results& results, int, MPI_Comm) { pass_round(results); },
+     [](Results& results, int, MPI_Comm) { pass_round(results); }},
     {"file",
      [](Results& results, int, MPI_Comm other) { exchange_in_file(results, shared_file, other); },
      [](Results& results, int, MPI_Comm other) { exchange_in_file(results, shared_file, other); }},
@@ -280,9 +326,13 @@ void in_flight(Suite& suite) {
   MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &other);
   suite.run("in_flight/file_open",
             [&](Results& results) { shared_file = open_file(results, other); });
-  for (const Blocked& how : blocked)
-    suite.run(std::string("in_flight/while_in_") + how.name,
-              [&](Results& results) { advance_while_blocked(results, how, rank, size, other); });
+  {
+    const Halves made(rank, size);
+    halves = &made;
+    for (const Blocked& how : blocked)
+      suite.run(std::string("in_flight/while_in_") + how.name,
+                [&](Results& results) { advance_while_blocked(results, how, rank, size, other); });
+  }
   suite.run("in_flight/many", [&](Results& results) { many(results, rank, size, other); });
   suite.run("in_flight/freed", [&](Results& results) { freed(results, rank, size, false); });
   const auto all_freed = [&](Results& results) { freed(results, rank, size, true); };

@@ -52,10 +52,10 @@ TEST_CASE("settings: what is wrong is named, with what was expected") {
 TEST_CASE("statistics: sums by function, ranks, size class and algorithm") {
   Stats stats;
   CHECK(holds(stats.text(), {"rank 0", "none"}));
-  stats.add({Function::allreduce, false, 4, 1000, "ring", false}, 2e-3);
-  stats.add({Function::allreduce, false, 4, 1024, "ring", false}, 4e-3);
-  stats.add({Function::allreduce, false, 4, 1025, "ring", false}, 1e-3);
-  stats.add({Function::gather, true, 2, 0, "the settings", true}, 0);
+  stats.add({mpi_name(Function::allreduce, false), 4, 1000, "ring", false}, 2e-3);
+  stats.add({mpi_name(Function::allreduce, false), 4, 1024, "ring", false}, 4e-3);
+  stats.add({mpi_name(Function::allreduce, false), 4, 1025, "ring", false}, 1e-3);
+  stats.add({mpi_name(Function::gather, true), 2, 0, "the settings", true}, 0);
   const std::string text = stats.text();
   CHECK(holds(text, {"MPI_Allreduce", "4", "1 KiB", "2", "6.000", "3000.00", "ring", "2 KiB",
                      "MPI_Igather", "passed on: the settings"}));

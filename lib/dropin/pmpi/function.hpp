@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "baton/collective.hpp"
+#include "numbers.hpp"
 
 namespace baton::pmpi {
 
@@ -18,6 +19,7 @@ enum class Function : std::uint8_t {
   allreduce,
   alltoall,
   alltoallv,
+  alltoallw,
   barrier,
   bcast,
   exscan,
@@ -42,6 +44,7 @@ inline constexpr FunctionRow functions[] = {
     {"allreduce", Collective::all_reduce},
     {"alltoall", Collective::all_to_all},
     {"alltoallv", Collective::all_to_all},
+    {"alltoallw", Collective::all_to_all},
     {"barrier", Collective::barrier},
     {"bcast", Collective::broadcast},
     {"exscan", Collective::exscan},
@@ -62,23 +65,20 @@ struct MpiCall {
   Function function{};
   MPI_Comm comm = MPI_COMM_NULL;
   const void* send = nullptr;
-  int send_count = 0;
+  std::int64_t send_count = 0;
   MPI_Datatype send_type = MPI_DATATYPE_NULL;
-  const int* send_counts = nullptr;
-  const int* send_displs = nullptr;
+  Numbers send_counts{}, send_displs{};
+  const MPI_Datatype* send_types = nullptr;  ///< of MPI_Alltoallw, whose displacements are bytes
   void* recv = nullptr;
-  int recv_count = 0;
+  std::int64_t recv_count = 0;
   MPI_Datatype recv_type = MPI_DATATYPE_NULL;
-  const int* recv_counts = nullptr;
-  const int* recv_displs = nullptr;
+  Numbers recv_counts{}, recv_displs{};
+  const MPI_Datatype* recv_types = nullptr;
   MPI_Op op = MPI_OP_NULL;
   int root = 0;
+  /// Makes the call by the MPI library's own function or, with a request, its nonblocking form.
+  int (*own)(const MpiCall& call, MPI_Request* request) = nullptr;
 };
-
-/// Calls the MPI library's own function.
-int own(const MpiCall& call);
-/// Calls its own nonblocking function.
-int own(const MpiCall& call, MPI_Request* request);
 
 /// Runs a call of the program by our collectives, or passes it on. Returns an MPI error code.
 int run(const MpiCall& call);

@@ -1,7 +1,7 @@
 #include "job.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 namespace baton::pmpi {
 namespace {
@@ -21,22 +21,44 @@ std::int64_t extent_of(const std::vector<std::int64_t>& counts,
 
 }  // namespace
 
-const char* Job::set(Side& side, void* base, MPI_Datatype type, int blocks, int count) {
+const char* Job::set(Side& side, void* base, MPI_Datatype type, int blocks, std::int64_t count) {
   const TypeInfo* const info = datatypes_->find(type);
   if (!info || count < 0 || base == MPI_IN_PLACE) return wrong_argument;
   side.even(base, type, *info, blocks, count);
   return nullptr;
 }
 
-const char* Job::set(Side& side, void* base, MPI_Datatype type, const int* counts,
-                     const int* displs) {
+const char* Job::set(Side& side, void* base, MPI_Datatype type, Numbers counts, Numbers displs) {
   const TypeInfo* const info = datatypes_->find(type);
-  const int blocks = group_->size;
-  if (!info || !counts || base == MPI_IN_PLACE ||
-      std::any_of(counts, counts + blocks, [](int count) { return count < 0; }))
-    return wrong_argument;
-  side.uneven(base, type, *info, blocks, counts, displs);
+  if (!info || !counts || base == MPI_IN_PLACE || negative(counts)) return wrong_argument;
+  side.uneven(base, type, *info, group_->size, counts, displs);
   return nullptr;
+}
+
+const char* Job::set(Side& side, void* base, const MPI_Datatype* types, Numbers counts,
+                     Numbers displs) {
+  static constexpr TypeInfo nothing{};  // a block without elements may have no datatype
+  if (!types || !counts || !displs || base == MPI_IN_PLACE || negative(counts))
+    return wrong_argument;
+  std::vector<const TypeInfo*> infos;
+  for (int i = 0; i < group_->size; ++i) {
+    infos.push_back(counts[i] > 0 ? datatypes_->find(types[i]) : &nothing);
+    if (!infos.back()) return wrong_argument;
+  }
+  side.mixed(base, types, std::move(infos), counts, displs);
+  return nullptr;
+}
+
+bool Job::negative(Numbers counts) const {
+  for (int i = 0; i < group_->size; ++i) {
+    if (counts[i] < 0) return true;
+  }
+  return false;
+}
+
+void Job::keep_lists() {
+  in_.keep_lists();
+  out_.keep_lists();
 }
 
 const char* Job::prepare(const MpiCall& mpi, const Group& group, Datatypes& datatypes) {
@@ -102,6 +124,11 @@ const char* Job::prepare_move() {
       wrong = set(out_, m.recv, m.recv_type, size, m.recv_count);
       if (!wrong && !in_place_) wrong = set(in_, send, m.send_type, size, m.send_count);
       break;
+    case Function::alltoallw:
+      in_place_ = m.send == MPI_IN_PLACE;
+      wrong = set(out_, m.recv, m.recv_types, m.recv_counts, m.recv_displs);
+      if (!wrong && !in_place_) wrong = set(in_, send, m.send_types, m.send_counts, m.send_displs);
+      break;
     default:  // alltoallv
       in_place_ = m.send == MPI_IN_PLACE;
       wrong = set(out_, m.recv, m.recv_type, m.recv_counts, m.recv_displs);
@@ -147,7 +174,7 @@ void Job::place_moved() {
   if (mpi_.function == Function::gatherv && has_out_) uneven_out(out_);
   if (mpi_.function == Function::scatterv && has_in_) uneven_in(in_);
   if (mpi_.function == Function::allgatherv) uneven_out(out_);
-  if (mpi_.function == Function::alltoallv) {
+  if (mpi_.function == Function::alltoallv || mpi_.function == Function::alltoallw) {
     uneven_in(source);
     uneven_out(out_);
   }
@@ -170,14 +197,14 @@ const char* Job::prepare_reduction() {
   has_in_ = has_out_ = true;
   const char* wrong = nullptr;
   if (scatters) {
-    // In place, all blocks already lie in the result.
     void* const from = in_place_ ? m.recv : send;
     wrong = m.function == Function::reduce_scatter
-                ? set(in_, from, m.recv_type, m.recv_counts, nullptr)
+                ? set(in_, from, m.recv_type, m.recv_counts, {})
                 : set(in_, from, m.recv_type, size, m.recv_count);
-    if (!wrong)
-      wrong = set(out_, m.recv, m.recv_type, 1, static_cast<int>(in_.elements(group_->rank)));
-    has_out_ = !in_place_;
+    if (!wrong) wrong = set(out_, m.recv, m.recv_type, 1, in_.elements(group_->rank));
+    // In place, schedules would use all blocks as work, but programs rely on the blocks behind the
+    // result staying as they were. So the result is made apart.
+    if (in_place_) out_.copy();
   } else {
     has_out_ = m.function != Function::reduce || at_root();
     has_in_ = !in_place_;
@@ -203,18 +230,12 @@ void Job::place_reduced() {
   const Side& source = has_in_ ? in_ : out_;
   call_.input = {source.data(), elements(source.bytes()), type};
   bytes_ = source.bytes();
-  if (has_out_) {
-    call_.output = {out_.data(), elements(out_.bytes()), type};
-  } else if (in_place_) {
-    call_.output = {in_.block(group_->rank), elements(in_.block_bytes(group_->rank)), type};
-  }
-  if (mpi_.function == Function::reduce_scatter) {
-    const int* const counts = mpi_.recv_counts;
-    if (info.size == 0 ||
-        std::all_of(counts, counts + group_->size, [&](int count) { return count == counts[0]; }))
-      return;  // even
-    in_counts_.assign(counts, counts + group_->size);
-    call_.send_counts = in_counts_;
+  if (has_out_) call_.output = {out_.data(), elements(out_.bytes()), type};
+  if (mpi_.function == Function::reduce_scatter && info.size > 0) {
+    in_counts_.clear();
+    for (int i = 0; i < group_->size; ++i) in_counts_.push_back(mpi_.recv_counts[i]);
+    if (std::ranges::count(in_counts_, in_counts_[0]) < group_->size)
+      call_.send_counts = in_counts_;
   }
 }
 
@@ -244,16 +265,6 @@ int Job::after() {
       return at_root() ? MPI_SUCCESS : out_.unpack(*datatypes_);
     case Collective::exscan:
       return group_->rank == 0 ? MPI_SUCCESS : out_.unpack(*datatypes_);
-    case Collective::reduce_scatter: {
-      if (!in_place_) return out_.unpack(*datatypes_);
-      const std::byte* const result = in_.block(group_->rank);
-      const std::int64_t bytes = in_.block_bytes(group_->rank);
-      if (in_.copied())
-        return datatypes_->unpack(result, mpi_.recv, 0, in_.elements(group_->rank), in_.type(),
-                                  in_.info());
-      if (bytes > 0) std::memmove(mpi_.recv, result, static_cast<std::size_t>(bytes));
-      return MPI_SUCCESS;
-    }
     default:
       return has_out_ ? out_.unpack(*datatypes_) : MPI_SUCCESS;
   }

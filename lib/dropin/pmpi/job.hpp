@@ -23,6 +23,9 @@ class Job {
   const char* prepare(const MpiCall& mpi, const Group& group, Datatypes& datatypes);
   /// Makes the copies needed before the start. Returns an MPI error code.
   int before();
+  /// Copies the program's lists of counts, displacements and datatypes, which a nonblocking call
+  /// must not read after its return.
+  void keep_lists();
   /// Copies the results to the program's buffers after the end.
   int after();
 
@@ -33,8 +36,11 @@ class Job {
  private:
   const char* prepare_move();
   const char* prepare_reduction();
-  const char* set(Side& side, void* base, MPI_Datatype type, int blocks, int count);
-  const char* set(Side& side, void* base, MPI_Datatype type, const int* counts, const int* displs);
+  const char* set(Side& side, void* base, MPI_Datatype type, int blocks, std::int64_t count);
+  const char* set(Side& side, void* base, MPI_Datatype type, Numbers counts, Numbers displs);
+  const char* set(Side& side, void* base, const MPI_Datatype* types, Numbers counts,
+                  Numbers displs);
+  bool negative(Numbers counts) const;
   void place_moved();
   void place_reduced();
   bool at_root() const { return mpi_.root == group_->rank; }

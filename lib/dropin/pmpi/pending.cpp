@@ -9,6 +9,7 @@ PendingCollective::~PendingCollective() {
   if (kept_ && drop_in) {
     drop_in->release(mpi_.op, mpi_.recv_type);
     drop_in->release(MPI_OP_NULL, mpi_.send_type);
+    for (MPI_Datatype type : types_) drop_in->release(MPI_OP_NULL, type);
   }
 }
 
@@ -17,7 +18,13 @@ void PendingCollective::start(const MpiCall& call) {
   DropIn& drop_in = *DropIn::now();
   drop_in.keep(mpi_.op, mpi_.recv_type);
   drop_in.keep(MPI_OP_NULL, mpi_.send_type);
+  for (const MPI_Datatype* types : {mpi_.send_types, mpi_.recv_types}) {
+    if (types && (types == mpi_.recv_types || mpi_.send != MPI_IN_PLACE))
+      types_.insert(types_.end(), types, types + group_->size);
+  }
+  for (MPI_Datatype type : types_) drop_in.keep(MPI_OP_NULL, type);
   kept_ = true;
+  job_.keep_lists();
   begin_ = std::chrono::steady_clock::now();
   const std::lock_guard lock(group_->mutex);
   request_ = group_->communicator.start(job_.call());
@@ -34,7 +41,8 @@ bool PendingCollective::complete(int& code) {
   DropIn& drop_in = *DropIn::now();
   if (Stats* const stats = drop_in.stats()) {
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin_;
-    stats->add({mpi_.function, true, group_->size, job_.bytes(), algorithm, false}, taken.count());
+    stats->add({mpi_name(mpi_.function, true), group_->size, job_.bytes(), algorithm, false},
+               taken.count());
   }
   return true;
 }

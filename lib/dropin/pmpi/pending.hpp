@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "baton/communicator.hpp"
 #include "group.hpp"
@@ -42,6 +44,7 @@ class PendingCollective final : public Pending {
   std::shared_ptr<Group> group_;
   Job job_;
   MpiCall mpi_;
+  std::vector<MPI_Datatype> types_;  // of MPI_Ialltoallw
   bool kept_ = false;
   Request request_;
   std::chrono::steady_clock::time_point begin_;

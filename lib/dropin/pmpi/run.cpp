@@ -7,49 +7,47 @@
 #include "baton/version.hpp"
 #include "drop_in.hpp"
 #include "function.hpp"
+#include "passed_on.hpp"
 #include "progress.hpp"
 
 namespace baton::pmpi {
 namespace {
 
 constexpr const char* no_private_one = "a communicator without a private one";
+constexpr const char* the_settings = "the settings";
 
-/// Calls the MPI library's collective, so that our operations can advance meanwhile. All ranks must
-/// choose the same form, blocking or not, so the choice depends on settings alone.
+/// Makes a call by the MPI library's blocking function. All ranks of the communicator come first,
+/// and operations of ours advance until then: no rank in the call then waits for one that waits for
+/// an operation of ours.
 int pass_on(DropIn* drop_in, const MpiCall& call, const char* why) {
-  if (!drop_in) return own(call);
-  const auto begin = std::chrono::steady_clock::now();
-  int code = MPI_SUCCESS;
-  if (drop_in->can_be_pending()) {
+  if (!drop_in) return call.own(call, nullptr);
+  return counted(mpi_name(call.function, false), call.comm, why, [&] {
+    meet(*drop_in, call.comm);
+    return call.own(call, nullptr);
+  });
+}
+
+/// The same for a call that looks wrong, perhaps on this rank alone: the MPI library refuses it at
+/// once. If it does not, the call is such on all ranks and ends as a nonblocking one.
+int pass_on_wrong(DropIn& drop_in, const MpiCall& call, const char* why) {
+  return counted(mpi_name(call.function, false), call.comm, why, [&] {
+    if (!drop_in.can_be_pending()) return call.own(call, nullptr);
     MPI_Request request = MPI_REQUEST_NULL;
-    code = own(call, &request);
-    if (code == MPI_SUCCESS) code = wait_for(*drop_in, request, MPI_STATUS_IGNORE);
-  } else {
-    code = own(call);
-  }
-  if (Stats* const stats = drop_in->stats()) {
-    int size = 0;
-    if (call.comm != MPI_COMM_NULL) PMPI_Comm_size(call.comm, &size);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    stats->add({call.function, false, size, 0, why, true}, taken.count());
-  }
+    const int code = call.own(call, &request);
+    return code != MPI_SUCCESS ? code : wait_for(drop_in, request, MPI_STATUS_IGNORE);
+  });
+}
+
+int start_passed_on(const MpiCall& call, MPI_Request* request, const char* why) {
+  const int code = call.own(call, request);
+  count_passed_on(mpi_name(call.function, true), call.comm, why);
   return code;
 }
 
-int start_passed_on(DropIn* drop_in, const MpiCall& call, MPI_Request* request, const char* why) {
-  const int code = own(call, request);
-  if (Stats* const stats = drop_in ? drop_in->stats() : nullptr) {
-    int size = 0;
-    if (call.comm != MPI_COMM_NULL) PMPI_Comm_size(call.comm, &size);
-    stats->add({call.function, true, size, 0, why, true}, 0);
-  }
-  return code;
-}
-
-/// The algorithm of a prepared call, for statistics.
-std::string algorithm_of(Group& group, const Job& job) {
+/// The algorithm of a call that has run or has been started.
+std::string algorithm_of(Group& group, const Call& call) {
   const std::lock_guard lock(group.mutex);
-  return group.communicator.chosen(job.call()).algorithm;
+  return group.communicator.chosen(call).algorithm;
 }
 
 /// Runs a prepared job to its end.
@@ -71,41 +69,68 @@ void run_job(DropIn& drop_in, Group& group, Job& job) {
 }
 
 /// The count that each rank receives in a reduce-scatter; negative if counts differ.
-int equal_count(const MpiCall& call, int ranks) {
-  const int first = call.recv_counts[0];
-  return std::all_of(call.recv_counts, call.recv_counts + ranks,
-                     [&](int count) { return count == first; })
-             ? first
-             : -1;
+std::int64_t equal_count(const MpiCall& call, int ranks) {
+  const std::int64_t first = call.recv_counts[0];
+  for (int i = 1; i < ranks; ++i) {
+    if (call.recv_counts[i] != first) return -1;
+  }
+  return first;
 }
+
+/// Describes the collectives that run_plain() runs.
+struct Description {
+  Call call;
+  void barrier() { call = calls::barrier(); }
+  void broadcast(Data data, int root) { call = calls::broadcast(data, root); }
+  void all_reduce(ConstData input, Data output, Op op) {
+    call = calls::all_reduce(input, output, op);
+  }
+  void all_gather(ConstData input, Data output) { call = calls::all_gather(input, output); }
+  void reduce_scatter(ConstData input, Data output, Op op) {
+    call = calls::reduce_scatter(input, output, op);
+  }
+  void all_to_all(ConstData input, Data output) { call = calls::all_to_all(input, output); }
+};
 
 /// A short way for calls whose buffers need no conversion.
 bool run_plain(DropIn& drop_in, Group& group, const MpiCall& call) {
-  if (drop_in.pending() || drop_in.stats()) return false;
-  Communicator& communicator = group.communicator;
-  const auto use = [&](const auto& collective) {
-    const auto lock = drop_in.use(group);
-    collective();
+  if (drop_in.pending()) return false;
+  // collective(c) calls one collective of c, a Communicator or a Description.
+  const auto use = [&](std::int64_t bytes, const auto& collective) {
+    Stats* const stats = drop_in.stats();
+    std::chrono::steady_clock::time_point begin;
+    if (stats) begin = std::chrono::steady_clock::now();
+    {
+      const auto lock = drop_in.use(group);
+      collective(group.communicator);
+    }
+    if (!stats) return true;
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    Description description;
+    collective(description);
+    stats->add({mpi_name(call.function, false), group.size, bytes,
+                algorithm_of(group, description.call), false},
+               taken.count());
     return true;
   };
-  if (call.function == Function::barrier) return use([&] { communicator.barrier(); });
+  if (call.function == Function::barrier) return use(0, [](auto& c) { c.barrier(); });
   const TypeInfo* const type = drop_in.datatypes().find_predefined(call.recv_type);
-  const int recv_count =
+  const std::int64_t count =
       call.function == Function::reduce_scatter ? equal_count(call, group.size) : call.recv_count;
-  if (!type || !type->dense || recv_count < 0 || call.recv == MPI_IN_PLACE) return false;
-  const std::int64_t count = recv_count;
+  if (!type || !type->dense || count < 0 || call.recv == MPI_IN_PLACE) return false;
   const std::int64_t bytes = count * type->size;
   const bool in_place = call.send == MPI_IN_PLACE;
   switch (call.function) {
     case Function::bcast:
       if (call.root < 0 || call.root >= group.size) return false;
-      return use([&] { communicator.broadcast(Data(call.recv, bytes, Datatype::u8), call.root); });
+      return use(bytes,
+                 [&](auto& c) { c.broadcast(Data(call.recv, bytes, Datatype::u8), call.root); });
     case Function::allreduce: {
       const auto op = native_op(call.op);
       if (!op || (op->groups & type->group) == 0 || type->native == Datatype::user) return false;
-      return use([&] {
-        communicator.all_reduce(ConstData(in_place ? call.recv : call.send, count, type->native),
-                                Data(call.recv, count, type->native), op->kind);
+      return use(bytes, [&](auto& c) {
+        c.all_reduce(ConstData(in_place ? call.recv : call.send, count, type->native),
+                     Data(call.recv, count, type->native), op->kind);
       });
     }
     case Function::reduce_scatter:
@@ -113,9 +138,9 @@ bool run_plain(DropIn& drop_in, Group& group, const MpiCall& call) {
       const auto op = native_op(call.op);
       if (!op || (op->groups & type->group) == 0 || type->native == Datatype::user || in_place)
         return false;
-      return use([&] {
-        communicator.reduce_scatter(ConstData(call.send, count * group.size, type->native),
-                                    Data(call.recv, count, type->native), op->kind);
+      return use(bytes * group.size, [&](auto& c) {
+        c.reduce_scatter(ConstData(call.send, count * group.size, type->native),
+                         Data(call.recv, count, type->native), op->kind);
       });
     }
     case Function::allgather:
@@ -125,11 +150,12 @@ bool run_plain(DropIn& drop_in, Group& group, const MpiCall& call) {
       if (!from || !from->dense || call.send_count < 0) return false;
       const Data output(call.recv, bytes * group.size, Datatype::u8);
       const std::int64_t sent = call.send_count * from->size;
+      const std::int64_t most = std::max(sent, bytes) * group.size;
       if (call.function == Function::allgather)
         return use(
-            [&] { communicator.all_gather(ConstData(call.send, sent, Datatype::u8), output); });
-      return use([&] {
-        communicator.all_to_all(ConstData(call.send, sent * group.size, Datatype::u8), output);
+            most, [&](auto& c) { c.all_gather(ConstData(call.send, sent, Datatype::u8), output); });
+      return use(most, [&](auto& c) {
+        c.all_to_all(ConstData(call.send, sent * group.size, Datatype::u8), output);
       });
     }
     default:
@@ -141,7 +167,7 @@ bool run_plain(DropIn& drop_in, Group& group, const MpiCall& call) {
 
 int run(const MpiCall& call) {
   DropIn* const drop_in = DropIn::now();
-  if (!drop_in || !drop_in->takes(call.function)) return pass_on(drop_in, call, "the settings");
+  if (!drop_in || !drop_in->takes(call.function)) return pass_on(drop_in, call, the_settings);
   const auto* const found = drop_in->group(call.comm);
   if (!found) return pass_on(drop_in, call, no_private_one);
   Group* const group = found->get();
@@ -150,16 +176,17 @@ int run(const MpiCall& call) {
     const auto begin = std::chrono::steady_clock::now();
     Job job;
     if (const char* const why = job.prepare(call, *group, drop_in->datatypes()))
-      return pass_on(drop_in, call, why);
-    Stats* const stats = drop_in->stats();
-    const std::string algorithm = stats ? algorithm_of(*group, job) : "";
+      return pass_on_wrong(*drop_in, call, why);
     if (const int code = job.before(); code != MPI_SUCCESS) return raise(call.comm, code);
     run_job(*drop_in, *group, job);
-    if (stats) {
+    const int code = job.after();
+    if (Stats* const stats = drop_in->stats()) {
       const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-      stats->add({call.function, false, group->size, job.bytes(), algorithm, false}, taken.count());
+      stats->add({mpi_name(call.function, false), group->size, job.bytes(),
+                  algorithm_of(*group, job.call()), false},
+                 taken.count());
     }
-    return raise(call.comm, job.after());
+    return raise(call.comm, code);
   } catch (const Error& error) {
     return raise(call.comm, code_of(error));
   }
@@ -168,21 +195,30 @@ int run(const MpiCall& call) {
 int start(const MpiCall& call, MPI_Request* request) {
   DropIn* const drop_in = DropIn::now();
   if (!drop_in || !drop_in->takes_nonblocking(call.function))
-    return start_passed_on(drop_in, call, request, "the settings");
+    return start_passed_on(call, request, the_settings);
   const auto* const group = drop_in->group(call.comm);
-  if (!group) return start_passed_on(drop_in, call, request, no_private_one);
+  if (!group) return start_passed_on(call, request, no_private_one);
   try {
     auto pending = std::make_unique<PendingCollective>(*group);
     if (const char* const why = pending->job().prepare(call, **group, drop_in->datatypes()))
-      return start_passed_on(drop_in, call, request, why);
-    if (drop_in->stats()) pending->algorithm = algorithm_of(**group, pending->job());
+      return start_passed_on(call, request, why);
     if (const int code = pending->job().before(); code != MPI_SUCCESS)
       return raise(call.comm, code);
     pending->start(call);
+    if (drop_in->stats()) pending->algorithm = algorithm_of(**group, pending->job().call());
     return raise(call.comm, drop_in->add(std::move(pending), request));
   } catch (const Error& error) {
     return raise(call.comm, code_of(error));
   }
+}
+
+void count_passed_on(const std::string& name, MPI_Comm comm, const char* why, double seconds) {
+  DropIn* const drop_in = DropIn::now();
+  Stats* const stats = drop_in ? drop_in->stats() : nullptr;
+  if (!stats) return;
+  int size = 0;
+  if (comm != MPI_COMM_NULL) PMPI_Comm_size(comm, &size);
+  stats->add({name, size, 0, why, true}, seconds);
 }
 
 }  // namespace baton::pmpi

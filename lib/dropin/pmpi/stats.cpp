@@ -18,15 +18,14 @@ std::string human_bytes(std::int64_t bytes) {
   return fmt::format("{} {}", bytes, units[unit]);
 }
 
-/// For example "MPI_Allreduce" or "MPI_Iallreduce".
-std::string name_of(const Stats::Key& key) {
-  std::string name(key.nonblocking ? "i" : "");
-  name += functions[static_cast<std::size_t>(key.function)].name;
+}  // namespace
+
+std::string mpi_name(Function function, bool nonblocking) {
+  std::string name(nonblocking ? "i" : "");
+  name += functions[static_cast<std::size_t>(function)].name;
   name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
   return "MPI_" + name;
 }
-
-}  // namespace
 
 void Stats::add(Key key, double seconds) {
   if (key.bytes > 0)
@@ -40,11 +39,11 @@ void Stats::add(Key key, double seconds) {
 std::string Stats::text() const {
   const std::lock_guard lock(mutex_);
   std::string text = fmt::format(
-      "# baton: collectives of this program, rank 0\n{:<26}{:>6}{:>11}"
+      "# baton: collectives of this program, rank 0\n{:<30}{:>6}{:>11}"
       "{:>10}{:>12}{:>13}  {}\n",
       "# function", "ranks", "up to", "calls", "total ms", "us per call", "algorithm");
   for (const auto& [key, sum] : sums_) {
-    text += fmt::format("{:<26}{:>6}{:>11}{:>10}{:>12.3f}{:>13.2f}  {}{}\n", name_of(key),
+    text += fmt::format("{:<30}{:>6}{:>11}{:>10}{:>12.3f}{:>13.2f}  {}{}\n", key.function,
                         key.ranks, human_bytes(key.bytes), sum.calls, sum.seconds * 1e3,
                         sum.seconds * 1e6 / static_cast<double>(sum.calls),
                         key.passed_on ? "passed on: " : "", key.algorithm);

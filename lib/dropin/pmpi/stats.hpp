@@ -10,12 +10,14 @@
 
 namespace baton::pmpi {
 
+/// MPI's name, for example "MPI_Allreduce" or "MPI_Iallreduce".
+std::string mpi_name(Function function, bool nonblocking);
+
 /// The program's calls and how they were run. For any thread.
 class Stats {
  public:
   struct Key {
-    Function function;
-    bool nonblocking;
+    std::string function;   ///< MPI's name
     int ranks;              ///< of the communicator
     std::int64_t bytes;     ///< rounded up to a power of two; 0: none
     std::string algorithm;  ///< or the reason for passing the call on
