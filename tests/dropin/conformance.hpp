@@ -17,7 +17,7 @@ void lists(Suite& suite);              ///< of nonblocking collectives, freed to
 void in_flight(Suite& suite);          ///< many nonblocking collectives, while in other calls
 void messages(Suite& suite);           ///< the program's own, beside collectives
 void errors(Suite& suite);             ///< calls that are wrong on all ranks
-void passed_on(Suite& suite);          ///< intercommunicators, neighbourhoods, Alltoallw
+void passed_on(Suite& suite);          ///< intercommunicators, neighbourhoods, persistent ones
 
 enum class MpiLibrary { openmpi, mpich };
 #ifdef OPEN_MPI

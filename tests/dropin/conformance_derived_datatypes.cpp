@@ -106,8 +106,8 @@ class Mover {
 
  private:
   /// Calls the one form if there is a request, the other if there is none.
-  template <class Blocking, class Nonblocking, class... Arguments>
-  static int either(const Collective<Blocking, Nonblocking>& collective, MPI_Request* request,
+  template <class... Forms, class... Arguments>
+  static int either(const Collective<Forms...>& collective, MPI_Request* request,
                     Arguments... arguments) {
     return request ? collective.nonblocking(arguments..., request)
                    : collective.blocking(arguments...);

@@ -128,7 +128,47 @@ void uneven(Results& results, const Elements& elements, int rank, int size, bool
   results.expect(received, received_expected, "Ialltoallv");
 }
 
-/// Sums of uneven blocks. `size_of_element`: ints of an element.
+/// The same of MPI_Ialltoallw, with its list of datatypes; these are freed, too.
+void of_datatypes(Results& results, const Elements& elements, int rank, int size, bool in_place) {
+  const auto ends = [&](int peer) { return std::pair(std::min(rank, peer), std::max(rank, peer)); };
+  const Blocks to(amounts(size, [&](int peer) {
+    return in_place ? amount(ends(peer).first, ends(peer).second) : amount(rank, peer);
+  }));
+  const Blocks from(amounts(size, [&](int peer) {
+    return in_place ? amount(ends(peer).first, ends(peer).second) : amount(peer, rank);
+  }));
+  Buffer<int> sent(static_cast<std::size_t>(to.end + 1) * elements.stride),
+      received(static_cast<std::size_t>(from.end + 1) * elements.stride), expected(received);
+  for (int peer = 0; peer < size; ++peer) {
+    elements.fill(in_place ? received : sent, to.at[peer], to.counts[peer], rank, peer);
+    elements.fill(expected, from.at[peer], from.counts[peer], peer, rank);
+  }
+  const auto bytes = [&](std::vector<int> at) {
+    for (int& each : at) each *= elements.stride * static_cast<int>(sizeof(int));
+    return at;
+  };
+  MPI_Datatype freed;
+  MPI_Type_dup(elements.type, &freed);
+  std::deque<List> lists;
+  const auto list = [&](const std::vector<int>& values) {
+    return lists.emplace_back(values).data();
+  };
+  auto types = std::make_unique<std::vector<MPI_Datatype>>(size, freed);
+  MPI_Request request;
+  results.succeeds(
+      MPI_Ialltoallw(in_place ? MPI_IN_PLACE : sent.data(), list(to.counts), list(bytes(to.at)),
+                     types->data(), received.data(), list(from.counts), list(bytes(from.at)),
+                     types->data(), MPI_COMM_WORLD, &request),
+      "Ialltoallw");
+  for (List& each : lists) each.destroy();
+  MPI_Type_free(&freed);
+  for (MPI_Datatype& type : *types) type = MPI_DATATYPE_NULL;
+  types.reset();
+  results.succeeds(MPI_Wait(&request, MPI_STATUS_IGNORE), "Wait");
+  results.expect(received, expected, "Ialltoallw");
+}
+
+/// Sums of uneven blocks.
 void reduced(Results& results, const Elements& elements, MPI_Op op, int rank, int size,
              bool in_place) {
   const std::vector<int> counts = amounts(size, [](int peer) { return amount(peer, 1); });
@@ -182,6 +222,10 @@ void lists(Suite& suite) {
     };
     run("uneven", [&](Results& r) { uneven(r, {pair, 2}, rank, size, in_place); });
     run("uneven with gaps", [&](Results& r) { uneven(r, {padded, 3}, rank, size, in_place); });
+    run("of datatypes", [&](Results& r) { of_datatypes(r, {pair, 2}, rank, size, in_place); });
+    run("of datatypes with gaps", [&](Results& r) {
+      of_datatypes(r, {padded, 3}, rank, size, in_place);
+    });
     run("reduced", [&](Results& r) { reduced(r, {pair, 2}, sum, rank, size, in_place); });
     run("reduced with gaps", [&](Results& r) {
       reduced(r, {padded, 3}, padded_sum, rank, size, in_place);

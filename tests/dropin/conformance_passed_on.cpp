@@ -1,7 +1,17 @@
 #include "conformance.hpp"
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
 
 // Collectives that a drop-in leaves to the MPI library: on intercommunicators, among neighbours,
-// MPI_Alltoallw; also while others are under way.
+// persistent ones; also while others are under way. MPI_Alltoallw beside another.
+
+// Persistent collectives came with MPI 4, and are an extension of Open MPI 4.
+#if MPI_VERSION >= 4
+#define PERSISTENT(name) MPI_##name##_init
+#elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
+#define PERSISTENT(name) MPIX_##name##_init
+#endif
 
 namespace dropin {
 
@@ -102,12 +112,45 @@ void of_many_datatypes(Results& results, int rank, int size) {
   }
 }
 
+#ifdef PERSISTENT
+void persistent(Results& results, int rank, int size) {
+  constexpr int count = 1000;
+  std::vector<int> in(count), sums(count), from(size), all(size);
+  MPI_Request requests[3], pending;
+  results.succeeds(PERSISTENT(Allreduce)(in.data(), sums.data(), count, MPI_INT, MPI_SUM,
+                                         MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]),
+                   "Allreduce_init");
+  results.succeeds(PERSISTENT(Alltoall)(from.data(), 1, MPI_INT, all.data(), 1, MPI_INT,
+                                        MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]),
+                   "Alltoall_init");
+  results.succeeds(PERSISTENT(Barrier)(MPI_COMM_WORLD, MPI_INFO_NULL, &requests[2]),
+                   "Barrier_init");
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int& word : in) word = rank + turn;
+    for (int peer = 0; peer < size; ++peer) from[peer] = 100 * rank + peer + turn;
+    int mine = rank, sum = -1;
+    MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &pending);
+    results.succeeds(MPI_Startall(3, requests), "Startall");
+    results.succeeds(MPI_Waitall(3, requests, MPI_STATUSES_IGNORE), "Waitall");
+    MPI_Wait(&pending, MPI_STATUS_IGNORE);
+    results.expect(sum, size * (size - 1) / 2, "Iallreduce under way");
+    for (int word : sums) results.expect(word, size * (size - 1) / 2 + size * turn, "Allreduce");
+    for (int peer = 0; peer < size; ++peer)
+      results.expect(all[peer], 100 * peer + rank + turn, "Alltoall");
+  }
+  for (MPI_Request& request : requests) MPI_Request_free(&request);
+}
+#endif
+
 }  // namespace
 
 void passed_on(Suite& suite) {
   const int rank = suite.rank(), size = suite.size();
   suite.run("passed_on/intercommunicators", [&](Results& r) { between_groups(r, rank, size); });
   suite.run("passed_on/neighbours", [&](Results& r) { among_neighbours(r, rank, size); });
+#ifdef PERSISTENT
+  suite.run("passed_on/persistent", [&](Results& r) { persistent(r, rank, size); });
+#endif
   suite.run("passed_on/alltoallw", [&](Results& r) { of_many_datatypes(r, rank, size); });
 }
 

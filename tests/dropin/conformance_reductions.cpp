@@ -122,7 +122,7 @@ void reductions(Suite& suite) {
       // MPICH 4.0 reads from MPI_IN_PLACE where many elements are reduced to another rank than 0.
       {"reduce", true, reduces,
        [](const Call& call) {
-         return mpi_library == MpiLibrary::mpich && call.form == Form::blocking && call.in_place &&
+         return mpi_library == MpiLibrary::mpich && blocks(call.form) && call.in_place &&
                 call.root != 0 && call.count > 500;
        }},
       {"allreduce", false, all_reduces},

@@ -54,7 +54,7 @@ contains
     logical, intent(in) :: later
     integer :: rank, size, root, peer, request, mine(n), got(n)
     integer, allocatable :: to_all(:), gathered(:), from_all(:), expected(:)
-    integer, allocatable :: counts(:), displs(:), uneven(:)
+    integer, allocatable :: counts(:), displs(:), uneven(:), kinds(:)
 
     call mpi_comm_rank(comm, rank, error)
     call mpi_comm_size(comm, size, error)
@@ -175,6 +175,18 @@ contains
         MPI_INTEGER, comm, error)
     end if
     call check('alltoallv', &
+      all(expected(:size) == [(100 * (size - 1 - peer) + rank, peer = 0, size - 1)]))
+    expected = -1
+    kinds = [(merge(MPI_INTEGER, MPI_INTEGER4, mod(peer, 2) == 0), peer = 0, size - 1)]
+    if (later) then
+      call mpi_ialltoallw(to_all, counts, 4 * displs, kinds, expected, counts, 4 * displs, &
+        kinds, comm, request, error)
+      call finish(request)
+    else
+      call mpi_alltoallw(to_all, counts, 4 * displs, kinds, expected, counts, 4 * displs, &
+        kinds, comm, error)
+    end if
+    call check('alltoallw', &
       all(expected(:size) == [(100 * (size - 1 - peer) + rank, peer = 0, size - 1)]))
   end subroutine
 

@@ -98,6 +98,12 @@ def arrays(comm, wait):
     call("Alltoallv", (sent, [peer + 1 for peer in range(size)]), (out, [rank + 1] * size))
     show(comm, form("Alltoallv"), out, np.repeat(10 * np.arange(size) + rank, rank + 1))
 
+    out = np.zeros(size, "i")
+    at, ones = [4 * peer for peer in range(size)], [1] * size
+    call("Alltoallw", [np.arange(size, dtype="i") + 10 * rank, ones, at, [MPI.INT] * size],
+         [out, ones, at, [MPI.INT] * size])
+    show(comm, form("Alltoallw"), out, 10 * np.arange(size) + rank)
+
     total = sum(everyone(6 * size, "d"))
     out = np.zeros(6)
     call("Reduce_scatter_block", data(rank, 6 * size, "d"), out, MPI.SUM)

@@ -43,7 +43,10 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   return x ^ x >> 31;
 }
 
-std::string_view name_of(Form form) { return form == Form::blocking ? "blocking" : "nonblocking"; }
+std::string_view name_of(Form form) {
+  constexpr std::string_view names[] = {"blocking", "nonblocking", "large", "large nonblocking"};
+  return names[static_cast<int>(form)];
+}
 
 void Results::add(const void* data, std::size_t bytes) {
   const auto* byte = static_cast<const unsigned char*>(data);

@@ -10,6 +10,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 namespace dropin {
@@ -83,44 +85,99 @@ struct Unprofiled {
   Unprofiled& operator=(const Unprofiled&) = delete;
 };
 
-enum class Form { blocking, nonblocking };
+/// `large`: of MPI 4, with large counts.
+enum class Form { blocking, nonblocking, large, large_nonblocking };
+#if MPI_VERSION >= 4
+inline constexpr Form forms[] = {Form::blocking, Form::nonblocking, Form::large,
+                                 Form::large_nonblocking};
+#else
 inline constexpr Form forms[] = {Form::blocking, Form::nonblocking};
+#endif
 std::string_view name_of(Form form);
+constexpr bool blocks(Form form) { return form == Form::blocking || form == Form::large; }
 
-/// A collective in both of its forms; the nonblocking one is waited for.
-template <class Blocking, class Nonblocking>
+/// An argument as a parameter of a large form; lists of `size` ints become lists of its numbers.
+template <class Parameter>
+struct Enlarged {
+  template <class Argument>
+  Enlarged(Argument argument, int) : value(argument) {}
+  Parameter get() const { return value; }
+  Parameter value;
+};
+template <class Number>
+requires(std::is_integral_v<Number> &&
+         sizeof(Number) == sizeof(MPI_Count)) struct Enlarged<const Number*> {
+  Enlarged(const int* list, int size) : null(!list) {
+    if (list) values.assign(list, list + size);
+  }
+  const Number* get() const { return null ? nullptr : values.data(); }
+  bool null;
+  std::vector<Number> values;
+};
+
+/// Calls a large form with the arguments of the other form and, if there is a request, waits.
+template <class... Parameters, class... Arguments>
+int call_large(int (*function)(Parameters...), MPI_Request* request, int size,
+               Arguments... arguments) {
+  std::tuple<Enlarged<Parameters>...> enlarged(Enlarged<Parameters>(arguments, size)...);
+  const int code =
+      std::apply([&](const auto&... each) { return function(each.get()...); }, enlarged);
+  return request && code == MPI_SUCCESS ? MPI_Wait(request, MPI_STATUS_IGNORE) : code;
+}
+
+/// A collective in all its forms; the nonblocking ones are waited for.
+template <class Blocking, class Nonblocking, class Large = void, class LargeNonblocking = void>
 struct Collective {
   Blocking* blocking;
   Nonblocking* nonblocking;
+  Large* large = nullptr;
+  LargeNonblocking* large_nonblocking = nullptr;
 
   template <class... Arguments>
   int operator()(Form form, Arguments... arguments) const {
-    if (form == Form::blocking) return blocking(arguments...);
     MPI_Request request = MPI_REQUEST_NULL;
+    if constexpr (!std::is_void_v<Large>) {
+      const int size = size_of(std::get<sizeof...(Arguments) - 1>(std::tuple(arguments...)));
+      if (form == Form::large) return call_large(large, nullptr, size, arguments...);
+      if (form == Form::large_nonblocking)
+        return call_large(large_nonblocking, &request, size, arguments..., &request);
+    }
+    if (blocks(form)) return blocking(arguments...);
     const int started = nonblocking(arguments..., &request);
     return started != MPI_SUCCESS ? started : MPI_Wait(&request, MPI_STATUS_IGNORE);
   }
 };
 template <class Blocking, class Nonblocking>
 Collective(Blocking*, Nonblocking*) -> Collective<Blocking, Nonblocking>;
+template <class Blocking, class Nonblocking, class Large, class LargeNonblocking>
+Collective(Blocking*, Nonblocking*, Large*, LargeNonblocking*)
+    -> Collective<Blocking, Nonblocking, Large, LargeNonblocking>;
 
+#if MPI_VERSION >= 4
+#define FORMS(name, nonblocking) \
+  { MPI_##name, MPI_##nonblocking, MPI_##name##_c, MPI_##nonblocking##_c }
+#else
+#define FORMS(name, nonblocking) \
+  { MPI_##name, MPI_##nonblocking }
+#endif
 inline constexpr Collective barrier{MPI_Barrier, MPI_Ibarrier};
-inline constexpr Collective bcast{MPI_Bcast, MPI_Ibcast};
-inline constexpr Collective gather{MPI_Gather, MPI_Igather};
-inline constexpr Collective gatherv{MPI_Gatherv, MPI_Igatherv};
-inline constexpr Collective scatter{MPI_Scatter, MPI_Iscatter};
-inline constexpr Collective scatterv{MPI_Scatterv, MPI_Iscatterv};
-inline constexpr Collective allgather{MPI_Allgather, MPI_Iallgather};
-inline constexpr Collective allgatherv{MPI_Allgatherv, MPI_Iallgatherv};
-inline constexpr Collective alltoall{MPI_Alltoall, MPI_Ialltoall};
-inline constexpr Collective alltoallv{MPI_Alltoallv, MPI_Ialltoallv};
-inline constexpr Collective reduce{MPI_Reduce, MPI_Ireduce};
-inline constexpr Collective allreduce{MPI_Allreduce, MPI_Iallreduce};
-inline constexpr Collective reduce_scatter{MPI_Reduce_scatter, MPI_Ireduce_scatter};
-inline constexpr Collective reduce_scatter_block{MPI_Reduce_scatter_block,
-                                                 MPI_Ireduce_scatter_block};
-inline constexpr Collective scan{MPI_Scan, MPI_Iscan};
-inline constexpr Collective exscan{MPI_Exscan, MPI_Iexscan};
+inline constexpr Collective bcast FORMS(Bcast, Ibcast);
+inline constexpr Collective gather FORMS(Gather, Igather);
+inline constexpr Collective gatherv FORMS(Gatherv, Igatherv);
+inline constexpr Collective scatter FORMS(Scatter, Iscatter);
+inline constexpr Collective scatterv FORMS(Scatterv, Iscatterv);
+inline constexpr Collective allgather FORMS(Allgather, Iallgather);
+inline constexpr Collective allgatherv FORMS(Allgatherv, Iallgatherv);
+inline constexpr Collective alltoall FORMS(Alltoall, Ialltoall);
+inline constexpr Collective alltoallv FORMS(Alltoallv, Ialltoallv);
+inline constexpr Collective alltoallw FORMS(Alltoallw, Ialltoallw);
+inline constexpr Collective reduce FORMS(Reduce, Ireduce);
+inline constexpr Collective allreduce FORMS(Allreduce, Iallreduce);
+inline constexpr Collective reduce_scatter FORMS(Reduce_scatter, Ireduce_scatter);
+inline constexpr Collective reduce_scatter_block FORMS(Reduce_scatter_block, Ireduce_scatter_block);
+inline constexpr Collective scan FORMS(Scan, Iscan);
+inline constexpr Collective exscan FORMS(Exscan, Iexscan);
+#undef FORMS
 
 /// Nonblocking calls under way, and what is to be checked when all have ended.
 class Pending {

@@ -89,7 +89,7 @@ MpiCall bcast(void* buffer, std::int64_t count, MPI_Datatype type, int root, MPI
   DEFINE(name, (UNPACK parameters, MPI_Info info, MPI_Request * request)) { \
     const MpiCall c = call;                                                 \
     const int code = P##name(UNPACK arguments, info, request);              \
-    count_passed_on(#name, c.comm, not_taken_over);                         \
+    count_persistent(#name, c.comm);                                        \
     return code;                                                            \
   }
 

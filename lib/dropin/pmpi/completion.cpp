@@ -134,6 +134,23 @@ int MPI_Wait(MPI_Request* request, MPI_Status* status) {
 }
 
 int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+#ifdef MPICH_VERSION
+  // MPI_Testall of MPICH 4.0 does not know persistent collectives.
+  DropIn* const drop_in = DropIn::now();
+  if (drop_in && drop_in->must_advance() && drop_in->has_persistent()) {
+    int next = 0;
+    drop_in->until([&] {
+      int over = 1;
+      while (next < count && over != 0) {
+        if (PMPI_Request_get_status(requests[next], &over, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+          over = 1;  // MPI_Waitall reports it
+        if (over != 0) ++next;
+      }
+      return next >= count;
+    });
+    return PMPI_Waitall(count, requests, statuses);
+  }
+#endif
   return waiting([&] { return PMPI_Waitall(count, requests, statuses); },
                  [&](int* over) { return PMPI_Testall(count, requests, over, statuses); });
 }
@@ -171,5 +188,72 @@ int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
 int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   return looking([&] { return PMPI_Request_get_status(request, flag, status); });
 }
+
+#if MPI_VERSION >= 4  // the same with large counts
+
+int MPI_Send_c(const void* data, MPI_Count count, MPI_Datatype type, int peer, int tag,
+               MPI_Comm comm) {
+  return transfer(
+      [&] { return PMPI_Send_c(data, count, type, peer, tag, comm); },
+      [&](MPI_Request* r) { return PMPI_Isend_c(data, count, type, peer, tag, comm, r); });
+}
+
+int MPI_Ssend_c(const void* data, MPI_Count count, MPI_Datatype type, int peer, int tag,
+                MPI_Comm comm) {
+  return transfer(
+      [&] { return PMPI_Ssend_c(data, count, type, peer, tag, comm); },
+      [&](MPI_Request* r) { return PMPI_Issend_c(data, count, type, peer, tag, comm, r); });
+}
+
+int MPI_Rsend_c(const void* data, MPI_Count count, MPI_Datatype type, int peer, int tag,
+                MPI_Comm comm) {
+  return transfer(
+      [&] { return PMPI_Rsend_c(data, count, type, peer, tag, comm); },
+      [&](MPI_Request* r) { return PMPI_Irsend_c(data, count, type, peer, tag, comm, r); });
+}
+
+int MPI_Recv_c(void* data, MPI_Count count, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
+               MPI_Status* status) {
+  return transfer(
+      [&] { return PMPI_Recv_c(data, count, type, peer, tag, comm, status); },
+      [&](MPI_Request* r) { return PMPI_Irecv_c(data, count, type, peer, tag, comm, r); }, status);
+}
+
+int MPI_Mrecv_c(void* data, MPI_Count count, MPI_Datatype type, MPI_Message* message,
+                MPI_Status* status) {
+  return transfer([&] { return PMPI_Mrecv_c(data, count, type, message, status); },
+                  [&](MPI_Request* r) { return PMPI_Imrecv_c(data, count, type, message, r); },
+                  status);
+}
+
+int MPI_Sendrecv_c(const void* send, MPI_Count send_count, MPI_Datatype send_type, int to,
+                   int send_tag, void* recv, MPI_Count recv_count, MPI_Datatype recv_type, int from,
+                   int recv_tag, MPI_Comm comm, MPI_Status* status) {
+  return transfer(
+      [&] {
+        return PMPI_Sendrecv_c(send, send_count, send_type, to, send_tag, recv, recv_count,
+                               recv_type, from, recv_tag, comm, status);
+      },
+      [&](MPI_Request* r) {
+        return PMPI_Isendrecv_c(send, send_count, send_type, to, send_tag, recv, recv_count,
+                                recv_type, from, recv_tag, comm, r);
+      },
+      status);
+}
+
+int MPI_Sendrecv_replace_c(void* data, MPI_Count count, MPI_Datatype type, int to, int send_tag,
+                           int from, int recv_tag, MPI_Comm comm, MPI_Status* status) {
+  return transfer(
+      [&] {
+        return PMPI_Sendrecv_replace_c(data, count, type, to, send_tag, from, recv_tag, comm,
+                                       status);
+      },
+      [&](MPI_Request* r) {
+        return PMPI_Isendrecv_replace_c(data, count, type, to, send_tag, from, recv_tag, comm, r);
+      },
+      status);
+}
+
+#endif
 
 }  // extern "C"

@@ -42,6 +42,10 @@ class DropIn {
   /// Whether operations of ours can be under way while the program runs on.
   bool can_be_pending() const { return settings_.nonblocking.any(); }
 
+  /// Whether the program has made persistent collectives.
+  bool has_persistent() const { return persistent_.load(std::memory_order_relaxed); }
+  void note_persistent() { persistent_.store(true, std::memory_order_relaxed); }
+
   // --- communicators -------------------------------------------------------------------------
 
   /// The group of the program's communicator, valid for the communicator's lifetime; null if it has
@@ -126,6 +130,7 @@ class DropIn {
   std::mutex pending_mutex_;
   std::vector<std::unique_ptr<Pending>> pending_;
   std::atomic<int> pending_count_{0};
+  std::atomic<bool> persistent_{false};
   std::mutex uses_mutex_;
   std::unordered_map<MPI_Op, Uses> op_uses_;
   std::unordered_map<MPI_Datatype, Uses> type_uses_;

@@ -5,6 +5,20 @@
 using namespace baton::pmpi::fortran;
 using Int = MPI_Fint;
 
+namespace {
+
+/// A datatype for each rank that takes part.
+std::vector<MPI_Datatype> types(const Int* handles, const Int* c) {
+  int size = 0, inter = 0;
+  if (PMPI_Comm_test_inter(comm(c), &inter) != MPI_SUCCESS) return {};
+  inter != 0 ? PMPI_Comm_remote_size(comm(c), &size) : PMPI_Comm_size(comm(c), &size);
+  std::vector<MPI_Datatype> all;
+  for (int i = 0; i < size; ++i) all.push_back(type(handles + i));
+  return all;
+}
+
+}  // namespace
+
 // A function and its nonblocking form: the arguments of both, then Fortran's parameters.
 #define ARGUMENTS(...) __VA_ARGS__
 #define COLLECTIVE(name, function, nonblocking, arguments, ...)            \
@@ -44,6 +58,14 @@ COLLECTIVE(alltoall, MPI_Alltoall, MPI_Ialltoall, ARGUMENTS(SENT, RECEIVED, comm
 COLLECTIVE(alltoallv, MPI_Alltoallv, MPI_Ialltoallv,
            ARGUMENTS(SENT_BLOCKS, RECEIVED_BLOCKS, comm(c)), SEND_BLOCKS, RECV_BLOCKS, Int* c)
 
+// Lists of datatypes, one for each rank.
+COLLECTIVE(alltoallw, MPI_Alltoallw, MPI_Ialltoallw,
+           ARGUMENTS(buffer(send), send_counts, send_displs,
+                     buffer(send) == MPI_IN_PLACE ? nullptr : types(send_types, c).data(),
+                     buffer(recv), recv_counts, recv_displs, types(recv_types, c).data(), comm(c)),
+           void* send, Int* send_counts, Int* send_displs, Int* send_types, void* recv,
+           Int* recv_counts, Int* recv_displs, Int* recv_types, Int* c)
+
 #define REDUCED buffer(send), buffer(recv), *count, type(t), op(o)
 #define REDUCE void *send, void *recv, Int *count, Int *t, Int *o
 
@@ -57,3 +79,12 @@ COLLECTIVE(reduce_scatter_block, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_b
 COLLECTIVE(reduce_scatter, MPI_Reduce_scatter, MPI_Ireduce_scatter,
            ARGUMENTS(buffer(send), buffer(recv), counts, type(t), op(o), comm(c)), void* send,
            void* recv, Int* counts, Int* t, Int* o, Int* c)
+
+COLLECTIVE(neighbor_allgather, MPI_Neighbor_allgather, MPI_Ineighbor_allgather,
+           ARGUMENTS(SENT, RECEIVED, comm(c)), SEND, RECV, Int* c)
+COLLECTIVE(neighbor_allgatherv, MPI_Neighbor_allgatherv, MPI_Ineighbor_allgatherv,
+           ARGUMENTS(SENT, RECEIVED_BLOCKS, comm(c)), SEND, RECV_BLOCKS, Int* c)
+COLLECTIVE(neighbor_alltoall, MPI_Neighbor_alltoall, MPI_Ineighbor_alltoall,
+           ARGUMENTS(SENT, RECEIVED, comm(c)), SEND, RECV, Int* c)
+COLLECTIVE(neighbor_alltoallv, MPI_Neighbor_alltoallv, MPI_Ineighbor_alltoallv,
+           ARGUMENTS(SENT_BLOCKS, RECEIVED_BLOCKS, comm(c)), SEND_BLOCKS, RECV_BLOCKS, Int* c)

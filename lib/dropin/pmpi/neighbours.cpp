@@ -33,16 +33,19 @@ int among_neighbours(const char* name, MPI_Comm comm, const Own& own) {
   }                                                                                   \
   PASSED_ON(nonblocking, (UNPACK parameters, MPI_Request * request), (UNPACK arguments, request))
 
-#define PASSED_ON(name, parameters, arguments) PASSED_ON_NAMED(name, parameters, arguments)
-#define PASSED_ON_NAMED(name, parameters, arguments) \
-  DEFINE(name, parameters) {                         \
-    const int code = P##name arguments;              \
-    count_passed_on(#name, comm, not_taken_over);    \
-    return code;                                     \
+#define PASSED_ON(name, parameters, arguments)    \
+  DEFINE(name, parameters) {                      \
+    const int code = P##name arguments;           \
+    count_passed_on(#name, comm, not_taken_over); \
+    return code;                                  \
   }
-#define PERSISTENT_FORM(name, parameters, arguments)                         \
-  PASSED_ON(name, (UNPACK parameters, MPI_Info info, MPI_Request * request), \
-            (UNPACK arguments, info, request))
+#define PERSISTENT_FORM(name, parameters, arguments) PERSISTENT_NAMED(name, parameters, arguments)
+#define PERSISTENT_NAMED(name, parameters, arguments)                       \
+  DEFINE(name, (UNPACK parameters, MPI_Info info, MPI_Request * request)) { \
+    const int code = P##name(UNPACK arguments, info, request);              \
+    count_persistent(#name, comm);                                          \
+    return code;                                                            \
+  }
 
 #define NEIGHBOURS(name, parameters, arguments)                                           \
   namespace baton::pmpi::narrow {                                                         \

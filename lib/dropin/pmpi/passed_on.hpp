@@ -13,6 +13,9 @@ inline constexpr const char* not_taken_over = "a function that is not taken over
 /// passing it on.
 void count_passed_on(const std::string& name, MPI_Comm comm, const char* why, double seconds = 0);
 
+/// The same for the call that makes a persistent collective.
+void count_persistent(const std::string& name, MPI_Comm comm);
+
 /// Makes a call of the MPI library's and counts it with its time.
 template <class Call>
 int counted(const std::string& name, MPI_Comm comm, const char* why, const Call& call) {

@@ -221,6 +221,11 @@ void count_passed_on(const std::string& name, MPI_Comm comm, const char* why, do
   stats->add({name, size, 0, why, true}, seconds);
 }
 
+void count_persistent(const std::string& name, MPI_Comm comm) {
+  if (DropIn* const drop_in = DropIn::now()) drop_in->note_persistent();
+  count_passed_on(name, comm, not_taken_over);
+}
+
 }  // namespace baton::pmpi
 
 /// Tells programs that the drop-in is loaded, and its version.
