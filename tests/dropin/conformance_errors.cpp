@@ -100,6 +100,10 @@ constexpr Wrong unseen_by_mpich[] = {
      [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Iallreduce(in, out, -2, MPI_INT, MPI_SUM, c, &unused);
      }},
+    {"reduce_scatter counts",
+     [](MPI_Comm c, int, int* in, int* out) {
+       return MPI_Reduce_scatter(in, out, nullptr, MPI_INT, MPI_SUM, c);
+     }},
     {"reduce_scatter_block count",
      [](MPI_Comm c, int, int* in, int* out) {
        return MPI_Reduce_scatter_block(in, out, -1, MPI_INT, MPI_SUM, c);

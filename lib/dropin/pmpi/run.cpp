@@ -68,8 +68,9 @@ void run_job(DropIn& drop_in, Group& group, Job& job) {
   });
 }
 
-/// The count that each rank receives in a reduce-scatter; negative if counts differ.
+/// The count that each rank receives in a reduce-scatter; negative if counts differ or are missing.
 std::int64_t equal_count(const MpiCall& call, int ranks) {
+  if (!call.recv_counts) return -1;
   const std::int64_t first = call.recv_counts[0];
   for (int i = 1; i < ranks; ++i) {
     if (call.recv_counts[i] != first) return -1;
