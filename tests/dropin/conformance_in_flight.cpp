@@ -137,6 +137,21 @@ void pass_round(Results& results) {
   results.expect(word, (rank + size - 1) % size, "Neighbor_allgather");
 }
 
+#if MPI_VERSION >= 4
+void read_large(Results& results, MPI_File file) {
+  const Unprofiled reading;
+  const int rank = rank_in(MPI_COMM_WORLD);
+  int word = -1;
+  results.succeeds(MPI_File_write_at_all_c(file, (100 + rank) * sizeof(int), &rank, 1, MPI_INT,
+                                           MPI_STATUS_IGNORE),
+                   "File_write_at_all_c");
+  results.succeeds(MPI_File_read_at_all_c(file, (100 + rank) * sizeof(int), &word, 1, MPI_INT,
+                                          MPI_STATUS_IGNORE),
+                   "File_read_at_all_c");
+  results.expect(word, rank, "read");
+}
+#endif
+
 constexpr Blocked blocked[] = {
     {"recv",
      [](Results& results, int size, MPI_Comm) {
@@ -232,6 +247,31 @@ constexpr Blocked blocked[] = {
     {"file",
      [](Results& results, int, MPI_Comm other) { exchange_in_file(results, shared_file, other); },
      [](Results& results, int, MPI_Comm other) { exchange_in_file(results, shared_file, other); }},
+#if MPI_VERSION >= 4
+    {"large_file", [](Results& results, int, MPI_Comm) { read_large(results, shared_file); },
+     [](Results& results, int, MPI_Comm) { read_large(results, shared_file); }},
+    {"large_recv",
+     [](Results& results, int size, MPI_Comm) {
+       for_each_peer(size, [&](int peer) {
+         int word = -1;
+         MPI_Recv_c(&word, 1, MPI_INT, peer, late_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+         results.expect(word, peer, "received");
+         MPI_Sendrecv_c(&peer, 1, MPI_INT, peer, late_tag, &word, 1, MPI_INT, peer, late_tag,
+                        MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+         results.expect(word, 10 * peer, "exchanged");
+         MPI_Ssend_c(&word, 1, MPI_INT, peer, late_tag, MPI_COMM_WORLD);
+       });
+     },
+     [](Results& results, int rank, MPI_Comm) {
+       MPI_Send_c(&rank, 1, MPI_INT, 0, late_tag, MPI_COMM_WORLD);
+       int sent = 10 * rank, word = -1;
+       MPI_Sendrecv_c(&sent, 1, MPI_INT, 0, late_tag, &word, 1, MPI_INT, 0, late_tag,
+                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+       results.expect(word, rank, "exchanged");
+       MPI_Recv_c(&word, 1, MPI_INT, 0, late_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+       results.expect(word, 10 * rank, "received");
+     }},
+#endif
     {"comm_dup",
      [](Results&, int, MPI_Comm other) {
        const Unprofiled making;

@@ -115,6 +115,51 @@ int MPI_File_write_ordered(MPI_File file, const void* data, int count, MPI_Datat
   return together(file, [&] { return PMPI_File_write_ordered(file, data, count, type, status); });
 }
 
+#if MPI_VERSION >= 4  // the same with large counts
+
+int MPI_Win_create_c(void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm,
+                     MPI_Win* made) {
+  return opening(comm, made, [&] { return PMPI_Win_create_c(base, size, unit, info, comm, made); });
+}
+int MPI_Win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base,
+                       MPI_Win* made) {
+  return opening(comm, made,
+                 [&] { return PMPI_Win_allocate_c(size, unit, info, comm, base, made); });
+}
+int MPI_Win_allocate_shared_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm,
+                              void* base, MPI_Win* made) {
+  return opening(comm, made,
+                 [&] { return PMPI_Win_allocate_shared_c(size, unit, info, comm, base, made); });
+}
+int MPI_File_read_all_c(MPI_File file, void* data, MPI_Count count, MPI_Datatype type,
+                        MPI_Status* status) {
+  return together(file, [&] { return PMPI_File_read_all_c(file, data, count, type, status); });
+}
+int MPI_File_write_all_c(MPI_File file, const void* data, MPI_Count count, MPI_Datatype type,
+                         MPI_Status* status) {
+  return together(file, [&] { return PMPI_File_write_all_c(file, data, count, type, status); });
+}
+int MPI_File_read_at_all_c(MPI_File file, MPI_Offset offset, void* data, MPI_Count count,
+                           MPI_Datatype type, MPI_Status* status) {
+  return together(file,
+                  [&] { return PMPI_File_read_at_all_c(file, offset, data, count, type, status); });
+}
+int MPI_File_write_at_all_c(MPI_File file, MPI_Offset offset, const void* data, MPI_Count count,
+                            MPI_Datatype type, MPI_Status* status) {
+  return together(
+      file, [&] { return PMPI_File_write_at_all_c(file, offset, data, count, type, status); });
+}
+int MPI_File_read_ordered_c(MPI_File file, void* data, MPI_Count count, MPI_Datatype type,
+                            MPI_Status* status) {
+  return together(file, [&] { return PMPI_File_read_ordered_c(file, data, count, type, status); });
+}
+int MPI_File_write_ordered_c(MPI_File file, const void* data, MPI_Count count, MPI_Datatype type,
+                             MPI_Status* status) {
+  return together(file, [&] { return PMPI_File_write_ordered_c(file, data, count, type, status); });
+}
+
+#endif
+
 int MPI_Buffer_detach(void* address, int* size) {
   // There is no nonblocking form, so our operations first go as far as they can.
   if (DropIn* const drop_in = DropIn::now()) {
