@@ -112,7 +112,7 @@ class UcxTransport final : public Transport {
       else
         check(status, "ucp_tag_send_nbx", rank_, pending.peer);
     }
-    idle_calls_ = 0;
+    idle_calls_ = yields_ = 0;
     bytes = pending.bytes;
     return true;
   }
@@ -157,10 +157,16 @@ class UcxTransport final : public Transport {
       return;
     }
     // The event often comes sooner than a system call returns; or its sender is on this very core.
+    // A call takes 0.1 us over shared memory, but microseconds over TCP: so time counts, not calls.
     ++idle_calls_;
-    const int awake = world_->crowded() ? crowded_spins : spins;
-    if (idle_calls_ <= awake) return;
-    if (idle_calls_ > awake + yields) return world_->block(at_most, turn);
+    if (idle_calls_ <= crowded_spins) return;
+    if (!world_->crowded() && yields_ == 0) {
+      if (idle_calls_ % calls_per_clock != 0) return;
+      const auto now = std::chrono::steady_clock::now();
+      if (idle_calls_ == calls_per_clock) awake_until_ = now + awake;
+      if (now < awake_until_) return;
+    }
+    if (++yields_ > yields) return world_->block(at_most, turn);
     if (turn) turn.unlock();
     sched_yield();
   }
@@ -230,8 +236,11 @@ class UcxTransport final : public Transport {
     fail(gone, pending.receive ? "a receive" : "a send", rank_, pending.peer);
   }
 
-  // Calls of idle() in a row.
-  static constexpr int spins = 1000, crowded_spins = 4, yields = 32;
+  // Calls of idle() in a row: those that return at once where ranks share cores, those that read
+  // the clock otherwise, and those that yield before one blocks.
+  static constexpr int crowded_spins = 4, calls_per_clock = 16, yields = 32;
+  /// How long calls return at once where each rank has a core.
+  static constexpr std::chrono::microseconds awake{100};
 
   std::shared_ptr<World> world_;
   std::uint32_t context_;
@@ -239,8 +248,9 @@ class UcxTransport final : public Transport {
   std::vector<int> members_;
   std::vector<int> hosts_;
   ucp_request_param_t sending_{}, receiving_{};
-  std::uint64_t seen_ = 0;  // the world's completions when idle() last returned
-  int idle_calls_ = 0;      // since a message last completed
+  std::uint64_t seen_ = 0;           // the world's completions when idle() last returned
+  int idle_calls_ = 0, yields_ = 0;  // since a message last completed
+  std::chrono::steady_clock::time_point awake_until_;
 };
 
 /// All ranks' blocks in rank order, through `group`. Collective.
