@@ -58,6 +58,10 @@ struct Options {
   /// Defaults, then what the environment says. Throws Error(invalid_argument) that names the
   /// variable, what was expected and what was found.
   static Options from_environment();
+  /// Sets one option as its environment variable would: set("BATON_ALL_REDUCE", "ring:128K").
+  /// Throws as from_environment(), and for a variable that sets no member, with a list of those
+  /// that do.
+  void set(std::string_view variable, std::string_view text);
 };
 
 /// One row per environment variable, for help texts.
@@ -65,6 +69,9 @@ struct OptionInfo {
   std::string variable, form, meaning;
 };
 std::vector<OptionInfo> option_table();  ///< every option that the environment can set
+
+/// "ring" and "ring:128K" as a choice: algorithm[:segment]. Throws Error(invalid_argument).
+Choice parse_choice(std::string_view text);
 
 /// "128K" and "64M" as bytes (powers of 1024); throws Error(invalid_argument).
 std::int64_t parse_bytes(std::string_view text);

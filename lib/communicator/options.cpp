@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 
 #include "../base/raise.hpp"
@@ -51,7 +52,7 @@ std::chrono::milliseconds parse_seconds(std::string_view variable, std::string_v
   return std::chrono::milliseconds(static_cast<std::int64_t>(*value * 1000));
 }
 
-Choice parse_choice(std::string_view variable, std::string_view text) {
+Choice choice_of(std::string_view variable, std::string_view text) {
   const std::size_t colon = text.find(':');
   Choice choice;
   choice.algorithm = text.substr(0, colon);
@@ -64,6 +65,47 @@ Choice parse_choice(std::string_view variable, std::string_view text) {
     }
   }
   return choice;
+}
+
+/// A row of option_table(); `set` is null where the variable sets no member of Options.
+struct Row {
+  OptionInfo info;
+  std::function<void(Options&, std::string_view variable, std::string_view text)> set;
+};
+
+std::vector<Row> rows() {
+  std::vector<Row> rows{
+      {{"BATON_CHECK", "0|1", "compare every call among the ranks before anything is sent"},
+       [](Options& o, auto variable, auto text) { o.check = parse_switch(variable, text); }},
+      {{"BATON_EXPLAIN", "0|1",
+        "rank 0 prints each chosen algorithm and the reason on standard error"},
+       [](Options& o, auto variable, auto text) { o.explain = parse_switch(variable, text); }},
+      {{"BATON_TIMEOUT", "SECONDS", "give up after this long without progress; 0: never"},
+       [](Options& o, auto variable, auto text) { o.timeout = parse_seconds(variable, text); }},
+      {{"BATON_WINDOW", "N", "messages in flight per lane, peer and direction"},
+       [](Options& o, auto variable, auto text) { o.window = parse_count(variable, text); }},
+      {{"BATON_TABLE", "FILE", "tuning table (baton tune), or the name of a shipped one"},
+       [](Options& o, auto, auto text) { o.table = text; }},
+      {{"BATON_PLANS", "N", "number of plans kept for later calls"},
+       [](Options& o, auto variable, auto text) { o.plans = parse_count(variable, text); }},
+      {{"BATON_SINGLE_COPY", "0|1",
+        "over MPI: read large messages within a host in their sender's memory (default 1)"},
+       nullptr},
+      {{"BATON_TRACE", "FILE",
+        "record every message's times; baton timeline --from FILE draws them"},
+       [](Options& o, auto, auto text) { o.trace = text; }},
+      {{"BATON_TRACE_EVENTS", "N", "number of latest events that each rank keeps of a recording"},
+       [](Options& o, auto variable, auto text) { o.trace_events = parse_count(variable, text); }},
+  };
+  for (int c = 0; c < collective_count; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    rows.push_back({{choice_variable(collective), "ALGORITHM[:SEGMENT]",
+                     fmt::format("algorithm of {}, and bytes per message piece", name(collective))},
+                    [collective](Options& o, auto variable, auto text) {
+                      o.choices[static_cast<std::size_t>(collective)] = choice_of(variable, text);
+                    }});
+  }
+  return rows;
 }
 
 }  // namespace
@@ -88,49 +130,31 @@ std::int64_t parse_bytes(std::string_view text) {
   return value << shift;
 }
 
+Choice parse_choice(std::string_view text) { return choice_of("choice", text); }
+
 std::vector<OptionInfo> option_table() {
-  std::vector<OptionInfo> table{
-      {"BATON_CHECK", "0|1", "compare every call among the ranks before anything is sent"},
-      {"BATON_EXPLAIN", "0|1",
-       "rank 0 prints each chosen algorithm and the reason on standard error"},
-      {"BATON_TIMEOUT", "SECONDS", "give up after this long without progress; 0: never"},
-      {"BATON_WINDOW", "N", "messages in flight per lane, peer and direction"},
-      {"BATON_TABLE", "FILE", "tuning table (baton tune), or the name of a shipped one"},
-      {"BATON_PLANS", "N", "number of plans kept for later calls"},
-      {"BATON_SINGLE_COPY", "0|1",
-       "over MPI: read large messages within a host in their sender's memory (default 1)"},
-      {"BATON_TRACE", "FILE",
-       "record every message's times; baton timeline --from FILE draws them"},
-      {"BATON_TRACE_EVENTS", "N", "number of latest events that each rank keeps of a recording"},
-  };
-  for (int c = 0; c < collective_count; ++c) {
-    const auto collective = static_cast<Collective>(c);
-    table.push_back(
-        {choice_variable(collective), "ALGORITHM[:SEGMENT]",
-         fmt::format("algorithm of {}, and bytes per message piece", name(collective))});
-  }
+  std::vector<OptionInfo> table;
+  for (const Row& row : rows()) table.push_back(row.info);
   return table;
 }
 
 Options Options::from_environment() {
   Options options;
-  const auto with = [](const std::string& variable, const auto& use) {
-    if (const char* text = std::getenv(variable.c_str())) use(variable, std::string_view(text));
-  };
-  with("BATON_CHECK", [&](auto v, auto t) { options.check = parse_switch(v, t); });
-  with("BATON_EXPLAIN", [&](auto v, auto t) { options.explain = parse_switch(v, t); });
-  with("BATON_TIMEOUT", [&](auto v, auto t) { options.timeout = parse_seconds(v, t); });
-  with("BATON_WINDOW", [&](auto v, auto t) { options.window = parse_count(v, t); });
-  with("BATON_TABLE", [&](auto, auto t) { options.table = t; });
-  with("BATON_PLANS", [&](auto v, auto t) { options.plans = parse_count(v, t); });
-  with("BATON_TRACE", [&](auto, auto t) { options.trace = t; });
-  with("BATON_TRACE_EVENTS", [&](auto v, auto t) { options.trace_events = parse_count(v, t); });
-  for (int c = 0; c < collective_count; ++c) {
-    with(choice_variable(static_cast<Collective>(c)), [&](auto v, auto t) {
-      options.choices[static_cast<std::size_t>(c)] = parse_choice(v, t);
-    });
+  for (const Row& row : rows()) {
+    const char* const text = std::getenv(row.info.variable.c_str());
+    if (text != nullptr && row.set) row.set(options, row.info.variable, text);
   }
   return options;
+}
+
+void Options::set(std::string_view variable, std::string_view text) {
+  std::string known;
+  for (const Row& row : rows()) {
+    if (!row.set) continue;
+    if (row.info.variable == variable) return row.set(*this, variable, text);
+    known += (known.empty() ? "" : ", ") + row.info.variable;
+  }
+  base::refuse("expected an option of a communicator ({}), found \"{}\"", known, variable);
 }
 
 }  // namespace baton

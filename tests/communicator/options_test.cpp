@@ -71,6 +71,41 @@ TEST_CASE("what cannot be read is refused with the variable's name") {
   says("BATON_ALL_REDUCE", "ring:lots", {"BATON_ALL_REDUCE", "segment", "found \"ring:lots\""});
 }
 
+TEST_CASE("options by name") {
+  Options options;
+  options.set("BATON_CHECK", "1");
+  options.set("BATON_TIMEOUT", "0.5");
+  options.set("BATON_TABLE", "some.table");
+  options.set("BATON_REDUCE_SCATTER", "ring:64K");
+  CHECK(options.check);
+  CHECK(options.timeout == std::chrono::milliseconds(500));
+  CHECK(options.table == "some.table");
+  CHECK(choice_of(options, Collective::reduce_scatter) == Choice{"ring", 65536});
+  CHECK(choice_of(options, Collective::all_reduce) == Choice{});
+  CHECK(holds(error_of([&] { options.set("BATON_WINDOW", "none"); }).what(),
+              {"BATON_WINDOW", "found \"none\""}));
+  CHECK(options.window == Options().window);
+  for (const char* unknown : {"BATON_CHEKC", "BATON_SINGLE_COPY", ""}) {
+    const Error error = error_of([&] { options.set(unknown, "1"); });
+    CHECK(error.code == ErrorCode::invalid_argument);
+    CHECK_MESSAGE(holds(error.what(), {"BATON_CHECK, BATON_EXPLAIN",
+                                       "BATON_BARRIER), found \"" + std::string(unknown)}),
+                  std::string(error.what()));
+  }
+}
+
+TEST_CASE("choices in words") {
+  CHECK(parse_choice("ring") == Choice{"ring"});
+  CHECK(parse_choice("ring:0") == Choice{"ring", 0});
+  CHECK(parse_choice("ring:2M") == Choice{"ring", 2 << 20});
+  for (const char* bad : {"", ":128K", "ring:", "ring:lots"}) {
+    const Error error = error_of([&] { parse_choice(bad); });
+    CHECK(error.code == ErrorCode::invalid_argument);
+    CHECK(holds(error.what(),
+                {"choice: expected algorithm[:segment]", "found \"" + std::string(bad)}));
+  }
+}
+
 TEST_CASE("bytes in words") {
   CHECK(parse_bytes("8") == 8);
   CHECK(parse_bytes("128K") == 131072);
