@@ -30,6 +30,7 @@ INCLUDES = [
     (r"algorithms/.*", rf'{STANDARD}|"baton/schedule\.hpp"|"\w+\.hpp"'),
     (r"include/baton/mpi\.hpp", rf'{STANDARD}|"baton/[\w/]+\.hpp"|<mpi\.h>'),
     (r"include/baton/cuda_runtime\.hpp", rf'{STANDARD}|"baton/[\w/]+\.hpp"|<cuda_runtime_api\.h>'),
+    (r"include/.*\.h", r'<std(def|int)\.h>|"baton/c/\w+\.h"'),
     (r"include/.*", rf'{STANDARD}|"baton/[\w/]+\.hpp"'),
     (r"transformer/program/.*", rf'{STANDARD}|<(?:sched|unistd)\.h>|<fmt/\w+\.h>|<CLI/CLI\.hpp>|<nlohmann/json\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
     (r"transformer/cuda/.*", rf'{STANDARD}|<fmt/\w+\.h>|<cuda_runtime(_api)?\.h>|<cublasLt\.h>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"|"\w+\.cuh"'),
@@ -76,7 +77,7 @@ def folders_of_program(root):
 
 def includes(root):
     program = folders_of_program(root)
-    for file in sources(root, ".hpp", ".cpp", ".cu", ".cuh"):
+    for file in sources(root, ".hpp", ".cpp", ".cu", ".cuh", ".h"):
         allowed = next((names for path, names in INCLUDES if re.fullmatch(path, str(file))), ".*")
         for number, line in enumerate((root / file).read_text().splitlines(), 1):
             found = re.match(r'\s*#\s*include\s*([<"]([^>"]*)[>"])', line)
@@ -108,7 +109,7 @@ def readmes(root):
         if not readme.is_file() or not readme.read_text().strip():
             yield f"{folder}: expected a README.md that says what lives here, found none"
     table = (root / "include" / "README.md").read_text()
-    for header in sources(root / "include", ".hpp"):
+    for header in sources(root / "include", ".hpp", ".h"):
         if f"`{header}`" not in table:
             yield f"include/README.md: expected a row of `{header}` in a table, found none"
 
@@ -159,7 +160,7 @@ def arrows(root):
 
 def included_files(root):
     """Every include of a file of the tree: (file, included file, name as written)."""
-    for file in sources(root, ".hpp", ".cpp", ".cu", ".cuh", ".inc", ".cpp.in"):
+    for file in sources(root, ".hpp", ".cpp", ".cu", ".cuh", ".inc", ".cpp.in", ".h", ".c"):
         for name in re.findall(r'^\s*#\s*include\s*[<"]([^>"]*)[>"]', (root / file).read_text(), re.M):
             folders = [file.parent, *map(Path, ("lib", "include", ".", "tests"))]
             included = next((folder / name for folder in folders if (root / folder / name).is_file()), None)
@@ -214,7 +215,7 @@ def built(root):
     """Every source is named in a build file of its folder or of one above, relative to that one;
     only algorithms are collected by their names. pip builds by setup.py."""
     collected = {f"algorithms/{name}.cpp" for name in algorithms(root)}
-    for file in sources(root, ".cpp"):
+    for file in sources(root, ".cpp", ".c"):
         if file.as_posix() in collected:
             continue
         for folder in file.parents:
@@ -232,6 +233,7 @@ NAMESPACES = {
     "algorithms": "baton::algorithms",
     "diagrams": "baton::diagrams",
     "lib/base": "baton::base",
+    "lib/c": "baton::c",
     "lib/cli": "baton::cli",
     "lib/communicator": "baton::communicator",
     "lib/cost": "baton::costs",
@@ -334,19 +336,22 @@ def heads(root):
 
 
 def headers(root, compiler, but):
-    """Every public header, alone in a file, included twice, compiles without a warning."""
+    """Every public header, alone in a file, included twice, compiles without a warning; one of the C
+    interface in C, too."""
 
     def compile_alone(header):
-        with tempfile.NamedTemporaryFile("w", suffix=".cpp") as file:
-            file.write(f'#include "{header}"\n' * 2)
-            file.flush()
-            result = subprocess.run([*compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra",
-                                     "-Wpedantic", "-Werror", file.name],
-                                    capture_output=True, text=True)
-        if result.returncode != 0:
-            return f"{header} does not compile alone:\n{result.stderr}"
+        for language, standard in [("c", "c99"), ("c++", "c++11"), ("c++", "c++20")]:
+            if header.suffix == ".hpp" and standard != "c++20":
+                continue
+            strict = ["-Wconversion", "-Wstrict-prototypes"] if language == "c" else []
+            result = subprocess.run([*compiler, f"-std={standard}", "-fsyntax-only", "-Wall", "-Wextra",
+                                     "-Wpedantic", "-Werror", *strict, "-x", language, "-"],
+                                    input=f'#include "{header}"\n' * 2, capture_output=True, text=True)
+            if result.returncode != 0:
+                return f"{header} does not compile alone by {standard}:\n{result.stderr}"
+        return None
 
-    public = [file.relative_to("include") for file in sources(root, ".hpp")
+    public = [file.relative_to("include") for file in sources(root, ".hpp", ".h")
               if file.parts[0] == "include"]
     if not public:
         yield "expected public headers under include/, found none"

@@ -1,0 +1,20 @@
+"""A rank of baton_launch fails: failing_test.py PROGRAM MPIRUN WORD..."""
+
+import os
+import subprocess
+import sys
+
+program, *mpirun = sys.argv[1:]
+sentence = "broadcast: expected a root from 0 to "
+
+
+def run(command, **environment):
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ | environment)
+
+
+alone = run([program], BATON_TIMEOUT="0.5")  # of the rank that waits
+assert alone.stdout == f"invalid_argument: {sentence}1, found 99\n", alone
+assert alone.returncode == 1, alone
+launched = run([*mpirun, program])
+assert f"rank 0: {sentence}2, found 99\n" in launched.stderr, launched
+assert launched.returncode != 0 and not launched.stdout, launched
