@@ -303,10 +303,19 @@ TEST_CASE("sizes of datatypes, and a reduction on each") {
   });
 }
 
-TEST_CASE("MPI is refused where it does not run") {
+TEST_CASE("MPI is refused where it does not run, and MPI and UCX by a library without them") {
   baton_transport* transport = nullptr;
-  const int status = baton_mpi_transport(0, &transport);
-  CHECK(transport == nullptr);
-  if (status == BATON_UNSUPPORTED) return;  // a library without MPI
-  FAILS(status, BATON_INVALID_ARGUMENT, {"MPI_Init was not called"});
+  const auto refused = [&](int status, const std::string& library, const char* otherwise) {
+    CHECK(transport == nullptr);
+    if (status == BATON_UNSUPPORTED) {
+      FAILS(status, BATON_UNSUPPORTED,
+            {"a library with " + library + ", found one that was built"});
+    } else {
+      FAILS(status, BATON_INVALID_ARGUMENT, {otherwise});
+    }
+  };
+  refused(baton_mpi_transport(0, &transport), "MPI", "MPI_Init was not called");
+  refused(baton_ucx_transport(0, 2, "nowhere", nullptr, &transport), "UCX", "found \"nowhere\"");
+  refused(baton_ucx_transport_by_exchange(0, 1, nullptr, nullptr, nullptr, &transport), "UCX",
+          "an exchange of addresses, found NULL");
 }

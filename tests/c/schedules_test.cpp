@@ -248,6 +248,10 @@ TEST_CASE("a recording becomes a timeline, and a file that is read back") {
       OK(baton_critical_path(timeline, path.data(), length, &length));
       CHECK(path[path.size() - 2] >= 0);
       CHECK(path.back() == -1);
+      std::vector<std::int64_t> begin(path.size(), -1);
+      OK(baton_critical_path(timeline, begin.data(), 1, &length));
+      CHECK(begin[0] == path[0]);
+      CHECK(begin[1] == -1);
       FAILS(baton_critical_path(timeline, nullptr, 1, &length), BATON_INVALID_ARGUMENT,
             {"an address for the events"});
       baton_event event{sizeof(baton_event), 0, 0, 0, 0, 0, 0, 0, 0, 0};

@@ -99,6 +99,36 @@ TEST_CASE("ranks that meet at an address") {
   }
 }
 
+TEST_CASE("splits of a concurrent transport are used by different threads at once") {
+  Board board(2);
+  on_ucx(
+      2,
+      [&](int rank, baton_transport** transport) {
+        Place place{&board, rank};
+        const baton_ucx_options options{sizeof options, 0, 0, 1};
+        return baton_ucx_transport_by_exchange(rank, 2, exchange, &place, &options, transport);
+      },
+      [](baton_communicator* world) {
+        baton_communicator* part = nullptr;
+        CHECK(baton_split(world, 0, 0, &part) == BATON_OK);
+        std::thread waits;  // for rank 1, which comes last
+        if (baton_rank(world) == 0) {
+          waits = std::thread([&] { CHECK(baton_barrier(world, nullptr) == BATON_OK); });
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        }
+        int x = 1;
+        const int status = baton_all_reduce(part, &x, &x, 1, BATON_I32, BATON_SUM, nullptr);
+        CHECK_MESSAGE(status == BATON_OK, std::string(baton_last_error()));
+        CHECK(x == 2);
+        if (waits.joinable()) {
+          waits.join();
+        } else {
+          CHECK(baton_barrier(world, nullptr) == BATON_OK);
+        }
+        baton_communicator_destroy(part);
+      });
+}
+
 TEST_CASE("an exchange that fails or brings nothing, and wrong arguments") {
   baton_transport* transport = nullptr;
   const auto by = [&](baton_exchange with, int rank = 0, int size = 1) {
