@@ -15,12 +15,12 @@ namespace {
 class Body {
  public:
   Body(baton_body body, void* context, const baton_options* options)
-      : body_(body), context_(context), options_(options_of(options)) {
+      : body_(body), context_(context), options_(options) {
     if (body == nullptr) base::refuse("expected a function for each rank, found NULL");
   }
   void operator()(std::unique_ptr<Transport> transport) const {
     const int rank = transport->rank();
-    baton_communicator world{Communicator(std::move(transport), options_)};
+    baton_communicator world{Communicator(std::move(transport), options_of(options_))};
     if (const int status = body_(&world, context_))
       fail_returned(status, fmt::format("the function of rank {}", rank));
   }
@@ -28,7 +28,7 @@ class Body {
  private:
   baton_body body_;
   void* context_;
-  Options options_;
+  const baton_options* options_;
 };
 
 }  // namespace

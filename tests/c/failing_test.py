@@ -18,3 +18,6 @@ assert alone.returncode == 1, alone
 launched = run([*mpirun, program])
 assert f"rank 0: {sentence}2, found 99\n" in launched.stderr, launched
 assert launched.returncode != 0 and not launched.stdout, launched
+misled = run([*mpirun, program], BATON_TIMEOUT="soon")
+assert 'BATON_TIMEOUT: expected seconds of at least 0, found "soon"' in misled.stderr, misled
+assert misled.returncode != 0, misled
