@@ -80,7 +80,7 @@ inline Communicator& given(baton_communicator* handle) {
 
 /// *out = a new handle of make(), or NULL after an error.
 template <class Handle, class Make>
-int made(Handle** out, const Make& make) noexcept {
+int made(Handle** out, const Make& make) {
   return guarded([&] {
     given(out, "an address for the handle") = nullptr;
     *out = new Handle{make()};

@@ -1,6 +1,7 @@
 #pragma once
 /// Schedules of the C interface: read, printed, proved, simulated and run; see baton/baton.h.
 
+// NOLINTBEGIN(modernize-use-using, modernize-deprecated-headers): it is C
 #include "baton/c/types.h"
 
 /// `*schedules` are those of a text in the form of lib/schedule/README.md, one for each rank that
@@ -79,3 +80,5 @@ BATON_C_API int baton_simulate(const baton_schedules* schedules, size_t element_
                                const char* network, const baton_simulate_options* options,
                                baton_prediction* prediction, int64_t* finish_ns,
                                baton_timeline** timeline);
+
+// NOLINTEND(modernize-use-using, modernize-deprecated-headers)

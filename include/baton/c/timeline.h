@@ -2,6 +2,7 @@
 /// Recordings and timelines of the C interface; see baton/baton.h. The program `baton timeline`
 /// draws recordings that are files.
 
+// NOLINTBEGIN(modernize-use-using, modernize-deprecated-headers): it is C
 #include "baton/c/types.h"
 
 /// From now on the times of every step are recorded, also on communicators that are split from this
@@ -82,3 +83,5 @@ BATON_C_API int baton_critical_path(const baton_timeline* timeline, int64_t* eve
                                     int64_t* number);
 /// Destroys a timeline.
 BATON_C_API void baton_timeline_destroy(baton_timeline* timeline);
+
+// NOLINTEND(modernize-use-using, modernize-deprecated-headers)

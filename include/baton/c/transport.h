@@ -1,6 +1,7 @@
 #pragma once
 /// Transports and ranks of the C interface: threads, MPI, UCX; see baton/baton.h.
 
+// NOLINTBEGIN(modernize-use-using, modernize-deprecated-headers): it is C
 #include "baton/c/types.h"
 
 /// The program of one rank. `world` is the communicator of all ranks, destroyed when the function
@@ -82,3 +83,5 @@ BATON_C_API int baton_transport_rank(const baton_transport* transport);
 BATON_C_API int baton_transport_size(const baton_transport* transport);
 /// Destroys a transport that no communicator was made of.
 BATON_C_API void baton_transport_destroy(baton_transport* transport);
+
+// NOLINTEND(modernize-use-using, modernize-deprecated-headers)

@@ -1,6 +1,7 @@
 #pragma once
 /// Statuses, datatypes, ops and handles of the C interface; see baton/baton.h.
 
+// NOLINTBEGIN(modernize-use-using, modernize-deprecated-headers): it is C
 #include <stddef.h>
 #include <stdint.h>
 
@@ -120,3 +121,5 @@ BATON_C_API int baton_op_create(baton_op_function function, void* context, int c
                                 const char* label, size_t element_bytes, baton_op* op);
 /// Destroys a user's op, which no call and no plan may use any more. Built-in ops stay.
 BATON_C_API void baton_op_destroy(baton_op op);
+
+// NOLINTEND(modernize-use-using, modernize-deprecated-headers)
