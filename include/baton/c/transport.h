@@ -10,8 +10,9 @@ typedef int (*baton_body)(baton_communicator* world, void* context);
 
 /// Calls `body` on `ranks` ranks with `context`; returns when all have returned. Under an MPI
 /// launcher (mpirun, srun) the ranks are its processes, whatever `ranks` says: each calls `body`
-/// once, MPI is initialised if it is not, and finalised then. Otherwise they are threads of this
-/// process. NULL options: baton_options_from_environment().
+/// once, MPI is initialised if it is not, and finalised then, so a second launch of a process needs
+/// MPI that the program has initialised. Otherwise they are threads of this process. NULL options:
+/// baton_options_from_environment().
 ///
 /// Where `body` returns another value than 0: threads, as baton_run_threads(). Processes: the
 /// sentence is printed on standard error and all processes end at once with exit code 1, as the
