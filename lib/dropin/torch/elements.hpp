@@ -1,7 +1,7 @@
 #pragma once
 /// PyTorch's element types and ops in the library's terms.
 
-#include <ATen/ATen.h>
+#include <c10/core/ScalarType.h>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include <cstdint>

@@ -68,7 +68,7 @@ setup(
         include_dirs=[str(path) for path in headers],
         library_dirs=[str(folder)],
         libraries=["baton"],
-        extra_compile_args=["-std=c++20", "-O2", "-Wall"],
+        extra_compile_args=["-std=c++20", "-O2", "-Wall", "-fvisibility=hidden"],
         extra_link_args=[f"-Wl,-rpath,{folder}"],
     )],
     cmdclass={"build_ext": BuildExtension},
