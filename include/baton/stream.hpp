@@ -1,7 +1,10 @@
 #pragma once
 /// Collectives on a device's memory, in the order of its streams.
 
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "baton/communicator.hpp"
@@ -10,6 +13,16 @@
 #include "baton/fused_transport.hpp"
 
 namespace BATON_API baton {
+
+/// A message of StreamCommunicator::exchange().
+struct StreamMessage {
+  bool send;           ///< from this rank, or to it
+  void* data;          ///< in the device's memory; a send reads it
+  std::int64_t count;  ///< elements
+  Datatype type;
+  int peer;
+  Stream stream;
+};
 
 /// A group of ranks, each with a device, and the collectives among them on these devices' memory.
 ///
@@ -29,6 +42,7 @@ namespace BATON_API baton {
 /// Error(unsupported) for users' operations, which run on the host; Error(memory). What fails later
 /// lets the stream go on, with undefined data, and is thrown by the next call or by synchronize();
 /// after Error(transport, truncated, timeout, memory, device) the communicator refuses all others.
+/// Options::trace records as for Communicator, except where messages go in fused groups.
 class StreamCommunicator {
  public:
   /// Collective. The transport must take messages in the device's memory, and let a second thread
@@ -65,6 +79,12 @@ class StreamCommunicator {
 
   /// Gives a call to a stream. Lists that it refers to may go when this returns.
   void enqueue(const Call& call, Stream stream);
+  /// Gives messages to their streams. All of them progress side by side, those of one stream, too;
+  /// what the stream is given later comes after all of its messages. Only the ranks that send and
+  /// receive call this. The k-th message that a rank gives for another is the k-th that the other
+  /// expects of it, whatever their streams; both have the same number of bytes. A rank may send to
+  /// itself. Throws Error(unsupported) where messages go in fused groups.
+  void exchange(std::span<const StreamMessage> messages);
 
   // The collectives, given to a stream.
 #define BATON_FORMS(name, parameters, arguments) \
@@ -74,6 +94,13 @@ class StreamCommunicator {
 
   /// Returns when all calls so far are complete. Throws what went wrong.
   void synchronize();
+  /// Throws the first failure that nobody was told, or Error(transport) if the communicator refuses
+  /// further calls. Waits for nothing.
+  void check();
+  /// Ends all calls under way: their streams go on, with undefined data. All later calls, and a
+  /// call that waits in another thread, throw Error(transport) that says `why`. Any thread may call
+  /// it.
+  void abort(const std::string& why);
 
  private:
   explicit StreamCommunicator(std::shared_ptr<communicator::State> state);

@@ -44,10 +44,7 @@ Communicator Communicator::split(int color, int key) {
   std::unique_ptr<Transport> transport = state_->context.transport->split(color, key);
   if (!transport) return Communicator(std::shared_ptr<State>());
   auto made = std::make_shared<State>(std::move(transport), *state_);
-  if (auto session = state_->recording.active_session()) {
-    const auto members = made->gathered(static_cast<std::uint64_t>(session->rank));
-    made->recording.join(std::move(session), {members.begin(), members.end()}, made->context);
-  }
+  made->join_recording(*state_);
   return Communicator(std::move(made));
 }
 

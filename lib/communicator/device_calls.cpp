@@ -21,10 +21,7 @@ DeviceCalls::DeviceCalls(State& state, std::shared_ptr<Device> device)
 
 DeviceCalls::~DeviceCalls() { device_->end_stream(queue_.stream); }
 
-void DeviceCalls::check(const Arguments& arguments) const {
-  const auto refuse = [&](const std::string& what) {
-    base::refuse("{}: {}", name(arguments.collective), what);
-  };
+void DeviceCalls::check_data(const Arguments& arguments) const {
   if (arguments.collective == Collective::barrier) return;
   if (reducing(arguments.collective) && arguments.op.kind == OpKind::user)
     throw Error(ErrorCode::unsupported,
@@ -35,17 +32,21 @@ void DeviceCalls::check(const Arguments& arguments) const {
     const bool input = i < inputs;
     if ((input ? arguments.input_sizes[i] : arguments.output_sizes[i - inputs]) == 0) continue;
     const std::byte* const data = arguments.bases[i];
-    const char* const what = input ? "input" : "output";
-    if (const Residence found = device_->residence(data); found != Residence::device)
-      refuse(fmt::format("expected an {} in the memory of {}, found one in {} memory", what,
-                         device_->name(),
-                         found == Residence::host ? "the host's" : "another device's"));
-    if (reinterpret_cast<std::uintptr_t>(data) % arguments.element_bytes != 0)
-      refuse(
-          fmt::format("expected an {} aligned to its elements of {} bytes, found one {} bytes off",
-                      what, arguments.element_bytes,
-                      reinterpret_cast<std::uintptr_t>(data) % arguments.element_bytes));
+    check_residence(name(arguments.collective).data(), input ? "input" : "output", data,
+                    arguments.element_bytes);
   }
+}
+
+void DeviceCalls::check_residence(const char* call, const char* what, const void* data,
+                                  std::size_t alignment) const {
+  const char* const article = *what == 'b' ? "a" : "an";
+  if (const Residence found = device_->residence(data); found != Residence::device)
+    base::refuse("{}: expected {} {} in the memory of {}, found one in {} memory", call, article,
+                 what, device_->name(),
+                 found == Residence::host ? "the host's" : "another device's");
+  if (const auto off = reinterpret_cast<std::uintptr_t>(data) % alignment; off != 0)
+    base::refuse("{}: expected {} {} aligned to its elements of {} bytes, found one {} bytes off",
+                 call, article, what, alignment, off);
 }
 
 }  // namespace baton::communicator

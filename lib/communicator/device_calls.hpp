@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "../base/block_pool.hpp"
 #include "../execute/device_run.hpp"
 #include "arguments.hpp"
 #include "baton/device.hpp"
+#include "baton/stream.hpp"
 
 namespace baton::communicator {
 
@@ -22,9 +24,15 @@ class DeviceCalls {
 
   Device& device() const { return *device_; }
   /// Throws unless all data of the call lies in the device's memory.
-  void check(const Arguments& arguments) const;
+  void check_data(const Arguments& arguments) const;
   /// Gives a call to a stream.
   virtual void enqueue(const Call& call, Stream stream) = 0;
+  /// Gives messages to their streams; they progress side by side.
+  virtual void exchange(std::span<const StreamMessage> messages) = 0;
+  /// Throws the first unreported failure, once.
+  virtual void check() = 0;
+  /// Ends calls under way and lets their streams go on.
+  virtual void abort() noexcept = 0;
   /// Returns when all earlier calls are complete. Throws the first unreported failure.
   virtual void synchronize() = 0;
   /// Forgets calls under way and their errors.
@@ -33,6 +41,10 @@ class DeviceCalls {
   virtual std::unique_ptr<DeviceCalls> split(State* part, int color, int key) = 0;
 
  protected:
+  /// Throws unless `data` lies in the device's memory and is aligned.
+  void check_residence(const char* call, const char* what, const void* data,
+                       std::size_t alignment) const;
+
   State& state_;
   const std::shared_ptr<Device> device_;
   const execute::DeviceQueue queue_;  // for the library's own folds and copies

@@ -158,6 +158,24 @@ void FusedCalls::wait() {
   }
 }
 
+void FusedCalls::exchange(std::span<const StreamMessage>) {
+  throw Error(ErrorCode::unsupported,
+              "exchange: expected a transport of single messages, found one of fused groups");
+}
+
+void FusedCalls::check() {
+  try {
+    reap();
+  } catch (const Error& error) {
+    give_up(error);
+  }
+}
+
+void FusedCalls::abort() noexcept {
+  transport_->abort();
+  calls_.clear();
+}
+
 void FusedCalls::synchronize() {
   const InUse in_use(state_.launcher.busy());
   if (state_.launcher.broken().empty()) synchronize_in_use();

@@ -26,6 +26,9 @@ class FusedCalls final : public DeviceCalls {
   ~FusedCalls() override;
 
   void enqueue(const Call& call, Stream stream) override;
+  void exchange(std::span<const StreamMessage> messages) override;
+  void check() override;
+  void abort() noexcept override;
   void synchronize() override;
   std::unique_ptr<DeviceCalls> split(State* part, int color, int key) override;
 

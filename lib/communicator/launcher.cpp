@@ -149,6 +149,8 @@ void Launcher::wait(Operation& operation) {
       if (!waiting.spinning()) family_->operations.advance(busy_);
       if (operation.finished()) return;  // an operation in a stream keeps its error
       operation.rethrow();
+      if (interrupted_) [[unlikely]]
+        throw Error(ErrorCode::transport, "expected to wait for the end, found an abort()");
       if (!waiting.again()) operation.fail_timeout();
     }
   } catch (...) {

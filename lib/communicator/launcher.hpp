@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -61,6 +62,8 @@ class Launcher {
   /// Makes further calls impossible. `why` is the reason.
   void break_off(std::string why);
   const std::string& broken() const { return broken_; }
+  /// Ends the wait of a call that is in another thread. The caller then breaks off.
+  void interrupt() { interrupted_ = true; }
 
   void load(Operation& operation, const Work& work);
   void enter(Operation& operation, const Work& work);
@@ -131,6 +134,7 @@ class Launcher {
   const int operation_tags_;      // how many operations tags can tell apart
   std::uint64_t sequence_ = 0;
   int tag_turn_ = 0;
+  std::atomic<bool> interrupted_ = false;
   std::string broken_;  // the reason if no further calls are possible
   Runs runs_;
   Operation blocking_;

@@ -23,9 +23,16 @@ State::State(std::unique_ptr<Transport> transport, const State& like)
 
 State::~State() { recording.finish_trace(*this); }
 
+void State::join_recording(const State& whole) {
+  auto session = whole.recording.active_session();
+  if (!session) return;
+  const auto members = gathered(static_cast<std::uint64_t>(session->rank));
+  recording.join(std::move(session), {members.begin(), members.end()}, context);
+}
+
 void State::bind(const Call& call, const Choice& choice, Work& work) {
   arguments.bind(call, context.rank, context.size);
-  if (device) device->check(arguments);
+  if (device) device->check_data(arguments);
   work.plan = &planner.plan(arguments, choice);
   choose_kernels(call.collective, call.op, arguments.type, work.kernels);
   work.bases = arguments.bases;

@@ -64,6 +64,8 @@ struct State : std::enable_shared_from_this<State> {
   void agree_options();
   /// Rank 0's text on all ranks. If `write` throws on rank 0, all ranks throw.
   std::string agreed(const std::function<std::string()>& write);
+  /// Joins the recording under way on the communicator that this one was split from, if any.
+  void join_recording(const State& whole);
   /// Every rank's number, in rank order.
   std::vector<std::uint64_t> gathered(std::uint64_t own);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <thread>
 #include <utility>
 
 #include "../base/raise.hpp"
@@ -33,6 +34,8 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
                     device->name(), can.name));
   state_ = std::make_shared<State>(std::move(transport), std::move(options));
   state_->agree_options();
+  const Options& agreed = state_->context.options;
+  if (!agreed.trace.empty()) state_->recording.start(*state_, agreed.trace_events);
   state_->device = std::make_unique<communicator::ThreadedCalls>(*state_, std::move(device));
 }
 
@@ -80,6 +83,7 @@ StreamCommunicator StreamCommunicator::split(int color, int key) {
   std::unique_ptr<Transport> transport = state_->context.transport->split(color, key);
   std::shared_ptr<State> part;
   if (transport) part = std::make_shared<State>(std::move(transport), *state_);
+  if (part) part->join_recording(*state_);
   auto calls = state_->device->split(part.get(), color, key);
   if (part) part->device = std::move(calls);
   return StreamCommunicator(std::move(part));
@@ -88,6 +92,21 @@ StreamCommunicator StreamCommunicator::split(int color, int key) {
 Choice StreamCommunicator::chosen(const Call& call) { return state_->chosen(call); }
 void StreamCommunicator::enqueue(const Call& call, Stream stream) {
   state_->device->enqueue(call, stream);
+}
+void StreamCommunicator::exchange(std::span<const StreamMessage> messages) {
+  state_->device->exchange(messages);
+}
+void StreamCommunicator::check() {
+  const InUse in_use(state_->launcher.busy());
+  state_->device->check();
+  state_->launcher.require_usable();
+}
+void StreamCommunicator::abort(const std::string& why) {
+  state_->launcher.interrupt();
+  while (!state_->launcher.busy().enter()) std::this_thread::yield();
+  state_->launcher.break_off(why);
+  state_->device->abort();
+  state_->launcher.busy().leave();
 }
 void StreamCommunicator::synchronize() { state_->device->synchronize(); }
 

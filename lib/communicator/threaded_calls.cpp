@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "../base/raise.hpp"
 #include "baton/error.hpp"
 #include "state.hpp"
 
@@ -119,6 +120,11 @@ void ThreadedCalls::enqueue(const Call& call, Stream stream) {
     launcher.give_operation(std::move(operation));
     std::rethrow_exception(wrong);
   }
+  give(std::move(operation), stream, true);
+}
+
+void ThreadedCalls::give(std::unique_ptr<StreamOperation> operation, Stream stream, bool ordered) {
+  Launcher& launcher = state_.launcher;
   thread().began();
   try {
     operation->start_when_reached(stream);
@@ -130,8 +136,65 @@ void ThreadedCalls::enqueue(const Call& call, Stream stream) {
   }
   StreamOperation* const given = operation.get();
   Request request = state_.request(std::move(operation));
-  launcher.keep(*given, true);
+  launcher.keep(*given, ordered);
   under_way_.push_back({given, std::move(request)});
+}
+
+std::unique_ptr<StreamOperation> ThreadedCalls::prepare(const StreamMessage& message) {
+  Launcher& launcher = state_.launcher;
+  const auto kind = message.send ? StepKind::send : StepKind::recv;
+  int& sent = messages_[{kind, message.peer}];
+  std::byte* const bases[] = {nullptr, static_cast<std::byte*>(message.data)};
+  std::unique_ptr<StreamOperation> operation = take_operation();
+  launcher.load(*operation,
+                {&state_.planner.message(kind, message.peer, message.count, size_of(message.type)),
+                 {},
+                 bases});
+  // Streams may reach their messages in another order on the other side: tags tell these apart.
+  const int tag = std::exchange(sent, (sent + 1) % user_tags);
+  operation->enter(name(kind).data(), 0, tag);
+  if (message.count > 0)
+    state_.recording.record_message(*operation->execution().run, kind, message.peer, tag,
+                                    {message.data, message.count, message.type});
+  return operation;
+}
+
+void ThreadedCalls::exchange(std::span<const StreamMessage> messages) {
+  Launcher& launcher = state_.launcher;
+  const InUse in_use(launcher.busy());
+  std::erase_if(under_way_, [](const UnderWay& one) { return one.request.done(); });
+  tell_error();
+  launcher.require_usable();
+  for (const StreamMessage& message : messages) {
+    const char* const call = message.send ? "send" : "recv";
+    if (message.peer < 0 || message.peer >= state_.context.size)
+      base::refuse("{}: expected a peer from 0 to {}, found {}", call, state_.context.size - 1,
+                   message.peer);
+    if (message.count < 0)
+      base::refuse("{}: expected at least 0 elements, found {}", call, message.count);
+    if (message.count > 0) check_residence(call, "buffer", message.data, size_of(message.type));
+    device_->check_stream(message.stream);
+  }
+  // All marks come before the first hold, so that no message of a stream waits for another.
+  std::vector<std::unique_ptr<StreamOperation>> prepared;
+  try {
+    for (const StreamMessage& message : messages) {
+      prepared.push_back(prepare(message));
+      prepared.back()->mark(*device_, message.stream);
+    }
+  } catch (const Error& error) {
+    launcher.break_off(error.what());
+    for (const auto& operation : prepared) operation->abandon();
+    throw;
+  }
+  for (std::size_t i = 0; i < prepared.size(); ++i)
+    give(std::move(prepared[i]), messages[i].stream, false);
+}
+
+void ThreadedCalls::abort() noexcept {
+  for (const UnderWay& one : under_way_) one.operation->abandon();
+  under_way_.clear();
+  error_ = nullptr;
 }
 
 void ThreadedCalls::synchronize() {

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "baton/communicator.hpp"
@@ -48,6 +50,9 @@ class ThreadedCalls final : public DeviceCalls {
   ThreadedCalls(State& state, std::shared_ptr<Device> device);
 
   void enqueue(const Call& call, Stream stream) override;
+  void exchange(std::span<const StreamMessage> messages) override;
+  void check() override { tell_error(); }
+  void abort() noexcept override;
   void synchronize() override;
   void close() noexcept override { under_way_.clear(); }
   std::unique_ptr<DeviceCalls> split(State* part, int color, int key) override;
@@ -62,13 +67,17 @@ class ThreadedCalls final : public DeviceCalls {
     Request request;
   };
   std::unique_ptr<StreamOperation> take_operation();
+  std::unique_ptr<StreamOperation> prepare(const StreamMessage& message);
+  /// Starts an operation that is marked in the stream. `ordered`: it is a collective.
+  void give(std::unique_ptr<StreamOperation> operation, Stream stream, bool ordered);
   /// Throws the first unreported error, once.
   void tell_error();
   /// Returns when all ranks have called it.
   void meet();
 
   std::exception_ptr error_;
-  std::vector<UnderWay> under_way_;  // oldest first
+  std::vector<UnderWay> under_way_;                   // oldest first
+  std::map<std::pair<StepKind, int>, int> messages_;  // so far, by kind and peer
 };
 
 }  // namespace baton::communicator
