@@ -1,6 +1,7 @@
 #include "socket.hpp"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -102,7 +103,15 @@ std::optional<Socket> Socket::accept(Time until) const {
   return std::nullopt;
 }
 
-Socket listening(const std::string& address) {
+int Socket::port() const {
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  if (getsockname(descriptor_, reinterpret_cast<sockaddr*>(&own), &length) != 0) return 0;
+  return ntohs(own.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(own).sin6_port
+                                         : reinterpret_cast<const sockaddr_in&>(own).sin_port);
+}
+
+Socket listening(const std::string& address, const std::string& otherwise) {
   const Addresses all = resolved(address, true);
   int error = 0;
   for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
@@ -115,6 +124,7 @@ Socket listening(const std::string& address) {
       return socket;
     error = errno;
   }
+  if (!otherwise.empty()) return listening(otherwise);
   base::raise(ErrorCode::transport,
               "rank 0 was expected to listen at " + address + ", but found: " + text_of(error),
               {.rank = 0, .backend_code = error, .backend_text = text_of(error)});

@@ -25,13 +25,16 @@ class Socket {
   bool read(std::span<std::byte> bytes, Time until) const;
   /// The next connection to a listening socket; none: time is up.
   std::optional<Socket> accept(Time until) const;
+  /// Its own port.
+  int port() const;
 
  private:
   int descriptor_;
 };
 
-/// A socket that listens at "host:port". Throws Error(invalid_argument, transport).
-Socket listening(const std::string& address);
+/// A socket that listens at "host:port"; port 0: any. `otherwise`: where to listen if that cannot
+/// be had. Throws Error(invalid_argument, transport).
+Socket listening(const std::string& address, const std::string& otherwise = {});
 
 /// A connection to "host:port"; the other side may begin to listen later. None: time is up, and
 /// `reason` tells why the last attempt failed. Throws Error(invalid_argument, transport).

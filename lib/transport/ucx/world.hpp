@@ -12,10 +12,9 @@
 #include <vector>
 
 #include "baton/ucx.hpp"
+#include "meeting.hpp"
 
 namespace baton::ucx {
-
-using Bytes = std::vector<std::byte>;
 
 /// Ranks are those of the first group, which was bootstrapped.
 class World {

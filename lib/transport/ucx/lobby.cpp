@@ -1,0 +1,125 @@
+#include "lobby.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+
+#include "../../base/raise.hpp"
+
+namespace baton::ucx {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view place = "the process that made the identifier";
+
+bool wanted(std::string_view name, std::string_view interfaces) {
+  if (interfaces.empty()) return true;
+  const bool others = interfaces.front() == '^';
+  if (others) interfaces.remove_prefix(1);
+  const bool exact = !interfaces.empty() && interfaces.front() == '=';
+  if (exact) interfaces.remove_prefix(1);
+  bool found = false;
+  while (!interfaces.empty()) {
+    const std::string_view one = interfaces.substr(0, interfaces.find(','));
+    interfaces.remove_prefix(std::min(one.size() + 1, interfaces.size()));
+    found |= exact ? name == one : !one.empty() && name.starts_with(one);
+  }
+  return found != others;
+}
+
+}  // namespace
+
+Lobby::Lobby(std::uint64_t key, std::chrono::milliseconds limit)
+    : key_(key),
+      limit_(limit),
+      socket_(listening("[::]:0", "0.0.0.0:0")),
+      port_(socket_.port()),
+      thread_([this] { receive(); }) {}
+
+Lobby::~Lobby() {
+  stop_ = true;
+  std::string reason;
+  // A guest wakes the thread.
+  const auto wake = connected(fmt::format("127.0.0.1:{}", port_), Clock::now() + 1s, reason);
+  thread_.join();
+}
+
+void Lobby::receive() {
+  std::map<std::uint64_t, Meeting> meetings;
+  while (!stop_) {
+    Time until = Clock::now() + 600s;
+    for (const auto& [number, meeting] : meetings) until = std::min(until, meeting.until());
+    std::optional<Socket> guest = socket_.accept(until + 1ms);
+    Bytes block;
+    if (guest && !stop_) {
+      if (const auto hello = hello_of(*guest, key_, block, Clock::now() + 2s))
+        meetings.try_emplace(hello->meeting, std::string(place), hello->size, limit_)
+            .first->second.greet(*hello, std::move(block), std::move(*guest));
+    }
+    for (auto one = meetings.begin(); one != meetings.end();) {
+      if (!one->second.over()) {
+        ++one;
+        continue;
+      }
+      try {
+        one->second.end();
+      } catch (const Error&) {  // its guests were told
+      }
+      one = meetings.erase(one);
+    }
+  }
+}
+
+std::vector<std::string> own_addresses(std::string_view interfaces) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return {"127.0.0.1"};
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> all(list, &freeifaddrs);
+  std::array<std::vector<std::string>, 3> found;  // IPv4, IPv6, loopback
+  for (const ifaddrs* one = all.get(); one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+    const bool loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
+    if (!loopback && !wanted(one->ifa_name, interfaces)) continue;
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    if (one->ifa_addr->sa_family == AF_INET) {
+      const auto* at = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
+      if (inet_ntop(AF_INET, &at->sin_addr, text.data(), text.size()) != nullptr)
+        found[loopback ? 2 : 0].emplace_back(text.data());
+    } else if (one->ifa_addr->sa_family == AF_INET6 && !loopback) {
+      const auto* at = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
+      if (IN6_IS_ADDR_LINKLOCAL(&at->sin6_addr)) continue;
+      if (inet_ntop(AF_INET6, &at->sin6_addr, text.data(), text.size()) != nullptr)
+        found[1].push_back(fmt::format("[{}]", text.data()));
+    }
+  }
+  std::vector<std::string> addresses;
+  for (auto& group : found) addresses.insert(addresses.end(), group.begin(), group.end());
+  return addresses;
+}
+
+std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, Hello hello,
+                                     const Bytes& own, std::chrono::milliseconds limit) {
+  hello.bytes = own.size();
+  const Time until = Clock::now() + limit;
+  std::string reason = "no address";
+  do {
+    for (const std::string& address : addresses) {
+      const auto host = connected(address, std::min(until, Clock::now() + 1s), reason);
+      if (host) return attend(*host, fmt::format("{} at {}", place, address), hello, own, limit);
+    }
+  } while (Clock::now() < until);
+  base::raise(ErrorCode::timeout,
+              fmt::format("rank {} was expected to reach {} within {} ms, but found: {}",
+                          hello.rank, place, limit.count(), reason),
+              {.rank = hello.rank});
+}
+
+}  // namespace baton::ucx

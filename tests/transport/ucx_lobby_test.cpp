@@ -1,0 +1,104 @@
+#include "transport/ucx/lobby.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/ranks.hpp"
+
+using namespace baton;
+using namespace std::chrono_literals;
+using support::error_of;
+using support::holds;
+using ucx::Bytes;
+
+namespace {
+
+constexpr std::uint64_t key = 0x1234;
+
+Bytes block_of(int rank, std::uint64_t meeting) {
+  return Bytes(static_cast<std::size_t>(rank) + 1, static_cast<std::byte>(meeting + 10u));
+}
+
+std::vector<Bytes> come(const ucx::Lobby& lobby, std::uint64_t meeting, int rank, int size,
+                        std::chrono::milliseconds limit = 20s) {
+  // The first address leads nowhere.
+  const std::string addresses[] = {"127.0.0.1:1", "127.0.0.1:" + std::to_string(lobby.port())};
+  return ucx::exchange_in_lobby(addresses,
+                                {.key = key, .meeting = meeting, .rank = rank, .size = size},
+                                block_of(rank, meeting), limit);
+}
+
+void side_by_side(const std::vector<std::function<void()>>& bodies) {
+  std::vector<std::thread> threads;
+  for (const auto& body : bodies) threads.emplace_back(body);
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+TEST_CASE("lobby: groups meet, each by itself, whoever comes first") {
+  const ucx::Lobby lobby(key, 20s);
+  std::mutex mutex;
+  for (const int size : {1, 2, 5}) {
+    std::vector<std::function<void()>> bodies;
+    for (const std::uint64_t meeting : {1u, 2u})
+      for (int rank = 0; rank < size; ++rank)
+        bodies.emplace_back([&, meeting, rank] {
+          const auto blocks = come(lobby, meeting, rank, size);
+          const std::lock_guard lock(mutex);
+          REQUIRE(blocks.size() == static_cast<std::size_t>(size));
+          for (int r = 0; r < size; ++r)
+            CHECK(blocks[static_cast<std::size_t>(r)] == block_of(r, meeting));
+        });
+    side_by_side(bodies);
+    std::ranges::reverse(bodies);
+    side_by_side(bodies);
+  }
+}
+
+TEST_CASE("lobby: all that came hear who is missing, came twice, or counts otherwise") {
+  const ucx::Lobby lobby(key, 300ms);
+  std::mutex mutex;
+  const auto all_hear = [&](const std::vector<std::pair<int, int>>& guests, ErrorCode code,
+                            const std::vector<std::string>& parts) {
+    std::vector<std::function<void()>> bodies;
+    for (const auto& [rank, size] : guests)
+      bodies.emplace_back([&, rank = rank, size = size] {
+        const Error error = error_of([&] { come(lobby, 7, rank, size); });
+        const std::lock_guard lock(mutex);
+        CHECK(error.code == code);
+        CHECK_MESSAGE(holds(error.what(), parts), error.what());
+      });
+    side_by_side(bodies);
+  };
+  all_hear({{0, 4}, {2, 4}}, ErrorCode::timeout, {"4 ranks", "did not come: 1 3"});
+  all_hear({{0, 2}, {0, 2}}, ErrorCode::mismatch, {"each once", "rank 0 came twice"});
+  all_hear({{0, 2}, {3, 2}}, ErrorCode::mismatch, {"says that it is rank 3"});
+  // Afterwards it is as good as new.
+  side_by_side({[&] { CHECK(come(lobby, 7, 0, 2).size() == 2); },
+                [&] { CHECK(come(lobby, 7, 1, 2).size() == 2); }});
+}
+
+TEST_CASE("lobby: guests without the key, and a place that is not there, end with a sentence") {
+  const ucx::Lobby lobby(key + 1, 20s);
+  CHECK(holds(error_of([&] { come(lobby, 1, 0, 1, 300ms); }).what(),
+              {"rank 0", "the process that made the identifier", "the connection ended"}));
+  const std::string nowhere[] = {"127.0.0.1:1"};
+  const Error error = error_of(
+      [&] { ucx::exchange_in_lobby(nowhere, {.key = key, .rank = 3, .size = 4}, {}, 200ms); });
+  CHECK(error.code == ErrorCode::timeout);
+  CHECK(holds(error.what(), {"rank 3", "to reach", "within 200 ms", "refused"}));
+}
+
+TEST_CASE("lobby: loopback is the last of a host's addresses, interfaces can be chosen") {
+  CHECK(ucx::own_addresses().back() == "127.0.0.1");
+  CHECK(ucx::own_addresses("=no-such-interface") == std::vector<std::string>{"127.0.0.1"});
+  CHECK(ucx::own_addresses("^no-such-interface") == ucx::own_addresses());
+}
