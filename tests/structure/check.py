@@ -239,6 +239,7 @@ NAMESPACES = {
     "lib/cost": "baton::costs",
     "lib/dropin": "baton::pmpi",
     "lib/dropin/torch": "baton::pytorch",
+    "lib/dropin/nccl": "baton::nccl_abi",
     "lib/execute": "baton::execute",
     "lib/explain": "baton::explaining",
     "lib/launch": "baton::launching",

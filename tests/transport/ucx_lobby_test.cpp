@@ -44,7 +44,7 @@ void side_by_side(const std::vector<std::function<void()>>& bodies) {
 }  // namespace
 
 TEST_CASE("lobby: groups meet, each by itself, whoever comes first") {
-  const ucx::Lobby lobby(key, 20s);
+  const ucx::Lobby lobby(key);
   std::mutex mutex;
   for (const int size : {1, 2, 5}) {
     std::vector<std::function<void()>> bodies;
@@ -64,14 +64,14 @@ TEST_CASE("lobby: groups meet, each by itself, whoever comes first") {
 }
 
 TEST_CASE("lobby: all that came hear who is missing, came twice, or counts otherwise") {
-  const ucx::Lobby lobby(key, 300ms);
+  const ucx::Lobby lobby(key);
   std::mutex mutex;
   const auto all_hear = [&](const std::vector<std::pair<int, int>>& guests, ErrorCode code,
                             const std::vector<std::string>& parts) {
     std::vector<std::function<void()>> bodies;
     for (const auto& [rank, size] : guests)
       bodies.emplace_back([&, rank = rank, size = size] {
-        const Error error = error_of([&] { come(lobby, 7, rank, size); });
+        const Error error = error_of([&] { come(lobby, 7, rank, size, 300ms); });
         const std::lock_guard lock(mutex);
         CHECK(error.code == code);
         CHECK_MESSAGE(holds(error.what(), parts), error.what());
@@ -87,7 +87,7 @@ TEST_CASE("lobby: all that came hear who is missing, came twice, or counts other
 }
 
 TEST_CASE("lobby: guests without the key, and a place that is not there, end with a sentence") {
-  const ucx::Lobby lobby(key + 1, 20s);
+  const ucx::Lobby lobby(key + 1);
   CHECK(holds(error_of([&] { come(lobby, 1, 0, 1, 300ms); }).what(),
               {"rank 0", "the process that made the identifier", "the connection ended"}));
   const std::string nowhere[] = {"127.0.0.1:1"};

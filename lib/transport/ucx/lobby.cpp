@@ -19,6 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
+constexpr std::uint64_t most_milliseconds = 1u << 30;  // 12 days
 constexpr std::string_view place = "the process that made the identifier";
 
 bool wanted(std::string_view name, std::string_view interfaces) {
@@ -38,9 +39,8 @@ bool wanted(std::string_view name, std::string_view interfaces) {
 
 }  // namespace
 
-Lobby::Lobby(std::uint64_t key, std::chrono::milliseconds limit)
+Lobby::Lobby(std::uint64_t key)
     : key_(key),
-      limit_(limit),
       socket_(listening("[::]:0", "0.0.0.0:0")),
       port_(socket_.port()),
       thread_([this] { receive(); }) {}
@@ -62,7 +62,10 @@ void Lobby::receive() {
     Bytes block;
     if (guest && !stop_) {
       if (const auto hello = hello_of(*guest, key_, block, Clock::now() + 2s))
-        meetings.try_emplace(hello->meeting, std::string(place), hello->size, limit_)
+        meetings
+            .try_emplace(hello->meeting, std::string(place), hello->size,
+                         std::chrono::milliseconds(
+                             std::min<std::uint64_t>(hello->milliseconds, most_milliseconds)))
             .first->second.greet(*hello, std::move(block), std::move(*guest));
     }
     for (auto one = meetings.begin(); one != meetings.end();) {
@@ -108,6 +111,7 @@ std::vector<std::string> own_addresses(std::string_view interfaces) {
 std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, Hello hello,
                                      const Bytes& own, std::chrono::milliseconds limit) {
   hello.bytes = own.size();
+  hello.milliseconds = static_cast<std::uint64_t>(limit.count());
   const Time until = Clock::now() + limit;
   std::string reason = "no address";
   do {

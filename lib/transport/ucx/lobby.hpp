@@ -18,9 +18,9 @@ namespace baton::ucx {
 /// receives them.
 class Lobby {
  public:
-  /// Listens at a free port, on all addresses of this host. A meeting ends `limit` after its first
-  /// guest has come. Guests know the `key`. Throws Error(transport).
-  Lobby(std::uint64_t key, std::chrono::milliseconds limit);
+  /// Listens at a free port, on all addresses of this host. Guests know the `key`. A meeting ends
+  /// when its first guest has waited for as long as it will. Throws Error(transport).
+  explicit Lobby(std::uint64_t key);
   ~Lobby();
   Lobby(const Lobby&) = delete;
   Lobby& operator=(const Lobby&) = delete;
@@ -31,7 +31,6 @@ class Lobby {
   void receive();
 
   const std::uint64_t key_;
-  const std::chrono::milliseconds limit_;
   const Socket socket_;
   const int port_;
   std::atomic<bool> stop_ = false;
@@ -43,7 +42,7 @@ class Lobby {
 std::vector<std::string> own_addresses(std::string_view interfaces = {});
 
 /// All ranks' blocks in rank order, through the lobby at the first of `addresses` ("host:port")
-/// that leads there. Collective. `hello` has all but the number of bytes. Throws Error(transport,
+/// that leads there. Collective. `hello` has all but times and bytes. Throws Error(transport,
 /// timeout, mismatch).
 std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, Hello hello,
                                      const Bytes& own, std::chrono::milliseconds limit);

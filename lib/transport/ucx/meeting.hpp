@@ -26,6 +26,7 @@ struct Hello {
   std::uint64_t key = 0;                      ///< of the place; guests with another one are ignored
   std::uint64_t meeting = 0;                  ///< of a place with several
   std::int32_t rank, size;
+  std::uint64_t milliseconds = 0;  ///< for which it waits, of such a place
   std::uint64_t bytes = 0;
 };
 

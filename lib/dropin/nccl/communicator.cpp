@@ -1,0 +1,210 @@
+#include "communicator.hpp"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "../../base/raise.hpp"
+#include "platform.hpp"
+
+namespace baton::nccl_abi {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// All handles. At the end of the program, those that are left are ended.
+class Handles {
+ public:
+  ~Handles() {
+    const std::vector<std::shared_ptr<ncclComm>> left = [&] {
+      const std::lock_guard lock(mutex_);
+      std::vector<std::shared_ptr<ncclComm>> all;
+      for (auto& [handle, member] : members_) all.push_back(std::move(member));
+      members_.clear();
+      return all;
+    }();
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::size_t ended = 0;
+    std::vector<std::thread> threads;
+    for (const auto& member : left)
+      threads.emplace_back([&, member] {
+        guarded([&] { member->finalize(); });
+        const std::lock_guard lock(mutex);
+        ++ended;
+        changed.notify_all();
+      });
+    {
+      std::unique_lock lock(mutex);
+      if (!changed.wait_for(lock, 5s, [&] { return ended == left.size(); }))
+        for (const auto& member : left) member->abort("the program has ended");
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  ncclComm_t add(std::shared_ptr<ncclComm> member) {
+    const std::lock_guard lock(mutex_);
+    ncclComm* const handle = member.get();
+    members_[handle] = std::move(member);
+    return handle;
+  }
+  std::shared_ptr<ncclComm> find(const ncclComm* handle) {
+    const std::lock_guard lock(mutex_);
+    const auto found = members_.find(handle);
+    return found == members_.end() ? nullptr : found->second;
+  }
+  void remove(const ncclComm* handle) {
+    const std::lock_guard lock(mutex_);
+    members_.erase(handle);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const ncclComm*, std::shared_ptr<ncclComm>> members_;
+};
+
+/// Threads that end communicators: a farewell, or the end of a recording, waits for other ranks,
+/// and ncclCommDestroy of theirs may come later in this very thread.
+class Endings {
+ public:
+  ~Endings() {
+    for (Ending& one : endings_) one.thread.join();
+  }
+  void add(std::shared_ptr<StreamCommunicator> communicator) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(endings_, [](Ending& one) {
+      if (!*one.done) return false;
+      one.thread.join();
+      return true;
+    });
+    auto done = std::make_shared<std::atomic<bool>>(false);
+    endings_.push_back({done, std::thread([done, last = std::move(communicator)]() mutable {
+                          last.reset();
+                          *done = true;
+                        })});
+  }
+
+ private:
+  struct Ending {
+    std::shared_ptr<std::atomic<bool>> done;
+    std::thread thread;
+  };
+  std::mutex mutex_;
+  std::vector<Ending> endings_;
+};
+
+Endings& endings() {
+  static Endings endings;
+  return endings;
+}
+Handles& handles() {
+  endings();  // is there for the last handles
+  static Handles handles;
+  return handles;
+}
+
+}  // namespace
+
+Member::Member(Origin origin, int rank, int size, int ordinal)
+    : Member(origin,
+             StreamCommunicator(connect(origin, rank, size, ordinal), platform::device(ordinal)),
+             ordinal) {}
+
+Member::Member(Origin origin, StreamCommunicator communicator, int ordinal)
+    : origin_(std::move(origin)),
+      ordinal_(ordinal),
+      communicator_(std::make_shared<StreamCommunicator>(std::move(communicator))),
+      rank_(communicator_->rank()),
+      size_(communicator_->size()),
+      scalings_(platform::device(ordinal)) {}
+
+Member::~Member() { endings().add(std::move(communicator_)); }
+
+void Member::run(const Use& use) {
+  const std::lock_guard lock(mutex_);
+  if (finalized_) base::refuse("expected a communicator in use, found one after its finalize");
+  use(*communicator_);
+}
+
+std::shared_ptr<ncclComm> Member::split(int color, int key) {
+  std::shared_ptr<ncclComm> part;
+  run([&](StreamCommunicator& whole) {
+    const std::uint64_t number = ++parts_;
+    StreamCommunicator made = whole.split(color, key);
+    if (made.valid())
+      part =
+          std::make_shared<ncclComm>(origin_.with(number << 32 | static_cast<std::uint32_t>(color)),
+                                     std::move(made), ordinal_);
+  });
+  return part;
+}
+
+std::shared_ptr<ncclComm> Member::without(const std::set<int>& ranks) {
+  std::uint64_t what = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    what = ++parts_ << 32 | 0x80000000u;
+  }
+  int rank = rank_;
+  Origin origin = origin_.with(what);
+  for (const int excluded : ranks) {
+    origin = origin.with(static_cast<std::uint64_t>(excluded));
+    rank -= excluded < rank_ ? 1 : 0;
+  }
+  return std::make_shared<ncclComm>(origin, rank, size_ - static_cast<int>(ranks.size()), ordinal_);
+}
+
+void Member::finalize() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(finalized_, true)) return;
+  communicator_->synchronize();
+}
+
+void Member::abort(const std::string& why) {
+  communicator_->abort(why);
+  const std::lock_guard lock(mutex_);
+  finalized_ = true;
+}
+
+ncclResult_t Member::asynchronous_error() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock.owns_lock() && !finalized_) {
+    try {
+      communicator_->check();
+    } catch (...) {
+      keep(failure_in_flight());
+    }
+  }
+  const std::lock_guard told(told_mutex_);
+  return told_.code;
+}
+
+void Member::keep(const Failure& failure) {
+  const std::lock_guard lock(told_mutex_);
+  if (told_.code == ncclSuccess) told_ = failure;
+}
+
+std::string Member::last_text() const {
+  const std::lock_guard lock(told_mutex_);
+  return told_.text;
+}
+
+void* Member::register_memory() {
+  const std::lock_guard lock(registered_mutex_);
+  return registered_.insert(std::make_unique<char>()).first->get();
+}
+
+bool Member::deregister(void* handle) {
+  const std::lock_guard lock(registered_mutex_);
+  return std::erase_if(registered_, [&](const auto& one) { return one.get() == handle; }) > 0;
+}
+
+ncclComm_t given_out(std::shared_ptr<ncclComm> member) { return handles().add(std::move(member)); }
+std::shared_ptr<ncclComm> of_handle(const ncclComm* handle) { return handles().find(handle); }
+void take_back(const ncclComm* handle) { handles().remove(handle); }
+
+}  // namespace baton::nccl_abi

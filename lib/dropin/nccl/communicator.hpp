@@ -1,0 +1,89 @@
+#pragma once
+/// What a ncclComm_t points to.
+
+#include <nccl.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "baton/stream.hpp"
+#include "rendezvous.hpp"
+#include "result.hpp"
+#include "scaling.hpp"
+
+namespace baton::nccl_abi {
+
+/// One rank's communicator.
+class Member {
+ public:
+  /// Collective. Throws as connect().
+  Member(Origin origin, int rank, int size, int ordinal);
+  Member(Origin origin, StreamCommunicator communicator, int ordinal);
+  ~Member();
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int ordinal() const { return ordinal_; }
+
+  using Use = std::function<void(StreamCommunicator&)>;
+  /// Calls `use`, one thread at a time. Throws Error(invalid_argument) after finalize(), and what
+  /// `use` throws.
+  void run(const Use& use);
+  /// The communicator of some ranks; null for those without a color. Collective.
+  std::shared_ptr<ncclComm> split(int color, int key);
+  /// The communicator of all ranks but some, which do not take part. Collective among the others.
+  std::shared_ptr<ncclComm> without(const std::set<int>& ranks);
+  /// Returns when all calls are complete. No others are taken.
+  void finalize();
+  /// Ends all calls under way. Any thread may call it.
+  void abort(const std::string& why);
+
+  /// The first failure of a call that had returned; success: none so far.
+  ncclResult_t asynchronous_error();
+  void keep(const Failure& failure);
+  std::string last_text() const;
+
+  Scalings& scalings() { return scalings_; }
+  /// Memory and windows that the program registered.
+  void* register_memory();
+  bool deregister(void* handle);
+
+ private:
+  const Origin origin_;
+  const int ordinal_;
+  std::shared_ptr<StreamCommunicator> communicator_;
+  const int rank_, size_;
+  Scalings scalings_;
+  std::mutex mutex_;  // of the thread that uses communicator_
+  bool finalized_ = false;
+  std::uint64_t parts_ = 0;  // split() and without() so far
+  mutable std::mutex told_mutex_;
+  Failure told_;
+  std::mutex registered_mutex_;
+  std::set<std::unique_ptr<char>> registered_;
+};
+
+}  // namespace baton::nccl_abi
+
+struct ncclComm final : baton::nccl_abi::Member {
+  using Member::Member;
+};
+
+namespace baton::nccl_abi {
+
+/// Makes a communicator a handle.
+ncclComm_t given_out(std::shared_ptr<ncclComm> member);
+/// The communicator of a handle; null if it is none of this library's.
+std::shared_ptr<ncclComm> of_handle(const ncclComm* handle);
+/// Ends a handle. The communicator lives until its last call has returned.
+void take_back(const ncclComm* handle);
+
+}  // namespace baton::nccl_abi

@@ -1,0 +1,33 @@
+#pragma once
+/// ncclGroupStart and ncclGroupEnd.
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "baton/stream.hpp"
+#include "communicator.hpp"
+
+namespace baton::nccl_abi {
+
+/// A call that a group holds back.
+struct Job {
+  std::shared_ptr<ncclComm> member;  ///< null: it makes one
+  std::function<void()> body;        ///< empty: a message
+  std::optional<StreamMessage> message = std::nullopt;
+};
+
+/// Opens a group of this thread; groups nest.
+void begin_group();
+/// Whether this thread has a group open.
+bool in_group();
+/// Does the job now, or at the end of the thread's group.
+ncclResult_t give(Job job);
+/// In a group, a call failed: the group will do nothing. Returns the code.
+ncclResult_t spoil_group(ncclResult_t code);
+/// Ends a group; with the outermost one, jobs are done. Jobs of different communicators go side by
+/// side. Of one communicator, collectives go in order and messages behind them, side by side.
+/// `drop`: nothing is done.
+ncclResult_t end_group(bool drop = false);
+
+}  // namespace baton::nccl_abi

@@ -1,0 +1,167 @@
+#include "rendezvous.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <random>
+#include <sstream>
+#include <utility>
+
+#include "../../base/raise.hpp"
+#include "../../transport/ucx/lobby.hpp"
+#include "baton/options.hpp"
+#include "baton/staged.hpp"
+#include "baton/thread.hpp"
+#include "baton/ucx.hpp"
+#include "platform.hpp"
+
+namespace baton::nccl_abi {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view head = "baton-nccl-1";
+
+std::uint64_t random_number() {
+  std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+/// How long ranks wait for each other at the start.
+std::chrono::milliseconds patience() {
+  const auto timeout = Options::from_environment().timeout;
+  return timeout.count() > 0 ? timeout : std::chrono::milliseconds(10min);
+}
+
+/// This process's lobby, with the key to it.
+struct Door {
+  const std::uint64_t key = random_number();
+  const ucx::Lobby lobby{key};
+};
+
+Door& door() {
+  static Door door;
+  return door;
+}
+
+/// What ranks tell each other first.
+struct Card {
+  std::uint64_t process;
+  std::int32_t pid, ordinal;
+};
+
+Card own_card(int ordinal) {
+  static const std::uint64_t process = random_number();
+  return {process, getpid(), ordinal};  // a fork has the same number
+}
+
+/// Transports among the threads of this process, until their ranks come.
+class Seats {
+ public:
+  std::unique_ptr<Transport> take(std::uint64_t meeting, int rank, const std::vector<Card>& cards) {
+    const std::lock_guard lock(mutex_);
+    Table& table = tables_[meeting];
+    if (table.seats.empty()) {
+      ThreadOptions options;
+      for (const Card& card : cards) options.devices.push_back(platform::device(card.ordinal));
+      table.seats = thread_transports(static_cast<int>(cards.size()), options);
+    }
+    auto seat = std::move(table.seats[static_cast<std::size_t>(rank)]);
+    if (++table.taken == table.seats.size()) tables_.erase(meeting);
+    return seat;
+  }
+
+ private:
+  struct Table {
+    std::vector<std::unique_ptr<Transport>> seats;
+    std::size_t taken = 0;
+  };
+  std::mutex mutex_;
+  std::map<std::uint64_t, Table> tables_;
+};
+
+Seats& seats() {
+  static Seats seats;
+  return seats;
+}
+
+}  // namespace
+
+Origin Origin::with(std::uint64_t what) const {
+  Origin other = *this;
+  std::seed_seq mixed{meeting >> 32, meeting & 0xffffffff, what >> 32, what & 0xffffffff};
+  std::uint32_t words[2];
+  mixed.generate(words, words + 2);
+  other.meeting = std::uint64_t{words[0]} << 32 | words[1];
+  return other;
+}
+
+ncclUniqueId make_identifier() {
+  const Door& own = door();
+  const char* const interfaces = std::getenv("NCCL_SOCKET_IFNAME");
+  std::vector<std::string> addresses = ucx::own_addresses(interfaces ? interfaces : "");
+  if (addresses.size() > 1) addresses.pop_back();  // loopback leads no other host here
+  std::string text =
+      fmt::format("{} {:x} {:x} {}", head, own.key, random_number(), own.lobby.port());
+  ncclUniqueId identifier{};
+  for (const std::string& address : addresses)
+    if (text.size() + 1 + address.size() < sizeof identifier.internal) text += " " + address;
+  std::memcpy(identifier.internal, text.c_str(), text.size());
+  return identifier;
+}
+
+Origin origin_of(const ncclUniqueId& identifier) {
+  const std::string text(identifier.internal, strnlen(identifier.internal, sizeof identifier));
+  std::istringstream words(text);
+  std::string title, address;
+  int port = 0;
+  Origin origin;
+  words >> title >> std::hex >> origin.key >> origin.meeting >> std::dec >> port;
+  if (!words || title != head)
+    base::refuse(
+        "expected an identifier that ncclGetUniqueId of this library made, found another one (is "
+        "the library loaded in all processes?)");
+  while (words >> address) origin.addresses.push_back(fmt::format("{}:{}", address, port));
+  return origin;
+}
+
+std::unique_ptr<Transport> connect(const Origin& origin, int rank, int size, int ordinal) {
+  const Card own = own_card(ordinal);
+  std::vector<Card> cards(static_cast<std::size_t>(size), own);
+  const auto exchange = [&](const Origin& where, const ucx::Bytes& block) {
+    return ucx::exchange_in_lobby(
+        where.addresses, {.key = where.key, .meeting = where.meeting, .rank = rank, .size = size},
+        block, patience());
+  };
+  if (size > 1) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&own);
+    const auto blocks = exchange(origin, {bytes, bytes + sizeof own});
+    for (std::size_t r = 0; r < cards.size(); ++r) {
+      if (blocks[r].size() != sizeof(Card))
+        throw Error(ErrorCode::mismatch,
+                    fmt::format("expected rank {} to have this version of the library, found "
+                                "another one",
+                                r));
+      std::memcpy(&cards[r], blocks[r].data(), sizeof(Card));
+    }
+  }
+  const bool one_process = std::ranges::all_of(
+      cards, [&](const Card& card) { return card.process == own.process && card.pid == own.pid; });
+  // A communicator of one rank meets nobody, so nothing tells it from another one.
+  if (size == 1) {
+    return std::move(thread_transports(1, {.devices = {platform::device(ordinal)}}).front());
+  }
+  if (one_process) return seats().take(origin.meeting, rank, cards);
+  return device_transport(
+      ucx_transport(rank, size,
+                    [&](const ucx::Bytes& block) { return exchange(origin.with(1), block); },
+                    {.concurrent = true}),
+      platform::device(ordinal));
+}
+
+}  // namespace baton::nccl_abi

@@ -1,0 +1,66 @@
+#include "result.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <string_view>
+#include <system_error>
+
+namespace baton::nccl_abi {
+namespace {
+
+thread_local std::string last;
+
+bool speaks() {
+  const char* const level = std::getenv("NCCL_DEBUG");
+  if (level == nullptr) return false;
+  const std::string_view text = level;
+  return text == "WARN" || text == "INFO" || text == "TRACE";
+}
+
+}  // namespace
+
+ncclResult_t code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return ncclInvalidArgument;
+    case ErrorCode::mismatch:
+    case ErrorCode::truncated:
+    case ErrorCode::unsupported:
+      return ncclInvalidUsage;
+    case ErrorCode::transport:
+    case ErrorCode::timeout:
+      return ncclRemoteError;
+    case ErrorCode::memory:
+    case ErrorCode::device:
+      return ncclUnhandledCudaError;
+  }
+  return ncclInternalError;
+}
+
+Failure failure_in_flight() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return {code_of(error.code), error.what()};
+  } catch (const std::bad_alloc&) {
+    return {ncclSystemError, "expected more of the host's memory, found too little"};
+  } catch (const std::system_error& error) {
+    return {ncclSystemError, error.what()};
+  } catch (const std::exception& error) {
+    return {ncclInternalError, error.what()};
+  } catch (...) {
+    return {ncclInternalError, "expected an exception of the library, found another one"};
+  }
+}
+
+ncclResult_t reported(const Failure& failure) {
+  if (failure.code == ncclSuccess) return ncclSuccess;
+  last = failure.text;
+  if (speaks()) std::fprintf(stderr, "baton: %s\n", last.c_str());
+  return failure.code;
+}
+
+const std::string& last_text() { return last; }
+
+}  // namespace baton::nccl_abi

@@ -1,0 +1,128 @@
+#include "scaling.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "../../base/raise.hpp"
+
+namespace baton::nccl_abi {
+namespace {
+
+// The scalar lies in memory so many times, for wide vectors.
+constexpr std::size_t copies = 256;
+
+std::byte* writable(const void* memory) {
+  return static_cast<std::byte*>(const_cast<void*>(memory));
+}
+
+/// `count` elements side by side.
+Rows plain(void* to, const void* from, std::size_t count) {
+  Rows rows;
+  rows.at[0] = static_cast<std::byte*>(to);
+  rows.at[1] = writable(from);
+  rows.block = static_cast<std::int64_t>(count);
+  return rows;
+}
+
+}  // namespace
+
+struct Scalings::Scalar {
+  Datatype type;
+  const std::byte* on_device;  // null: it lies in the host's memory, in `copies`
+  std::byte* copies;
+};
+
+Scalings::~Scalings() {
+  for (std::byte* const memory : copies_) device_->free_host(memory);
+  for (const Block& block : blocks_) device_->free(block.memory);
+}
+
+ncclRedOp_t Scalings::create(const void* scalar, Datatype type, bool on_device) {
+  const std::lock_guard lock(mutex_);
+  Scalar made{type, nullptr, nullptr};
+  if (on_device) {
+    made.on_device = static_cast<const std::byte*>(scalar);
+  } else {
+    const std::size_t bytes = size_of(type);
+    made.copies = device_->allocate_host(copies * bytes);
+    copies_.push_back(made.copies);
+    for (std::size_t i = 0; i < copies; ++i) std::memcpy(made.copies + i * bytes, scalar, bytes);
+  }
+  scalars_[next_] = std::make_shared<const Scalar>(made);
+  return static_cast<ncclRedOp_t>(next_++);
+}
+
+void Scalings::destroy(ncclRedOp_t op) {
+  const std::lock_guard lock(mutex_);
+  if (scalars_.erase(op) == 0)
+    base::refuse("expected an operation of ncclRedOpCreatePreMulSum, found {}",
+                 static_cast<int>(op));
+}
+
+std::shared_ptr<const Scalings::Scalar> Scalings::find(ncclRedOp_t op, Datatype type) {
+  const std::lock_guard lock(mutex_);
+  const auto found = scalars_.find(op);
+  if (found == scalars_.end())
+    base::refuse("expected an operation of NCCL's or of ncclRedOpCreatePreMulSum, found {}",
+                 static_cast<int>(op));
+  if (found->second->type != type)
+    base::refuse("expected elements of {}, as this PreMulSum has, found {}",
+                 name(found->second->type), name(type));
+  return found->second;
+}
+
+std::byte* Scalings::take(std::size_t bytes) {
+  for (Block& block : blocks_) {
+    if (block.taken || block.bytes < bytes || (block.used && !block.used->passed())) continue;
+    block.taken = true;
+    return block.memory;
+  }
+  Block& block = blocks_.emplace_back();
+  block = {device_->allocate(bytes), bytes, true, device_->make_marker()};
+  return block.memory;
+}
+
+void* Scalings::multiply(const Scalar& scalar, const void* in, void* out, std::size_t count,
+                         Stream stream) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t bytes = size_of(scalar.type);
+  std::byte* const factors = take(copies * bytes);
+  const auto copy = [&](std::byte* to, const std::byte* from, std::size_t elements) {
+    const Rows rows = plain(to, from, elements);
+    device_->copy(std::span(&rows, 1), bytes, stream);
+  };
+  if (scalar.copies != nullptr) {
+    copy(factors, scalar.copies, copies);
+  } else {
+    copy(factors, scalar.on_device, 1);
+    for (std::size_t n = 1; n < copies; n *= 2) copy(factors + n * bytes, factors, n);
+  }
+  if (out == nullptr) out = take(count * bytes);
+  // The factors serve each row: their stride is 0.
+  const std::size_t whole = count / copies * copies;
+  Rows rows[2] = {plain(out, in, copies),
+                  plain(static_cast<std::byte*>(out) + whole * bytes,
+                        static_cast<const std::byte*>(in) + whole * bytes, count - whole)};
+  for (Rows& one : rows) one.at[2] = factors;
+  rows[0].rows = static_cast<std::int64_t>(count / copies);
+  rows[0].stride[0] = rows[0].stride[1] = static_cast<std::int64_t>(copies * bytes);
+  const std::span<const Rows> all(rows);
+  device_->fold(OpKind::prod, scalar.type,
+                whole == 0       ? all.last(1)
+                : whole == count ? all.first(1)
+                                 : all,
+                stream);
+  return out;
+}
+
+void Scalings::release(Stream stream) {
+  const std::lock_guard lock(mutex_);
+  for (Block& block : blocks_) {
+    if (!block.taken) continue;
+    block.used->set(stream);
+    block.taken = false;
+  }
+}
+
+}  // namespace baton::nccl_abi

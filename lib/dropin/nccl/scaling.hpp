@@ -1,0 +1,58 @@
+#pragma once
+/// Sums of inputs that each rank multiplies by a number first: ncclRedOpCreatePreMulSum.
+
+#include <nccl.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "baton/device.hpp"
+#include "baton/types.hpp"
+
+namespace baton::nccl_abi {
+
+/// A rank's operations, and the device's memory that they work in.
+class Scalings {
+ public:
+  explicit Scalings(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  ~Scalings();
+  Scalings(const Scalings&) = delete;
+  Scalings& operator=(const Scalings&) = delete;
+
+  /// `scalar` is read now, or by the device in each call if it lies there.
+  ncclRedOp_t create(const void* scalar, Datatype type, bool on_device);
+  /// Throws Error(invalid_argument) for an operation that does not exist.
+  void destroy(ncclRedOp_t op);
+
+  /// The number of an operation, which holds if the operation is destroyed meanwhile. Throws
+  /// Error(invalid_argument) unless it exists, for this datatype.
+  struct Scalar;
+  std::shared_ptr<const Scalar> find(ncclRedOp_t op, Datatype type);
+  /// Gives out = in · scalar to the stream. Without `out`, the product lies in memory that is in
+  /// use until release(). Returns the product.
+  void* multiply(const Scalar& scalar, const void* in, void* out, std::size_t count, Stream stream);
+  /// The memory of multiply() may be used again when the stream has come here.
+  void release(Stream stream);
+
+ private:
+  struct Block {
+    std::byte* memory = nullptr;
+    std::size_t bytes = 0;
+    bool taken = false;
+    std::unique_ptr<Marker> used;
+  };
+  std::byte* take(std::size_t bytes);
+
+  const std::shared_ptr<Device> device_;
+  std::mutex mutex_;
+  int next_ = ncclNumOps;
+  std::map<int, std::shared_ptr<const Scalar>> scalars_;
+  std::vector<std::byte*> copies_;  // of all operations: streams may read them later
+  std::vector<Block> blocks_;
+};
+
+}  // namespace baton::nccl_abi

@@ -1,0 +1,253 @@
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "world.hpp"
+
+namespace nccl_stand_in {
+
+using namespace baton;
+using namespace std::chrono_literals;
+
+namespace {
+
+Bytes ints(std::size_t count, int rank) { return numbers(Datatype::i32, count, rank); }
+
+/// BATON_TIMEOUT while it lives.
+class Timeout {
+ public:
+  explicit Timeout(const char* seconds) {
+    if (const char* const before = std::getenv("BATON_TIMEOUT")) before_ = before;
+    setenv("BATON_TIMEOUT", seconds, 1);
+  }
+  ~Timeout() {
+    if (before_.empty())
+      unsetenv("BATON_TIMEOUT");
+    else
+      setenv("BATON_TIMEOUT", before_.c_str(), 1);
+  }
+  Timeout(const Timeout&) = delete;
+  Timeout& operator=(const Timeout&) = delete;
+
+ private:
+  std::string before_;
+};
+
+}  // namespace
+
+void aborted(const Layout& layout) {
+  World world(layout);
+  world.meet();
+  std::vector<std::byte*> data;
+  for (const Rank& one : world.own()) {
+    data.push_back(one.put(ints(10, one.rank)));
+    // Nobody sends this message.
+    ok(ncclRecv(data.back(), 10, ncclInt32, (one.rank + 1) % world.size(), one.comm, one.stream));
+  }
+  for (const Rank& one : world.own()) {
+    ncclResult_t state = ncclInternalError;
+    ok(ncclCommGetAsyncError(one.comm, &state));
+    CHECK(state == ncclSuccess);
+    // By another thread, as a watchdog does it.
+    std::thread([&] { ok(ncclCommAbort(one.comm)); }).join();
+    one.synchronize();  // the stream goes on
+    failed(ncclCommGetAsyncError(one.comm, &state), ncclInvalidArgument, {});
+  }
+  world.own().clear();
+  ok(ncclCommAbort(nullptr));
+  ok(ncclCommDestroy(nullptr));
+
+  // Revoked: no calls, but a smaller communicator can be made.
+  World other(layout);
+  other.meet();
+  for (const Rank& one : other.own()) {
+    std::byte* const memory = one.put(ints(10, 0));
+    ok(ncclRecv(memory, 10, ncclInt32, (one.rank + 1) % other.size(), one.comm, one.stream));
+    ok(ncclCommRevoke(one.comm, NCCL_REVOKE_DEFAULT));
+    one.synchronize();
+    CHECK(ncclSend(memory, 10, ncclInt32, 0, one.comm, one.stream) == ncclInvalidArgument);
+  }
+}
+
+void failures(const Layout& layout) {
+  {
+    const Timeout timeout("0.3");
+    World world(layout);
+    for (const Rank& one : world.own()) {
+      std::byte* const memory = one.put(ints(10, 0));
+      ok(ncclRecv(memory, 10, ncclInt32, (one.rank + 1) % world.size(), one.comm, one.stream));
+    }
+    for (const Rank& one : world.own()) {
+      one.synchronize();  // the stream goes on
+      ncclResult_t state = ncclSuccess;
+      for (int i = 0; state == ncclSuccess && i < 2000; ++i) {
+        ok(ncclCommGetAsyncError(one.comm, &state));
+        std::this_thread::sleep_for(1ms);
+      }
+      failed(state, ncclRemoteError, {"recv", "rank " + std::to_string(one.rank), "0.3 s"},
+             one.comm);
+      ok(ncclCommGetAsyncError(one.comm, &state));
+      CHECK(state == ncclRemoteError);  // it stays
+      std::byte* const memory = one.put(ints(10, 0));
+      failed(ncclSend(memory, 10, ncclInt32, 0, one.comm, one.stream), ncclRemoteError,
+             {"recv", "without progress"}, one.comm);
+      ok(ncclCommAbort(one.comm));
+    }
+    world.own().clear();
+  }
+  if (layout.process > 0) {
+    static_cast<void>(layout.identifier());
+    return;
+  }
+  // Ranks that do not come are named.
+  const Timeout timeout("0.3");
+  const ncclUniqueId identifier = layout.identifier();
+  ncclComm_t comm = nullptr;
+  failed(ncclCommInitRank(&comm, 3, identifier, 1), ncclRemoteError,
+         {"3 ranks", "within 300 ms", "did not come: 0 2"});
+  CHECK(comm == nullptr);
+}
+
+void wrong_arguments(const Layout& layout) {
+  World world(layout);
+  const Rank& one = world.own().front();
+  std::byte* const data = one.put(ints(100, 0));
+  std::byte host[16] = {};
+  const auto all_reduce = [&](const void* in, void* out, std::size_t count, int type, int op,
+                              ncclComm_t comm, cudaStream_t stream) {
+    return ncclAllReduce(in, out, count, static_cast<ncclDataType_t>(type),
+                         static_cast<ncclRedOp_t>(op), comm, stream);
+  };
+  const auto refused = [](ncclResult_t found, const std::vector<std::string>& parts) {
+    failed(found, ncclInvalidArgument, parts);
+  };
+  refused(all_reduce(data, data, 4, ncclNumTypes, ncclSum, one.comm, one.stream),
+          {"datatype from 0 to 11", "12"});
+  refused(all_reduce(data, data, 4, -1, ncclSum, one.comm, one.stream), {"datatype", "-1"});
+  refused(all_reduce(data, data, 4, ncclInt32, 77, one.comm, one.stream), {"operation", "77"});
+  refused(all_reduce(data, data, std::size_t{1} << 63, ncclInt32, ncclSum, one.comm, one.stream),
+          {"at most", "9223372036854775808"});
+  refused(all_reduce(data, data, 4, ncclInt32, ncclSum, nullptr, one.stream),
+          {"communicator", "null"});
+  refused(ncclBroadcast(data, data, 4, ncclInt32, world.size(), one.comm, one.stream),
+          {"root from 0", std::to_string(world.size())});
+  refused(ncclSend(data, 4, ncclInt32, world.size(), one.comm, one.stream), {"peer from 0"});
+  refused(ncclRecv(nullptr, 4, ncclInt32, 0, one.comm, one.stream), {"buffer", "null"});
+  refused(ncclSend(host, 4, ncclInt32, 0, one.comm, one.stream), {"memory of", "the host's"});
+  refused(ncclSend(data, 4, ncclInt32, 0, one.comm, nullptr), {"stream", "default"});
+  // Of all ranks, where all are wrong.
+  ok(ncclGroupStart());
+  for (const Rank& each : world.own())
+    ok(all_reduce(host, host, 4, ncclInt32, ncclSum, each.comm, each.stream));
+  failed(ncclGroupEnd(), ncclInvalidArgument, {"memory of", "the host's"});
+
+  ncclUniqueId identifier{};
+  ncclComm_t comm = nullptr;
+  refused(ncclCommInitRank(&comm, 2, identifier, 0), {"identifier", "this library"});
+  ok(ncclGetUniqueId(&identifier));
+  refused(ncclCommInitRank(&comm, 0, identifier, 0), {"at least 1 rank"});
+  refused(ncclCommInitRank(&comm, 2, identifier, 2), {"rank from 0 to 1", "found 2"});
+  refused(ncclCommInitRank(nullptr, 2, identifier, 0), {"null"});
+  refused(ncclGetUniqueId(nullptr), {"null"});
+  ncclConfig_t config{};
+  refused(ncclCommInitRankConfig(&comm, 1, identifier, 0, &config), {"NCCL_CONFIG_INITIALIZER"});
+  config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 3;
+  refused(ncclCommInitRankConfig(&comm, 1, identifier, 0, &config), {"blocking", "3"});
+  const int beyond[] = {devices};
+  refused(ncclCommInitAll(&comm, 1, beyond), {"devices from 0"});
+  refused(ncclCommInitRankScalable(&comm, 1, 0, 2, &identifier, nullptr), {"identifiers"});
+  refused(ncclCommSplit(one.comm, -3, 0, &comm, nullptr), {"color", "-3"});
+  int self[] = {one.rank}, twice[] = {one.rank, one.rank};
+  refused(ncclCommShrink(one.comm, self, 1, &comm, nullptr, 0), {"ranks that stay"});
+  refused(ncclCommShrink(one.comm, twice, 2, &comm, nullptr, 0), {"once"});
+  refused(ncclCommRevoke(one.comm, 9), {"NCCL_REVOKE_DEFAULT", "9"});
+  refused(ncclCommDeregister(one.comm, host), {"registered"});
+  refused(ncclRedOpDestroy(static_cast<ncclRedOp_t>(99), one.comm), {"ncclRedOpCreatePreMulSum"});
+  float scalar = 1;
+  ncclRedOp_t op{};
+  ok(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat, ncclScalarHostImmediate, one.comm));
+  refused(ncclAllReduce(data, data, 4, ncclInt32, op, one.comm, one.stream), {"f32", "i32"});
+  world.meet();  // nothing of this broke anything
+}
+
+void services(const Layout& layout) {
+  int version = 0;
+  ok(ncclGetVersion(&version));
+  CHECK(version == NCCL_VERSION_CODE);
+  CHECK(std::string(ncclGetErrorString(ncclSuccess)) == "no error");
+  for (int code = 1; code < ncclNumResults; ++code)
+    CHECK(std::string(ncclGetErrorString(static_cast<ncclResult_t>(code))) !=
+          ncclGetErrorString(ncclNumResults));
+
+  World world(layout);
+  world.meet();
+  for (const Rank& one : world.own()) {
+    set_device(one.device);
+    void *memory = nullptr, *handle = nullptr;
+    ok(ncclMemAlloc(&memory, 1000));
+    CHECK(one.on().residence(memory) == Residence::device);
+    ok(ncclCommRegister(one.comm, memory, 1000, &handle));
+    CHECK(handle != nullptr);
+    ok(ncclCommDeregister(one.comm, handle));
+    CHECK(ncclCommDeregister(one.comm, handle) == ncclInvalidArgument);
+    ncclWindow_t window = nullptr;
+    ok(ncclCommWindowRegister(one.comm, memory, 1000, &window, NCCL_WIN_COLL_SYMMETRIC));
+    ok(ncclCommWindowDeregister(one.comm, window));
+    ok(ncclMemFree(memory));
+    int number = -1;
+    ok(ncclCommCount(one.comm, &number));
+    CHECK(number == world.size());
+    ok(ncclCommUserRank(one.comm, &number));
+    CHECK(number == one.rank);
+    ok(ncclCommCuDevice(one.comm, &number));
+    CHECK(number == one.device);
+  }
+  set_device(0);
+  // Finalized: what was called ends, and no further call is taken.
+  for (const Rank& one : world.own()) {
+    ok(ncclCommFinalize(one.comm));
+    ncclResult_t state = ncclInternalError;
+    ok(ncclCommGetAsyncError(one.comm, &state));
+    CHECK(state == ncclSuccess);
+    failed(ncclBroadcast(one.put(ints(1, 0)), nullptr, 1, ncclInt32, 0, one.comm, one.stream),
+           ncclInvalidArgument, {});
+  }
+
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclUniqueId identifiers[] = {layout.identifier(), layout.identifier()};
+  std::vector<ncclComm_t> comms(static_cast<std::size_t>(layout.ranks_each));
+  ok(ncclGroupStart());
+  for (int i = 0; i < layout.ranks_each; ++i) {
+    const int rank = layout.process * layout.ranks_each + i;
+    ncclComm_t* const to = &comms[static_cast<std::size_t>(i)];
+    ok(ncclCommInitRankScalable(to, layout.size(), rank, std::min(2, layout.size()), identifiers,
+                                &config));
+  }
+  ok(ncclGroupEnd());
+  for (const ncclComm_t comm : comms) {
+    ncclResult_t state = ncclInternalError;
+    ok(ncclCommGetAsyncError(comm, &state));
+    CHECK(state == ncclSuccess);
+    ok(ncclCommDestroy(comm));
+  }
+
+  // All devices of one process, and several ranks on one device.
+  ncclComm_t all[4] = {};
+  const int same[] = {0, 1, 1, 0};
+  ok(ncclCommInitAll(all, 4, same));
+  for (int rank = 0; rank < 4; ++rank) {
+    int number = -1;
+    ok(ncclCommUserRank(all[rank], &number));
+    CHECK(number == rank);
+    ok(ncclCommCuDevice(all[rank], &number));
+    CHECK(number == same[rank]);
+    ok(ncclCommDestroy(all[rank]));
+  }
+  ok(ncclCommInitAll(all, devices, nullptr));
+  for (int rank = 0; rank < devices; ++rank) ok(ncclCommDestroy(all[rank]));
+}
+
+}  // namespace nccl_stand_in

@@ -1,0 +1,90 @@
+/// Programs of NCCL's interface, on stand-ins for devices: in one process, or in several.
+///
+/// Usage: nccl_test PROCESSES RANKS_OF_EACH [doctest's options]
+/// The last process makes the identifiers, so that none of its ranks need be rank 0.
+
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "world.hpp"
+
+namespace {
+
+using namespace nccl_stand_in;
+
+/// In memory that all processes share.
+struct Identifiers {
+  std::array<ncclUniqueId, 64> made;
+  std::atomic<int> count = 0;
+};
+Identifiers* identifiers = nullptr;
+Layout layout;
+
+ncclUniqueId next_identifier() {
+  static int next = 0;
+  const int index = next++;
+  REQUIRE(index < static_cast<int>(identifiers->made.size()));
+  if (layout.process == layout.processes - 1) {
+    ok(ncclGetUniqueId(&identifiers->made[static_cast<std::size_t>(index)]));
+    identifiers->count = index + 1;
+  }
+  while (identifiers->count <= index) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return identifiers->made[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+TEST_CASE("nccl: every collective, in place or not, of any count") { every_collective(layout); }
+TEST_CASE("nccl: every datatype and op") { every_datatype_and_op(layout); }
+TEST_CASE("nccl: messages in groups, to oneself, beside collectives") { messages(layout); }
+TEST_CASE("nccl: sums of scaled inputs") { scaled_sums(layout); }
+TEST_CASE("nccl: split and shrunk communicators") { parts(layout); }
+TEST_CASE("nccl: groups nest, and do nothing when a call is wrong") { groups(layout); }
+TEST_CASE("nccl: an abort ends calls in flight") { aborted(layout); }
+TEST_CASE("nccl: failures are told later, and stay") { failures(layout); }
+TEST_CASE("nccl: wrong arguments are refused with a sentence") { wrong_arguments(layout); }
+TEST_CASE("nccl: memory, windows, versions, configurations") { services(layout); }
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  layout.processes = std::atoi(argv[1]);
+  layout.ranks_each = std::atoi(argv[2]);
+  layout.identifier = next_identifier;
+  void* const shared =
+      mmap(nullptr, sizeof(Identifiers), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 2;
+  identifiers = new (shared) Identifiers;
+  std::vector<pid_t> others;
+  for (int process = 1; process < layout.processes; ++process) {
+    const pid_t child = fork();
+    if (child == 0) {
+      layout.process = process;
+      others.clear();
+      break;
+    }
+    others.push_back(child);
+  }
+  alarm(280);  // a hang becomes a failure
+  doctest::Context context(argc - 2, argv + 2);
+  int failed = context.run();
+  for (const pid_t child : others) {
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || status != 0) {
+      std::fprintf(stderr, "expected the end of process %d, found status %d\n", child, status);
+      failed = 1;
+    }
+  }
+  return failed;
+}
