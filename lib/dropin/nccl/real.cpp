@@ -47,6 +47,11 @@ void* real(const char* name, const void* own) {
   return library ? of_another(dlsym(library, name)) : nullptr;
 }
 
+int refuse_newer(const char* name) {
+  return reported({ncclInvalidUsage, std::string(name) + ": expected a call of NCCL 2.28, found " +
+                                         "one of a newer NCCL, which is not taken over"});
+}
+
 void say_passed_on(const char* name, bool found) {
   static std::mutex mutex;
   static std::set<std::string>& said = *new std::set<std::string>;

@@ -9,13 +9,10 @@
 #include "arguments.hpp"
 #include "communicator.hpp"
 #include "group.hpp"
+#include "own.hpp"
 
 namespace baton::nccl_abi {
 
-/// Whether BATON_NCCL=off: all calls go to NCCL itself.
-bool off();
-/// NCCL's own function; null if there is no NCCL. `own` is this library's function of that name.
-void* real(const char* name, const void* own);
 /// Says once, for each function, where its calls go.
 void say_passed_on(const char* name, bool found);
 

@@ -11,6 +11,9 @@ import sys
 OF_DEVICE_HEADER = """DevCommCreate DevCommDestroy GinBarrierCreateRequirement LLA2ACalcSlots
 LLA2ACreateRequirement LsaBarrierCreateRequirement TeamLsa TeamRail TeamRankToLsa TeamRankToWorld
 TeamWorld""".split()
+# Of NCCL 2.29 and 2.30: PyTorch needs them to be loaded.
+NEWER = """CommGetUniqueId CommGrow CommMemStats CommResume CommSuspend GetLsaMultimemDevicePointer
+GetPeerDevicePointer PutSignal Signal WaitSignal WinGetUserPtr""".split()
 OTHERS = {"ncclResetDebugInitInternal", "la_version", "la_objsearch"}
 
 nm, library, *compiler = sys.argv[1:]
@@ -20,6 +23,7 @@ declared = set(re.findall(r"\b(p?nccl[A-Z]\w*) *\(", header))
 if len(declared) < 80:
     sys.exit(f"expected the functions of <nccl.h>, found {len(declared)}")
 wanted = declared | {prefix + name for name in OF_DEVICE_HEADER for prefix in ("nccl", "pnccl")} | OTHERS
+wanted |= {"nccl" + name for name in NEWER}
 lines = subprocess.run([nm, "-D", "--defined-only", library], stdout=subprocess.PIPE, text=True,
                        check=True).stdout.splitlines()
 found = {line.split()[-1].partition("@")[0] for line in lines}
