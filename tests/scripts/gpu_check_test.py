@@ -73,7 +73,7 @@ class GpuCheck(unittest.TestCase):
         file.chmod(0o755)
         return str(file)
 
-    def plan(self, tests, benchmarks):
+    def plan(self, tests, benchmarks, interface=False):
         """What meson says that there is: pairs of SUITE:NAME and a program."""
 
         def described(items):
@@ -89,6 +89,8 @@ class GpuCheck(unittest.TestCase):
             ]
 
         targets = [{"id": name, "filename": [program]} for name, program in tests + benchmarks]
+        if interface:
+            targets.append({"id": "of-nccl", "filename": [str(self.build / "libbaton-nccl-abi.so")]})
         for option, value in [
             ("--tests", described(tests)),
             ("--benchmarks", described(benchmarks)),
@@ -152,6 +154,12 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("-Ddevice_architectures=90 ", text)
         self.assertIn("bench --device cuda --ranks 4", text)
         self.assertRegex(text, "mpirun -n 4 .*/baton bench --device cuda --bytes")
+        self.assertIn("torch_ranks.py 2", text)
+        self.assertNotIn("all_reduce_perf", text)
+        text = self.check("--dry-run", "--nccl-tests", str(self.folder), "--python", "python-of-torch")
+        self.assertIn("NVCC_GENCODE=-gencode=arch=compute_90,code=sm_90", text)
+        self.assertRegex(text, "mpirun -n 2 .* LD_PRELOAD=.*/libbaton-nccl-abi.so .*/all_reduce_perf .*-o all")
+        self.assertIn("python-of-torch ", text)
         self.assertFalse((self.folder / "calls").exists())
 
     def test_all_parts_run_and_are_in_the_table_and_the_json(self):
@@ -199,6 +207,7 @@ class GpuCheck(unittest.TestCase):
                 "benchmark: 2 ranks": "passed",
                 "benchmark: 4 ranks": "passed",
                 "benchmark: 8 ranks": "passed",
+                "NCCL's interface": "skipped",
             },
         )
         self.assertIn("fold 3000 GB/s", text)
@@ -214,6 +223,27 @@ class GpuCheck(unittest.TestCase):
         self.check(code=1)  # there is nothing for the sanitizers
         self.assertRegex(self.calls(), "launcher -n 2 .*/baton bench --device cuda --bytes")
         self.assertEqual(self.results()["benchmark: 4 ranks beside NCCL"], "passed")
+
+    def test_nccl_tests_and_pytorch_run_on_nccls_interface_if_they_are_there(self):
+        launcher = self.program("build/launcher", '#!/bin/sh\necho "launcher $*" >>"$CALLS"\n')
+        self.program("bin/make", '#!/bin/sh\necho "make $*" >>"$CALLS"\n')
+        python = self.program("bin/python-of-torch", '#!/bin/sh\necho "$LD_PRELOAD $*" >>"$CALLS"\n')
+        self.plan([("device:communicator/nccl_stream on 2", launcher)], [], interface=True)
+        self.check("--nccl-tests", str(self.folder), "--python", python, code=1)
+        self.assertIn(f"ninja -C {self.build} baton launcher libbaton-nccl-abi.so\n", self.calls())
+        self.assertRegex(self.calls(), f"make -C {self.folder} .*CXX=mpicxx BUILDDIR={self.build}/nccl-tests ")
+        self.assertRegex(self.calls(), "launcher -n 2 .*/nccl-tests/hypercube_perf -b 8 ")
+        self.assertRegex(self.calls(), "/libbaton-nccl-abi.so .*/tests/dropin/nccl/torch_ranks.py 2\n")
+        results = self.results()
+        self.assertEqual(results["nccl-tests: reduce_scatter"], "passed")
+        self.assertEqual(results["ProcessGroupNCCL"], "passed")
+        self.program("bin/make", "#!/bin/sh\nexit 1\n")
+        self.check("--nccl-tests", str(self.folder), "--python", python, code=1)
+        results = self.results()
+        self.assertEqual(results["nccl-tests: compile"], "failed")
+        self.assertNotIn("nccl-tests: reduce_scatter", results)
+        self.check("--python", python, code=1)
+        self.assertEqual(self.results()["nccl-tests"], "skipped")
 
     def test_nothing_is_run_without_what_it_needs(self):
         self.program("bin/ninja", "#!/bin/sh\necho 'error: no such type'\nexit 1\n")

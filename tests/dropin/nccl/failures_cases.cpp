@@ -1,8 +1,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <thread>
 
+#include "baton/error.hpp"
+#include "baton/timeline.hpp"
+#include "baton/trace.hpp"
 #include "world.hpp"
 
 namespace nccl_stand_in {
@@ -14,23 +18,24 @@ namespace {
 
 Bytes ints(std::size_t count, int rank) { return numbers(Datatype::i32, count, rank); }
 
-/// BATON_TIMEOUT while it lives.
-class Timeout {
+/// A variable of the environment while it lives.
+class Variable {
  public:
-  explicit Timeout(const char* seconds) {
-    if (const char* const before = std::getenv("BATON_TIMEOUT")) before_ = before;
-    setenv("BATON_TIMEOUT", seconds, 1);
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
   }
-  ~Timeout() {
+  ~Variable() {
     if (before_.empty())
-      unsetenv("BATON_TIMEOUT");
+      unsetenv(name_);
     else
-      setenv("BATON_TIMEOUT", before_.c_str(), 1);
+      setenv(name_, before_.c_str(), 1);
   }
-  Timeout(const Timeout&) = delete;
-  Timeout& operator=(const Timeout&) = delete;
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
 
  private:
+  const char* name_;
   std::string before_;
 };
 
@@ -72,7 +77,7 @@ void aborted(const Layout& layout) {
 
 void failures(const Layout& layout) {
   {
-    const Timeout timeout("0.3");
+    const Variable timeout("BATON_TIMEOUT", "0.3");
     World world(layout);
     for (const Rank& one : world.own()) {
       std::byte* const memory = one.put(ints(10, 0));
@@ -101,7 +106,7 @@ void failures(const Layout& layout) {
     return;
   }
   // Ranks that do not come are named.
-  const Timeout timeout("0.3");
+  const Variable timeout("BATON_TIMEOUT", "0.3");
   const ncclUniqueId identifier = layout.identifier();
   ncclComm_t comm = nullptr;
   failed(ncclCommInitRank(&comm, 3, identifier, 1), ncclRemoteError,
@@ -248,6 +253,40 @@ void services(const Layout& layout) {
   }
   ok(ncclCommInitAll(all, devices, nullptr));
   for (int rank = 0; rank < devices; ++rank) ok(ncclCommDestroy(all[rank]));
+}
+
+void recorded(const Layout& layout) {
+  const std::string file = layout.folder + "/trace";
+  {
+    const Variable trace("BATON_TRACE", file);
+    World world(layout);
+    world.meet();
+    std::vector<std::byte*> data;
+    for (const Rank& one : world.own()) data.push_back(one.put(ints(10, one.rank)));
+    std::size_t i = 0;
+    world.together([&](const Rank& one) {
+      std::byte* const own = data[i++];
+      ok(ncclSend(own, 5, ncclInt32, (one.rank + 1) % world.size(), one.comm, one.stream));
+      return ncclRecv(own + 20, 5, ncclInt32, (one.rank + world.size() - 1) % world.size(),
+                      one.comm, one.stream);
+    });
+    world.synchronize();
+  }
+  if (layout.process > 0 || layout.size() == 1) return;  // a rank alone has no steps to record
+  // The ranks end side by side, after ncclCommDestroy; until then the file is not complete.
+  const std::string files[] = {file};
+  Timeline timeline;
+  for (int i = 0; i < 20000 && timeline.operations.empty(); ++i) {
+    std::this_thread::sleep_for(1ms);
+    try {
+      timeline = read_trace(files).timeline;
+    } catch (const Error&) {  // not yet
+    }
+  }
+  std::map<std::string, int> count;
+  for (const TimedOperation& operation : timeline.operations) ++count[operation.name];
+  CHECK(count["all_reduce"] == 1);
+  CHECK(count["message"] == layout.size());
 }
 
 }  // namespace nccl_stand_in

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/temporary_folder.hpp"
 #include "world.hpp"
 
 namespace {
@@ -55,6 +56,7 @@ TEST_CASE("nccl: groups nest, and do nothing when a call is wrong") { groups(lay
 TEST_CASE("nccl: an abort ends calls in flight") { aborted(layout); }
 TEST_CASE("nccl: failures are told later, and stay") { failures(layout); }
 TEST_CASE("nccl: wrong arguments are refused with a sentence") { wrong_arguments(layout); }
+TEST_CASE("nccl: BATON_TRACE records calls") { recorded(layout); }
 TEST_CASE("nccl: memory, windows, versions, configurations") { services(layout); }
 
 int main(int argc, char** argv) {
@@ -62,6 +64,8 @@ int main(int argc, char** argv) {
   layout.processes = std::atoi(argv[1]);
   layout.ranks_each = std::atoi(argv[2]);
   layout.identifier = next_identifier;
+  const support::TemporaryFolder folder;
+  layout.folder = folder.path();
   void* const shared =
       mmap(nullptr, sizeof(Identifiers), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return 2;
@@ -86,5 +90,7 @@ int main(int argc, char** argv) {
       failed = 1;
     }
   }
+  // The folder is the first process's to remove.
+  if (layout.process > 0) std::exit(failed);
   return failed;
 }

@@ -41,6 +41,7 @@ struct Layout {
   int process = 0, processes = 1, ranks_each = 1;
   /// The next identifier; every process calls it equally often.
   std::function<ncclUniqueId()> identifier;
+  std::string folder;  ///< of all processes
 
   int size() const { return processes * ranks_each; }
 };
@@ -89,12 +90,6 @@ void aborted(const Layout& layout);
 void failures(const Layout& layout);
 void wrong_arguments(const Layout& layout);
 void services(const Layout& layout);
-
-/// All of them.
-inline void everything(const Layout& layout) {
-  for (const auto& one : {every_collective, every_datatype_and_op, messages, scaled_sums, parts,
-                          groups, aborted, failures, wrong_arguments, services})
-    one(layout);
-}
+void recorded(const Layout& layout);
 
 }  // namespace nccl_stand_in
