@@ -43,6 +43,7 @@ ncclResult_t init(ncclComm_t* comm, int size, const ncclUniqueId& identifier, in
 
 std::vector<int> devices_of(const int* list, int count) {
   const int devices = platform::devices();
+  if (devices == 0) refuse("expected a CUDA device, found none");
   if (count < 1) refuse("expected at least 1 device, found {}", count);
   std::vector<int> ordinals;
   for (int i = 0; i < count; ++i) {

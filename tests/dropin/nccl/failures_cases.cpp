@@ -42,30 +42,29 @@ class Variable {
 }  // namespace
 
 void aborted(const Layout& layout) {
-  World world(layout);
-  world.meet();
+  World world(layout), other(layout);
   std::vector<std::byte*> data;
   for (const Rank& one : world.own()) {
     data.push_back(one.put(ints(10, one.rank)));
     // Nobody sends this message.
     ok(ncclRecv(data.back(), 10, ncclInt32, (one.rank + 1) % world.size(), one.comm, one.stream));
-  }
-  for (const Rank& one : world.own()) {
     ncclResult_t state = ncclInternalError;
     ok(ncclCommGetAsyncError(one.comm, &state));
     CHECK(state == ncclSuccess);
+  }
+  other.meet();
+  for (const Rank& one : world.own()) {
     // By another thread, as a watchdog does it.
     std::thread([&] { ok(ncclCommAbort(one.comm)); }).join();
     one.synchronize();  // the stream goes on
-    failed(ncclCommGetAsyncError(one.comm, &state), ncclInvalidArgument, {});
+    ncclResult_t state = ncclSuccess;
+    failed(ncclCommGetAsyncError(one.comm, &state), ncclInvalidArgument, {"one that has ended"});
   }
   world.own().clear();
   ok(ncclCommAbort(nullptr));
   ok(ncclCommDestroy(nullptr));
 
   // Revoked: no calls, but a smaller communicator can be made.
-  World other(layout);
-  other.meet();
   for (const Rank& one : other.own()) {
     std::byte* const memory = one.put(ints(10, 0));
     ok(ncclRecv(memory, 10, ncclInt32, (one.rank + 1) % other.size(), one.comm, one.stream));
@@ -77,7 +76,8 @@ void aborted(const Layout& layout) {
 
 void failures(const Layout& layout) {
   {
-    const Variable timeout("BATON_TIMEOUT", "0.3");
+    World other(layout);
+    const Variable timeout("BATON_TIMEOUT", "3");
     World world(layout);
     for (const Rank& one : world.own()) {
       std::byte* const memory = one.put(ints(10, 0));
@@ -86,14 +86,17 @@ void failures(const Layout& layout) {
     for (const Rank& one : world.own()) {
       one.synchronize();  // the stream goes on
       ncclResult_t state = ncclSuccess;
-      for (int i = 0; state == ncclSuccess && i < 2000; ++i) {
+      for (int i = 0; state == ncclSuccess && i < 20000; ++i) {
         ok(ncclCommGetAsyncError(one.comm, &state));
         std::this_thread::sleep_for(1ms);
       }
-      failed(state, ncclRemoteError, {"recv", "rank " + std::to_string(one.rank), "0.3 s"},
+      failed(state, ncclRemoteError, {"recv", "rank " + std::to_string(one.rank), "for 3 s"},
              one.comm);
       ok(ncclCommGetAsyncError(one.comm, &state));
       CHECK(state == ncclRemoteError);  // it stays
+    }
+    other.meet();  // nobody has left before all have waited
+    for (const Rank& one : world.own()) {
       std::byte* const memory = one.put(ints(10, 0));
       failed(ncclSend(memory, 10, ncclInt32, 0, one.comm, one.stream), ncclRemoteError,
              {"recv", "without progress"}, one.comm);
@@ -253,6 +256,17 @@ void services(const Layout& layout) {
   }
   ok(ncclCommInitAll(all, devices, nullptr));
   for (int rank = 0; rank < devices; ++rank) ok(ncclCommDestroy(all[rank]));
+}
+
+void left_behind(const Layout& layout) {
+  World idle(layout), busy(layout);
+  for (const Rank& one : busy.own()) {
+    std::byte* const memory = one.put(ints(10, 0));
+    ok(ncclRecv(memory, 10, ncclInt32, (one.rank + 1) % busy.size(), one.comm, one.stream));
+  }
+  idle.meet();
+  idle.own().clear();
+  busy.own().clear();
 }
 
 void recorded(const Layout& layout) {

@@ -58,6 +58,7 @@ TEST_CASE("nccl: failures are told later, and stay") { failures(layout); }
 TEST_CASE("nccl: wrong arguments are refused with a sentence") { wrong_arguments(layout); }
 TEST_CASE("nccl: BATON_TRACE records calls") { recorded(layout); }
 TEST_CASE("nccl: memory, windows, versions, configurations") { services(layout); }
+TEST_CASE("nccl: a program ends with communicators left") { left_behind(layout); }
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;

@@ -91,5 +91,8 @@ void failures(const Layout& layout);
 void wrong_arguments(const Layout& layout);
 void services(const Layout& layout);
 void recorded(const Layout& layout);
+/// Leaves communicators, one of them with a call that never completes: the program ends all the
+/// same.
+void left_behind(const Layout& layout);
 
 }  // namespace nccl_stand_in
