@@ -42,7 +42,7 @@ struct Instruction {
   std::int64_t on_step = -1;
   bool awaited = false;
   bool source_left = false;  // of a reduction; an attribute of ours, which interpreters ignore
-  int line = 0;  // of the file
+  int line = 0;              // of the file
 };
 
 /// Instructions that follow one another. A channel is a lane.

@@ -11,8 +11,8 @@
 
 namespace baton::communicator {
 
-/// send() and recv() use tags 0 … user_tags - 1. An operation has one tag for each lane; NCCL has as
-/// many channels.
+/// send() and recv() use tags 0 … user_tags - 1. An operation has one tag for each lane; NCCL has
+/// as many channels.
 inline constexpr int user_tags = 1024, lanes = 32;
 
 /// Facts that hold for a communicator's whole life, once options and table are agreed.

@@ -43,7 +43,8 @@ void Algorithms::add(const CollectiveOptions& data, int ranks) {
     if (const int size = schedules.at(0).size(); size != ranks) {
       refuse(fmt::format("expected schedules for {} ranks, found those for {}", ranks, size));
     }
-    if (!data.msccl.empty() && needs_order_of_data(schedules)) schedules = in_order_of_data(schedules);
+    if (!data.msccl.empty() && needs_order_of_data(schedules))
+      schedules = in_order_of_data(schedules);
     const Algorithm algorithm = algorithm_of(schedules);
     const Problem problem = problems_of(schedules)[0];
     if (rooted(problem.collective) && problem.root != 0) {

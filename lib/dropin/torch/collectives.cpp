@@ -1,5 +1,5 @@
-
 #include <c10/util/StringUtil.h>
+
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -37,12 +37,22 @@ void require_type(const Refuse& refuse, const at::Tensor& like, const Tensors& t
     c10d::assertTypeMatch(refuse, like.options(), tensors, i);
 }
 
+/// A list of the root with a tensor like `own` for each rank.
+template <class Refuse>
+void require_list_like(const Refuse& refuse, const at::Tensor& own, const Tensors& list) {
+  require_dense(refuse, list);
+  require_type(refuse, own, list);
+  for (std::size_t i = 0; i < list.size(); ++i)
+    c10d::assertSizesMatch(refuse, own.sizes(), list, i);
+}
+
 /// What a rank gives to a reduction.
 at::Tensor scaled(const at::Tensor& tensor, const c10d::ReduceOp& op) {
   if (op.op_ != c10d::ReduceOp::PREMUL_SUM) return tensor;
   const auto& factor = static_cast<const c10d::PreMulSumSupplement&>(*op.supplement_);
-  return factor.tensor_factor.defined() ? tensor * factor.tensor_factor
-                                        : tensor * factor.double_factor;
+  const at::Tensor product = factor.tensor_factor.defined() ? tensor * factor.tensor_factor
+                                                            : tensor * factor.double_factor;
+  return product.contiguous();  // the op's memory: it needs no copy of its own
 }
 
 std::vector<std::int64_t> counts_of(const Tensors& tensors, Elements elements) {
@@ -158,14 +168,6 @@ Call Group::gather_call(Work& work, const Tensors& outputs, const Tensor& input,
   return call;
 }
 
-Call Group::reduce_scatter_call(Work& work, Tensor& output, Tensor& input,
-                                const c10d::ReduceOp& op) {
-  const at::ScalarType scalar = output.scalar_type();
-  const Elements elements = reduced(scalar, op);
-  return calls::reduce_scatter(work.read(scaled(input, op), elements), work.write(output, elements),
-                               op_of(scalar, op));
-}
-
 Group::Result Group::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                const c10d::AllgatherOptions& opts) {
   const auto refuse = refusing("allgather");
@@ -200,15 +202,15 @@ Group::Result Group::allgather_coalesced(std::vector<Tensors>& outputs, Tensors&
     for (std::size_t i = 0; i < list.size(); ++i) require_type(refuse, inputs[i], {list[i]});
   }
   const Pointer work = this->work(OpType::ALLGATHER_COALESCED, "all_gather", inputs, opts.timeout);
-  std::vector<Call> calls;
+  std::vector<Call> all;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Tensors of_all;
     for (const Tensors& list : outputs) of_all.push_back(list[i]);
-    calls.push_back(gather_call(*work, of_all, inputs[i], {}));
+    all.push_back(gather_call(*work, of_all, inputs[i], {}));
   }
   for (const Tensors& list : outputs)
     work->results.insert(work->results.end(), list.begin(), list.end());
-  return begin(work, std::move(calls), opts.asyncOp);
+  return begin(work, std::move(all), opts.asyncOp);
 }
 
 Group::Result Group::all_gather_single_coalesced(Tensors& outputs, Tensors& inputs,
@@ -233,10 +235,10 @@ Group::Result Group::gather_singles(const char* operation, OpType type, Tensors&
   }
   const Pointer work = this->work(type, "all_gather", inputs, opts.timeout);
   work->results = outputs;
-  std::vector<Call> calls;
+  std::vector<Call> all;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    calls.push_back(gather_call(*work, {outputs[i]}, inputs[i], {}));
-  return begin(work, std::move(calls), opts.asyncOp);
+    all.push_back(gather_call(*work, {outputs[i]}, inputs[i], {}));
+  return begin(work, std::move(all), opts.asyncOp);
 }
 
 Group::Result Group::gather(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -248,11 +250,7 @@ Group::Result Group::gather(std::vector<Tensors>& outputs, Tensors& inputs,
   const bool root = opts.rootRank == rank_;
   if (root) {
     c10d::assertGatherOutputTensorList(refuse, outputs, size_);
-    require_dense(refuse, outputs[0]);
-    for (std::size_t i = 0; i < outputs[0].size(); ++i) {
-      c10d::assertTypeMatch(refuse, inputs[0].options(), outputs[0], i);
-      c10d::assertSizesMatch(refuse, inputs[0].sizes(), outputs[0], i);
-    }
+    require_list_like(refuse, inputs[0], outputs[0]);
   } else if (!outputs.empty()) {
     refuse("requires empty output on non-root");
   }
@@ -288,11 +286,7 @@ Group::Result Group::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
   const bool root = opts.rootRank == rank_;
   if (root) {
     c10d::assertScatterInputTensorList(refuse, inputs, size_);
-    require_dense(refuse, inputs[0]);
-    for (std::size_t i = 0; i < inputs[0].size(); ++i) {
-      c10d::assertTypeMatch(refuse, outputs[0].options(), inputs[0], i);
-      c10d::assertSizesMatch(refuse, outputs[0].sizes(), inputs[0], i);
-    }
+    require_list_like(refuse, outputs[0], inputs[0]);
   } else if (!inputs.empty()) {
     refuse("requires empty input on non-root");
   }
@@ -367,10 +361,15 @@ Group::Result Group::reduce_scatter_singles(const char* operation, OpType type, 
   }
   const Pointer work = this->work(type, "reduce_scatter", inputs, opts.timeout);
   work->results = outputs;
-  std::vector<Call> calls;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    calls.push_back(reduce_scatter_call(*work, outputs[i], inputs[i], opts.reduceOp));
-  return begin(work, std::move(calls), opts.asyncOp);
+  std::vector<Call> all;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::ScalarType scalar = outputs[i].scalar_type();
+    const Elements elements = reduced(scalar, opts.reduceOp);
+    all.push_back(calls::reduce_scatter(work->read(scaled(inputs[i], opts.reduceOp), elements),
+                                        work->write(outputs[i], elements),
+                                        op_of(scalar, opts.reduceOp)));
+  }
+  return begin(work, std::move(all), opts.asyncOp);
 }
 
 Group::Result Group::all_to_all_single(Tensor& output, Tensor& input,
@@ -424,7 +423,7 @@ Group::Result Group::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOpt
   if (opts.reduceOp.op_ != c10d::ReduceOp::SUM)
     refuse("unsupported reduction operation (expected sum for sparse tensors)");
   const Tensor own = tensors[0].coalesce();
-  const auto wait = [&](const Result& result) { result->wait(); };
+  const c10d::AllgatherOptions blocking{.timeout = opts.timeout, .asyncOp = false};
 
   // Entries, dimensions, and the shape, of which ranks must agree.
   std::vector<std::int64_t> facts{own._nnz(), own.sparse_dim(), own.dense_dim()};
@@ -434,7 +433,7 @@ Group::Result Group::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOpt
   Tensors input{at::tensor(facts, at::kLong)};
   std::vector<Tensors> gathered(1);
   for (int r = 0; r < size_; ++r) gathered[0].push_back(at::empty_like(input[0]));
-  wait(allgather(gathered, input, {.timeout = opts.timeout, .asyncOp = false}));
+  allgather(gathered, input, blocking)->wait();
   for (int r = 0; r < size_; ++r) {
     const Tensor& its = gathered[0][static_cast<std::size_t>(r)];
     if (!its.slice(0, 1).equal(input[0].slice(0, 1)))
@@ -449,8 +448,8 @@ Group::Result Group::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOpt
     values[0].push_back(at::empty(shape, own.values().options()));
   }
   Tensors own_indices{own.indices()}, own_values{own.values()};
-  wait(allgather(indices, own_indices, {.timeout = opts.timeout, .asyncOp = false}));
-  wait(allgather(values, own_values, {.timeout = opts.timeout, .asyncOp = false}));
+  allgather(indices, own_indices, blocking)->wait();
+  allgather(values, own_values, blocking)->wait();
   const Tensor sum =
       at::sparse_coo_tensor(at::cat(indices[0], 1), at::cat(values[0]), own.sizes()).coalesce();
   tensors[0].copy_(sum);

@@ -44,13 +44,12 @@ void Driver::add(const void* group, Communicator& communicator) {
 }
 
 void Driver::remove(const void* group, const std::string& why) {
+  abort(group, why);  // tells ends, which may make groups
   const std::lock_guard starting(starting_);
   {
     Lock lock(mutex_);
-    fail([&](const Task& task) { return task.group == group; }, why);
     std::erase_if(members_, [&](const Member& m) { return m.group == group; });
     nobody_idle_.wait(lock, [&] { return idle_ == 0; });
-    tell(lock);
     if (!members_.empty()) return;
     stop_ = true;
   }

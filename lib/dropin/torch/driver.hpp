@@ -3,11 +3,9 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,9 +29,6 @@ class Task {
   virtual void abandon(const std::string& why) noexcept = 0;
   /// Called once, outside the driver's turn: it is complete, or has failed with `error`.
   virtual void ended(std::exception_ptr error) = 0;
-
-  /// In the driver's turn.
-  bool over() const { return over_; }
 
   std::string name;             ///< "all_reduce #12"
   const void* group = nullptr;  ///< that it belongs to
@@ -64,7 +59,7 @@ class Driver {
   /// From now on the communicator is advanced. The thread starts with the first group and ends
   /// with the last.
   void add(const void* group, Communicator& communicator);
-  /// No longer. Tasks of the group that are not over fail with `why`.
+  /// No longer. Tasks of the group that are not over fail with `why`; nobody starts further ones.
   void remove(const void* group, const std::string& why);
   /// Fails all tasks of the group that are not over with `why`.
   void abort(const void* group, const std::string& why);

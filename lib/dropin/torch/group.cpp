@@ -1,17 +1,14 @@
 #include "group.hpp"
 
-#include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
 
 #include <algorithm>
-#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
-#include "baton/error.hpp"
 #include "baton/explain.hpp"
-#include "baton/record.hpp"
+#include "errors.hpp"
 #include "names.hpp"
 #include "rendezvous.hpp"
 
@@ -29,17 +26,6 @@ constexpr auto patience = 2s;
 Driver& driver_of_process() {
   static Driver driver;
   return driver;
-}
-
-/// Runs `use`; errors of the library become those that programs of PyTorch expect.
-template <class Use>
-auto translating(const Use& use) {
-  try {
-    return use();
-  } catch (const Error& error) {
-    if (error.code == ErrorCode::invalid_argument) throw std::invalid_argument(error.what());
-    C10_THROW_ERROR(DistBackendError, error.what());
-  }
 }
 
 std::chrono::milliseconds or_default(std::chrono::milliseconds timeout,
@@ -80,8 +66,8 @@ Group::~Group() { shutdown(); }
 void Group::shutdown() {
   if (!communicator_) return;
   if (over_.empty()) driver_.wait_all(this, Clock::now() + patience);
-  driver_.remove(this, "the process group was destroyed");
   if (over_.empty()) over_ = "it has been destroyed";
+  driver_.remove(this, "the process group was destroyed");
   communicator_.reset();
 }
 
@@ -118,10 +104,7 @@ Group::Pointer Group::work(c10d::OpType type, const char* name, const Tensors& i
 }
 
 Group::Result Group::begin(const Pointer& work, Work::Begin begin, bool async) {
-  std::optional<RecordedName> recorded;
-  if (auto name = name_around()) recorded.emplace(std::move(*name));
   work->begins(std::move(begin));
-  // Never: an unset timeout is hours.
   work->deadline = Clock::now() + work->timeout;
   translating([&] { driver_.start(std::shared_ptr<Task>(work.get(), [work](Task*) {}), !async); });
   return work;

@@ -111,7 +111,6 @@ class Group final : public c10d::Backend {
   /// A gather of `input` to `root`, or to all ranks, into one tensor, or one for each rank.
   Call gather_call(Work& work, const Tensors& outputs, const Tensor& input,
                    std::optional<int> root);
-  Call reduce_scatter_call(Work& work, Tensor& output, Tensor& input, const c10d::ReduceOp& op);
 
   const c10::intrusive_ptr<Options> options_;
   Driver& driver_;

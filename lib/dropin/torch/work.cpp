@@ -4,28 +4,18 @@
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "baton/error.hpp"
+#include "baton/record.hpp"
+#include "errors.hpp"
+#include "names.hpp"
 
 namespace baton::pytorch {
 namespace {
 
 std::int64_t count_of(const at::Tensor& tensor, Elements elements) {
   return tensor.numel() * elements.per;
-}
-
-/// The exception as PyTorch's programs expect it.
-std::exception_ptr translated(std::exception_ptr error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Error& found) {
-    return std::make_exception_ptr(
-        c10::DistBackendError({__func__, __FILE__, __LINE__}, found.what()));
-  } catch (...) {
-    return error;
-  }
 }
 
 }  // namespace
@@ -36,6 +26,7 @@ Work::Work(Driver& driver, std::shared_ptr<Parked> parked, int rank, c10d::OpTyp
       driver_(driver),
       parked_(std::move(parked)),
       number_(number),
+      recorded_name_(name_around()),
       future_(
           c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()))) {
 }
@@ -69,6 +60,8 @@ bool Work::advance() {
 
 bool Work::go_on() {
   if (begin_) {
+    std::optional<RecordedName> recorded;
+    if (recorded_name_) recorded.emplace(*recorded_name_);
     auto begun = begin_(*this);
     if (!begun) return false;
     requests_ = std::move(*begun);

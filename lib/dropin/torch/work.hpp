@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,7 @@ class Work final : public c10d::Work, public Task {
   Driver& driver_;
   const std::shared_ptr<Parked> parked_;
   const std::uint64_t number_;
+  const std::optional<std::string> recorded_name_;  // of record_function, around the call
   Begin begin_;
   std::vector<Request> requests_;
   std::deque<Lists> lists_;

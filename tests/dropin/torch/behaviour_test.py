@@ -9,6 +9,7 @@ import unittest
 import torch
 import torch.distributed as dist
 
+import _baton_torch
 import processes
 
 OPS = dist.ReduceOp
@@ -70,6 +71,9 @@ def reductions(rank, size):
     scaled = torch.ones(4)
     dist.all_reduce(scaled, dist._make_nccl_premul_sum(0.5))
     same(scaled, torch.full((4,), size / 2))
+    turned = torch.ones(3, 4).t()
+    dist.all_reduce(turned, dist._make_nccl_premul_sum(2.0))
+    same(turned, torch.full((4, 3), 2.0 * size))
     assert isinstance(raised(lambda: dist.all_reduce(number, OPS.PRODUCT)), ValueError)
     assert "Invalid scalar type" in str(raised(lambda: dist.all_reduce(torch.ones(2, dtype=torch.int16))))
 
@@ -207,6 +211,14 @@ def objects(rank, size):
     assert mine == [(rank, rank)]
 
 
+def by_device(rank, size):
+    """A backend for each device, as in "cpu:baton,cuda:nccl"."""
+    value = torch.ones(3)
+    dist.all_reduce(value)
+    same(value, torch.full((3,), float(size)))
+    assert isinstance(dist.group.WORLD._get_backend(torch.device("cpu")), _baton_torch.Group)
+
+
 def groups(rank, size):
     """Sub-groups work beside each other, also while the others' operations are under way."""
     whole = torch.ones(200_000)
@@ -292,9 +304,17 @@ def destroyed_in_flight(rank, size):
         time.sleep(4)
         os._exit(0)
     work = dist.all_reduce(torch.ones(4), async_op=True)
+    alone = []
+
+    def make_another(_):
+        alone.append(_baton_torch.Group(dist.HashStore(), 0, 1, 10.0, "baton", None, [], ""))
+
+    work.get_future().add_done_callback(make_another)  # it is called amid the group's end
     begin = time.monotonic()
     dist.destroy_process_group()
     assert time.monotonic() - begin < 30
+    assert alone and alone[0].open
+    alone[0].shutdown()
     assert "destroyed" in str(raised(work.wait))
     os._exit(0)
 
@@ -354,6 +374,7 @@ for function in reductions, movement, layouts, coalesced, objects, wrong_argumen
     add(function, (1, 2, 3))
 for function in messages, groups, futures:
     add(function, (2, 3, 4))
+add(by_device, (2,), backend="cpu:baton")
 add(names_the_missing, (3,))
 for function in times_out, aborts, destroyed_in_flight:
     add(function, (2, 3), timeout=datetime.timedelta(seconds=2) if function is times_out else None)

@@ -24,7 +24,7 @@ with record_function("a message"):
     if rank == 0:
         dist.send(torch.ones(7), 1)
     if rank == 1:
-        dist.recv(torch.empty(7), 0)
+        dist.recv(torch.empty(7))  # from any rank
 dist.all_reduce(torch.ones(1000))
 if sys.argv[1] == "destroy":
     dist.destroy_process_group()
