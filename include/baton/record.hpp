@@ -19,7 +19,8 @@ bool records_computations();
 void record_computation(const Computation& what, std::int64_t begin, std::int64_t end);
 
 /// While it exists, operations and messages that this thread starts are recorded with a name of the
-/// program behind their own: "all_reduce (layer 3)". The latest of several names holds.
+/// program behind their own: "all_reduce (layer 3)". The latest of several names holds. A recording
+/// has one more schedule for each name and call, so names say the place, not the step.
 class RecordedName {
  public:
   /// Costs nothing where nothing is recorded but the copy of `name`.

@@ -87,34 +87,35 @@ int made(Handle** out, const Make& make) {
   });
 }
 
-/// The caller's struct, which may be that of an older or a newer interface; NULL: all 0.
+/// The caller's struct, which may be that of an older or a newer interface; NULL: all 0. Members
+/// that the older one has not are 0. `least`: bytes of the interface's first form of the struct.
 template <class Struct>
-Struct taken(const Struct* from, const char* name) {
+Struct taken(const Struct* from, const char* name, std::size_t least = sizeof(Struct)) {
   Struct own{};
   if (from == nullptr) return own;
-  if (from->size < sizeof(Struct))
-    base::refuse("expected a {} of at least {} bytes, found size {}", name, sizeof(Struct),
-                 from->size);
+  if (from->size < least)
+    base::refuse("expected a {} of at least {} bytes, found size {}", name, least, from->size);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(from);
-  if (std::any_of(bytes + sizeof(Struct), bytes + from->size, [](auto b) { return b != 0; }))
+  const std::size_t known = std::min(from->size, sizeof(Struct));
+  if (std::any_of(bytes + known, bytes + from->size, [](auto b) { return b != 0; }))
     throw Error(ErrorCode::unsupported,
                 fmt::format("expected a {} whose members beyond {} bytes are 0, as this library "
                             "does not know them, found others",
                             name, sizeof(Struct)));
-  std::memcpy(&own, from, sizeof(Struct));
+  std::memcpy(&own, from, known);
   return own;
 }
 
-/// Fills the caller's struct, whose size stays; members that this library does not know become 0.
+/// Fills the caller's struct, as far as it goes; its size stays. Members that this library does not
+/// know become 0. `least`: as for taken().
 template <class Struct>
-void fill(Struct* to, Struct from, const char* name) {
+void fill(Struct* to, Struct from, const char* name, std::size_t least = sizeof(Struct)) {
   if (to == nullptr) base::refuse("expected a {}, found NULL", name);
   from.size = to->size;
-  if (from.size < sizeof(Struct))
-    base::refuse("expected a {} of at least {} bytes, found size {}", name, sizeof(Struct),
-                 from.size);
+  if (from.size < least)
+    base::refuse("expected a {} of at least {} bytes, found size {}", name, least, from.size);
   std::memset(static_cast<void*>(to), 0, from.size);
-  std::memcpy(to, &from, sizeof(Struct));
+  std::memcpy(to, &from, std::min(from.size, sizeof(Struct)));
 }
 
 /// Gives a text as baton.h says.

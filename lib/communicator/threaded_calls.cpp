@@ -182,13 +182,14 @@ void ThreadedCalls::exchange(std::span<const StreamMessage> messages) {
       prepared.push_back(prepare(message));
       prepared.back()->mark(*device_, message.stream);
     }
-  } catch (const Error& error) {
+    for (std::size_t i = 0; i < prepared.size(); ++i)
+      give(std::move(prepared[i]), messages[i].stream, false);
+  } catch (const std::exception& error) {
     launcher.break_off(error.what());
-    for (const auto& operation : prepared) operation->abandon();
+    for (const auto& operation : prepared)
+      if (operation) operation->abandon();
     throw;
   }
-  for (std::size_t i = 0; i < prepared.size(); ++i)
-    give(std::move(prepared[i]), messages[i].stream, false);
 }
 
 void ThreadedCalls::abort() noexcept {

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "c/handles.hpp"
 #include "support.hpp"
 
 using namespace c_support;
@@ -306,6 +307,28 @@ TEST_CASE("names of statuses") {
   for (int status = 0; status < 10; ++status)
     CHECK(std::string(baton_status_name(status)) == names[status]);
   for (const int status : {-1, 10}) CHECK(std::string(baton_status_name(status)) == "unknown");
+}
+
+TEST_CASE("structs of programs that were compiled before the last members came") {
+  struct First {
+    std::size_t size;
+    std::int64_t known;
+  } first{sizeof(First), 7};
+  struct Now {
+    std::size_t size;
+    std::int64_t known, last;
+  };
+  auto* const given = reinterpret_cast<Now*>(&first);
+  const Now taken = baton::c::taken(given, "Now", sizeof(First));
+  CHECK(taken.known == 7);
+  CHECK(taken.last == 0);
+  baton::c::fill(given, Now{0, 8, 9}, "Now", sizeof(First));
+  CHECK(first.size == sizeof(First));
+  CHECK(first.known == 8);
+  first.size = sizeof(First) - 1;
+  const baton::Error error =
+      support::error_of([&] { baton::c::taken(given, "Now", sizeof(First)); });
+  CHECK(support::holds(error.what(), {"expected a Now of at least 16 bytes, found size 15"}));
 }
 
 TEST_CASE("structs of another size") {

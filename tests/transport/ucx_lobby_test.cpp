@@ -86,6 +86,18 @@ TEST_CASE("lobby: all that came hear who is missing, came twice, or counts other
                 [&] { CHECK(come(lobby, 7, 1, 2).size() == 2); }});
 }
 
+TEST_CASE("lobby: an address where another program listens is passed over") {
+  const ucx::Lobby another(key + 1), lobby(key);
+  const std::string addresses[] = {"127.0.0.1:" + std::to_string(another.port()),
+                                   "127.0.0.1:" + std::to_string(lobby.port())};
+  const auto blocks = ucx::exchange_in_lobby(
+      addresses, {.key = key, .meeting = 3, .rank = 0, .size = 1}, block_of(0, 3), 20s);
+  CHECK(blocks == std::vector<Bytes>{block_of(0, 3)});
+  const Error error =
+      error_of([&] { ucx::exchange_in_lobby({}, {.key = key, .rank = 0, .size = 1}, {}, 20s); });
+  CHECK(error.code == ErrorCode::invalid_argument);
+}
+
 TEST_CASE("lobby: guests without the key, and a place that is not there, end with a sentence") {
   const ucx::Lobby lobby(key + 1);
   CHECK(holds(error_of([&] { come(lobby, 1, 0, 1, 300ms); }).what(),

@@ -20,6 +20,8 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t most_milliseconds = 1u << 30;  // 12 days
+// How often the thread looks whether the lobby ends, if nothing wakes it.
+constexpr auto watch = 10s;
 constexpr std::string_view place = "the process that made the identifier";
 
 bool wanted(std::string_view name, std::string_view interfaces) {
@@ -56,7 +58,7 @@ Lobby::~Lobby() {
 void Lobby::receive() {
   std::map<std::uint64_t, Meeting> meetings;
   while (!stop_) {
-    Time until = Clock::now() + 600s;
+    Time until = Clock::now() + watch;
     for (const auto& [number, meeting] : meetings) until = std::min(until, meeting.until());
     std::optional<Socket> guest = socket_.accept(until + 1ms);
     Bytes block;
@@ -112,13 +114,21 @@ std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, Hel
                                      const Bytes& own, std::chrono::milliseconds limit) {
   hello.bytes = own.size();
   hello.milliseconds = static_cast<std::uint64_t>(limit.count());
+  if (addresses.empty()) base::refuse("addresses of {} were expected, but found none", place);
   const Time until = Clock::now() + limit;
-  std::string reason = "no address";
+  std::string reason;
   do {
     for (const std::string& address : addresses) {
       const auto host = connected(address, std::min(until, Clock::now() + 1s), reason);
-      if (host) return attend(*host, fmt::format("{} at {}", place, address), hello, own, limit);
+      if (!host) continue;
+      try {
+        return attend(*host, fmt::format("{} at {}", place, address), hello, own, limit);
+      } catch (const Error& error) {
+        if (error.code != ErrorCode::transport) throw;
+        reason = error.what();  // another program listens there
+      }
     }
+    std::this_thread::sleep_for(10ms);
   } while (Clock::now() < until);
   base::raise(ErrorCode::timeout,
               fmt::format("rank {} was expected to reach {} within {} ms, but found: {}",

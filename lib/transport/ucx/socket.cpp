@@ -117,9 +117,12 @@ Socket listening(const std::string& address, const std::string& otherwise) {
   for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
     int descriptor = -1;
     Socket socket = made(*one, descriptor);
-    const int yes = 1;
+    const int yes = 1, no = 0;
     if (descriptor >= 0 &&
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+        // "[::]" takes guests by IPv4, too, whatever the system's default.
+        (one->ai_family != AF_INET6 ||
+         setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) == 0) &&
         bind(descriptor, one->ai_addr, one->ai_addrlen) == 0 && listen(descriptor, SOMAXCONN) == 0)
       return socket;
     error = errno;

@@ -64,7 +64,7 @@ void aborted(const Layout& layout) {
   ok(ncclCommAbort(nullptr));
   ok(ncclCommDestroy(nullptr));
 
-  // Revoked: no calls, but a smaller communicator can be made.
+  // Revoked: no calls.
   for (const Rank& one : other.own()) {
     std::byte* const memory = one.put(ints(10, 0));
     ok(ncclRecv(memory, 10, ncclInt32, (one.rank + 1) % other.size(), one.comm, one.stream));

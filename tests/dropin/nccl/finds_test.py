@@ -63,6 +63,9 @@ class Finds(unittest.TestCase):
         found, said = ask(LD_PRELOAD=LIBRARY, BATON_NCCL="off", BATON_NCCL_LIBRARY=NCCL)
         self.assertEqual(said, "")
         self.assertGreater(int(found[1]), 0)
+        found, said = ask(NCCL, LD_AUDIT=LIBRARY, BATON_NCCL="off")
+        self.finds(found, NCCL)
+        self.assertEqual(said, "")
         without, _ = ask(LD_PRELOAD=LIBRARY, BATON_NCCL="off", BATON_NCCL_LIBRARY="/nowhere")
         self.assertEqual(without, [])
 
