@@ -97,9 +97,9 @@ class StreamCommunicator {
   /// Throws the first failure that nobody was told, or Error(transport) if the communicator refuses
   /// further calls. Waits for nothing.
   void check();
-  /// Ends all calls under way: their streams go on, with undefined data. All later calls, and a
-  /// call that waits in another thread, throw Error(transport) that says `why`. Any thread may call
-  /// it.
+  /// Ends all calls under way: their streams go on, with undefined data. All later calls throw
+  /// Error(transport) that says `why`, and so does a call that waits in another thread, except for
+  /// split(), which this waits for. Any thread may call it.
   void abort(const std::string& why);
 
  private:

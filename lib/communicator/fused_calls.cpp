@@ -147,6 +147,7 @@ void FusedCalls::wait() {
   for (base::Backoff backoff;; backoff.wait()) {
     reap();
     if (calls_.empty()) return;
+    state_.launcher.check_interrupted();
     const Given& oldest = calls_.front();
     const std::pair now_at(oldest.number, oldest.passed);
     const bool begun = oldest.watched() && oldest.passed > 0;

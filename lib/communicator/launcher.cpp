@@ -115,6 +115,7 @@ void Launcher::finish_oldest() {
     Waiting waiting(*context_.transport, context_.options.timeout);
     std::size_t completed = operation->completed();
     while (!operation->finished() && !operation->failed()) {
+      check_interrupted();
       family_->operations.advance(busy_);
       if (const std::size_t now = operation->completed(); now != completed || operation->ahead()) {
         completed = now;
@@ -149,8 +150,7 @@ void Launcher::wait(Operation& operation) {
       if (!waiting.spinning()) family_->operations.advance(busy_);
       if (operation.finished()) return;  // an operation in a stream keeps its error
       operation.rethrow();
-      if (interrupted_) [[unlikely]]
-        throw Error(ErrorCode::transport, "expected to wait for the end, found an abort()");
+      check_interrupted();
       if (!waiting.again()) operation.fail_timeout();
     }
   } catch (...) {

@@ -64,6 +64,11 @@ class Launcher {
   const std::string& broken() const { return broken_; }
   /// Ends the wait of a call that is in another thread. The caller then breaks off.
   void interrupt() { interrupted_ = true; }
+  /// Throws Error(transport) after interrupt(). For every loop that waits.
+  void check_interrupted() const {
+    if (interrupted_) [[unlikely]]
+      throw Error(ErrorCode::transport, "expected to wait for the end, found an abort()");
+  }
 
   void load(Operation& operation, const Work& work);
   void enter(Operation& operation, const Work& work);
