@@ -52,6 +52,8 @@ class Meeting(unittest.TestCase):
     def test_environment(self):
         """Baton's own variables go before those that every user of UCX heeds."""
         self.assertEqual(meet((0, 1), BATON_UCX_TLS="tcp,self", UCX_TLS="none"), [("1", 0)])
+        # Without TCP, UCX has nothing to warn of.
+        self.assertEqual(meet((0, 2), (1, 2), BATON_UCX_TLS="sysv,self"), [("3", 0)] * 2)
         for refused in {"BATON_UCX_TLS": "none", "UCX_TLS": "tcp,self"}, {"UCX_TLS": "none"}:
             ((sentence, code),) = meet((0, 1), **refused)
             self.assertEqual(code, 1)

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -83,6 +84,23 @@ TEST_CASE("ucx transport: a longer message is reported by its length and stays w
     }
   }
   contract::order(*t);  // it is still good
+}
+
+TEST_CASE("ucx transport: a segment of TCP leaves though its receiver does nothing") {
+  const char* const over = std::getenv("BATON_UCX_TLS");
+  const auto t = world();
+  if (t->size() == 1 || over == nullptr || std::string(over) != "tcp,self") return;
+  const auto meeting = mpi_transport(MPI_COMM_WORLD);
+  contract::meet(*t);  // connects the ranks
+  const Bytes segment = pattern(65'000, 1);
+  Message m;
+  if (t->rank() == 0) {
+    t->isend(1, 0, segment.data(), segment.size(), m);
+    CHECK(finish(*t, m, "send") == segment.size());
+  }
+  contract::meet(*meeting);
+  if (t->rank() == 1) CHECK(contract::recv(*t, 0, 0, segment.size()) == segment);
+  contract::meet(*t);
 }
 
 TEST_CASE("ucx transport: several groups of the same ranks do not meet") {

@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "../../base/raise.hpp"
@@ -25,18 +29,48 @@ constexpr int received = 1;  // the answer
 
 constexpr std::uint32_t control_context = 0;
 
-ucp_context_h made_context(int size) {
+// UCX's TCP asks the receiver before it sends a message longer than a segment: 8 KiB, unless told
+// otherwise. Its receivers take segments of 64 KiB.
+constexpr const char* tcp_segment = "64k";
+
+const char* name_of_tcp_segment() {
+  unsigned major = 0, minor = 0, release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return major == 1 && minor < 17 ? "TX_SEG_SIZE" : "TCP_TX_SEG_SIZE";
+}
+
+ucp_context_h made_context(int size, bool with_tcp) {
   ucp_config_t* config = nullptr;
   check(ucp_config_read("BATON", nullptr, &config), "ucp_config_read");
+  const std::unique_ptr<ucp_config_t, void (*)(ucp_config_t*)> owner(config, ucp_config_release);
+  if (with_tcp)
+    check(ucp_config_modify(config, name_of_tcp_segment(), tcp_segment), "ucp_config_modify");
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
   params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
   params.estimated_num_eps = static_cast<std::size_t>(size);
   ucp_context_h context = nullptr;
-  const ucs_status_t status = ucp_init(&params, config, &context);
-  ucp_config_release(config);
-  check(status, "ucp_init");
+  check(ucp_init(&params, config, &context), "ucp_init");
   return context;
+}
+
+bool has_tcp(ucp_context_h context) {
+  char* text = nullptr;
+  std::size_t length = 0;
+  FILE* const stream = open_memstream(&text, &length);
+  if (stream == nullptr) return false;
+  ucp_context_print_info(context, stream);
+  std::fclose(stream);
+  const bool found = std::string_view(text, length).find(" tcp/") != std::string_view::npos;
+  std::free(text);
+  return found;
+}
+
+ucp_context_h made_context(int size) {
+  ucp_context_h context = made_context(size, true);
+  if (has_tcp(context)) return context;
+  ucp_cleanup(context);
+  return made_context(size, false);  // UCX warns of options that nothing reads
 }
 
 ucp_worker_h made_worker(ucp_context_h context) {
