@@ -30,7 +30,8 @@ extern "C" {
 BATON_API void baton_register(baton::Registry& registry);
 
 /// The version of these headers in whatever includes them. `baton` refuses a shared object with
-/// another one: 1000 times the major number plus the minor number.
-BATON_API [[gnu::used]] inline const int baton_headers =
-    1000 * BATON_VERSION_MAJOR + BATON_VERSION_MINOR;
+/// another one: 1000 times the major number plus the minor number. Not inline: all objects of a
+/// process share an inline variable.
+[[gnu::weak]] BATON_API extern const int baton_headers;
+const int baton_headers = 1000 * BATON_VERSION_MAJOR + BATON_VERSION_MINOR;
 }

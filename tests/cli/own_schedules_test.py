@@ -1,4 +1,4 @@
-"""Usage: own_schedules_test.py SAMPLES ALGORITHMS.so OUTDATED.so NONE.so BATON EXAMPLES
+"""Usage: own_schedules_test.py SAMPLES ALGORITHMS.so NONE.so BATON EXAMPLES REFUSED.so...
 
 Algorithms of a user: files of MSCCL and GOAL, and shared objects. SAMPLES is tests/diagrams."""
 
@@ -160,11 +160,22 @@ class OwnSchedules(CommandTest):
                                      "--registry", self.algorithms), r"\d\d+ proofs over .*, 0 fail")
         self.assertIn("there_and_back", self.output("list", "all_reduce", "--registry",
                                                     self.algorithms))
+        outdated, headless, idle, throwing, throwing_anything = self.refused_ones
         for sentence, *files in [
-                (f"--registry {self.outdated}: expected one compiled with headers of version ",
-                 self.outdated),
-                ("found 1.7", self.outdated),
-                (f"--registry {self.none}: expected a shared object that includes baton/own_", self.none),
+                (f"--registry {outdated}: expected one compiled with headers of version ", outdated),
+                ("found 1.7", outdated),
+                # Each object has a version of its own.
+                (f"--registry {outdated}: expected one compiled with headers of version ",
+                 self.algorithms, outdated),
+                *[(f"--registry {file}: expected a shared object that includes "
+                   "baton/own_algorithms.hpp, found no baton_headers in it", file)
+                  for file in (headless, self.none)],
+                (f"--registry {idle}: expected a shared object that defines baton_register, found "
+                 "none", idle),
+                (f"--registry {throwing}: expected algorithms of its baton_register, found an "
+                 "exception: no algorithm today", throwing),
+                (f"--registry {throwing_anything}: expected algorithms of its baton_register, found "
+                 "an exception of an unknown type", throwing_anything),
                 ("--registry /nowhere.so: expected a shared object, found /nowhere.so: cannot open",
                  "/nowhere.so"),
                 ("--registry nowhere.so: expected a shared object, found ./nowhere.so: cannot open",
@@ -187,9 +198,11 @@ class OwnSchedules(CommandTest):
                     "--schedule", schedule, "--msccl", str(self.samples / "fused_ring.xml"),
                     "--registry", self.algorithms, "--output", file)
         text = Path(file).read_text()
-        for name in ("mine", "fused_ring", "there_and_back"):
+        for name, sizes in [("mine", ["16 B", "32 B", "48 B"]),  # of 4 elements
+                            ("fused_ring", ["48 B"]),            # of 3
+                            ("there_and_back", ["16 B", "32 B", "48 B"])]:
             self.assertEqual(re.findall(rf"(?m)^# {name}, all_reduce of (.*) f32: [\d.]+ times the "
-                                        "best one's time$", text), ["48 B"])
+                                        "best one's time$", text), sizes)
         table = self.file("own.txt", re.sub(r"(?m)^(all_reduce +0 +)\w+.*\n(all_reduce.*\n)*",
                                             r"\1there_and_back 0\n", text))
         row, = self.json("run", "all_reduce", "--ranks", "3", "--bytes", "1K", "--registry",
@@ -197,6 +210,26 @@ class OwnSchedules(CommandTest):
         self.assertEqual((row["algorithm"], row["wrong"]), ("there_and_back", 0))
         self.refused("expected an algorithm of all_reduce (", "run", "all_reduce", "--ranks", "3",
                      BATON_TABLE=table)
+
+    def test_small_sizes_stay_small_beside_a_schedule_with_a_unit(self):
+        schedule = self.file("mine.txt", (self.examples / "there_and_back.txt").read_text()
+                             .replace("there_and_back", "mine"))  # of 4 elements
+        tuned = ["tune", "all_reduce", "--ranks", "3", "--repeats", "1", "--schedule", schedule]
+        text = self.output(*tuned, "--bytes", "4:64")
+        self.assertEqual(re.findall(r"(?m)^# mine, all_reduce of (\S+ \S+) f32: (.*?)(?:$|[\d.]+ )",
+                                    text),
+                         [("4 B", "does not serve it"), ("8 B", "does not serve it"), ("16 B", ""),
+                          ("32 B", ""), ("64 B", "")])
+        self.refused("--bytes: expected a largest size of at least 16, as the schedules of all_reduce "
+                     "serve multiples of 16 bytes, found 15", *tuned, "--bytes", "15")
+        prime = [self.file(f"{count}.txt", "baton-schedule 1\ncollective broadcast\n"
+                           f"algorithm one_{count}\nsize 2\ninput 0\noutput {count}\nin_place\n"
+                           f"rank 0\nsend 1 output[0:{count}]\nrank 1\nrecv 0 output[0:{count}]\n")
+                 for count in (2147483629, 2147483587)]
+        self.refused(f"{prime[1]}: expected a whole vector whose elements and those of the schedules "
+                     "before it, 2147483629, have a common multiple of at most 281474976710656, "
+                     "found 2147483587", "tune", "broadcast", "--ranks", "2",
+                     *sum((["--schedule", file] for file in prime), []))
 
     def test_what_tune_refuses(self):
         schedule = str(self.examples / "there_and_back.txt")
@@ -220,6 +253,7 @@ class OwnSchedules(CommandTest):
 
 
 if __name__ == "__main__":
-    OwnSchedules.samples, OwnSchedules.examples = Path(sys.argv[1]), Path(sys.argv[6])
-    OwnSchedules.algorithms, OwnSchedules.outdated, OwnSchedules.none = sys.argv[2:5]
-    run_tests(OwnSchedules, [sys.argv[5]])
+    OwnSchedules.samples, OwnSchedules.examples = Path(sys.argv[1]), Path(sys.argv[5])
+    OwnSchedules.algorithms, OwnSchedules.none = sys.argv[2:4]
+    OwnSchedules.refused_ones = sys.argv[6:11]
+    run_tests(OwnSchedules, [sys.argv[4]])

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <string_view>
 
 #include "baton/error.hpp"
@@ -37,6 +38,12 @@ Hosts hosts_for(const std::string& text, int size) {
   return hosts;
 }
 
+/// Whether two symbols are of one object: dlsym() also finds those of the objects that it needs.
+bool of_one_object(const void* a, const void* b) {
+  Dl_info first, second;
+  return dladdr(a, &first) != 0 && dladdr(b, &second) != 0 && first.dli_fbase == second.dli_fbase;
+}
+
 /// Adds the algorithms of a shared object, which is never unloaded: they are code.
 void load(const std::string& file, Registry& registry) {
   // A name without a slash would be looked for among the system's libraries.
@@ -45,17 +52,27 @@ void load(const std::string& file, Registry& registry) {
   if (!library) refuse(fmt::format("expected a shared object, found {}", dlerror()));
   const auto* headers = static_cast<const int*>(dlsym(library, "baton_headers"));
   void* const function = dlsym(library, "baton_register");
-  if (!headers || !function) {
+  if (!headers || (function && !of_one_object(headers, function))) {
     refuse(
-        "expected a shared object that includes baton/own_algorithms.hpp and defines "
-        "baton_register, found neither or one of the two");
+        "expected a shared object that includes baton/own_algorithms.hpp, found no baton_headers "
+        "in it");
   }
+  if (!function) refuse("expected a shared object that defines baton_register, found none");
   if (*headers != baton_headers) {
     refuse(fmt::format("expected one compiled with headers of version {}.{}, found {}.{}",
                        baton_headers / 1000, baton_headers % 1000, *headers / 1000,
                        *headers % 1000));
   }
-  reinterpret_cast<decltype(&baton_register)>(function)(registry);
+  try {
+    reinterpret_cast<decltype(&baton_register)>(function)(registry);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& exception) {
+    refuse(fmt::format("expected algorithms of its baton_register, found an exception: {}",
+                       exception.what()));
+  } catch (...) {
+    refuse("expected algorithms of its baton_register, found an exception of an unknown type");
+  }
 }
 
 Problem problem_of(const CollectiveOptions& data, Collective collective) {

@@ -11,6 +11,23 @@
 #include "select/table.hpp"
 
 namespace baton::cli::tune {
+namespace {
+
+constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+
+/// Throws Error(invalid_argument) if it is more than most_elements.
+std::int64_t common_multiple(std::int64_t a, std::int64_t b) {
+  const std::int64_t factor = a / std::gcd(a, b);
+  if (b > most_elements / factor) {
+    refuse(
+        fmt::format("expected a whole vector whose elements and those of the schedules before it, "
+                    "{}, have a common multiple of at most {}, found {}",
+                    a, most_elements, b));
+  }
+  return factor * b;
+}
+
+}  // namespace
 
 Algorithms::Algorithms(const TuneCommand& command, int ranks) : registry_(command.data.registry()) {
   for (const std::string& file : command.schedules) {
@@ -53,7 +70,7 @@ void Algorithms::add(const CollectiveOptions& data, int ranks) {
     }
     registry_.add(algorithm);
     std::int64_t& unit = units_.try_emplace(problem.collective, 1).first->second;
-    unit = std::lcm(unit, selecting::table_bytes(problem, 1));
+    unit = common_multiple(unit, selecting::table_bytes(problem, 1));
   } catch (const Error& error) {
     refuse(fmt::format("{}: {}", data.file(), error.what()));
   }

@@ -25,6 +25,7 @@ constexpr std::int64_t segments[] = {0,        8 << 10,   16 << 10,  32 << 10,
 // Times of the best at which a candidate is not tried, by estimate; is tried briefly only; and at
 // which the candidate that was best for the size before is kept.
 constexpr double hopeless = 20, slow = 1.5, as_good = 1.04;
+constexpr std::int64_t element_bytes = 4;         // f32 is tuned
 constexpr double brief = 0.004, thorough = 0.02;  // seconds of a measurement
 
 struct Candidate : measure::Timed {
@@ -165,9 +166,10 @@ std::vector<selecting::TuningRow> rows_of(World& world, Communicator& communicat
     std::int64_t last_bytes = -1;
     for (const std::int64_t bytes : sizes) {
       const std::int64_t unit = own.unit(collective);
+      std::int64_t elements = std::max<std::int64_t>(bytes / element_bytes, 1);
+      if (elements > unit) elements -= elements % unit;
       const Case subject =
-          flat_case(collective, world.size(), std::max<std::int64_t>(bytes / 4 / unit, 1) * unit,
-                    Datatype::f32, OpKind::sum, 0);
+          flat_case(collective, world.size(), elements, Datatype::f32, OpKind::sum, 0);
       if (subject.bytes() == last_bytes) continue;  // sizes below one element per rank
       last_bytes = subject.bytes();
       progress.next(subject.text());
@@ -190,12 +192,29 @@ std::string machine() {
                      known ? system.sysname : "unknown", known ? system.release : "system");
 }
 
+/// Refuses sizes that are all too small for the user's schedules of a collective.
+void check_sizes(const std::vector<std::int64_t>& sizes, const std::vector<Collective>& collectives,
+                 const Algorithms& own) {
+  for (const Collective collective : collectives) {
+    const std::int64_t unit = own.unit(collective) * element_bytes;
+    if (unit > element_bytes && unit > sizes.back()) {
+      refuse(
+          fmt::format("--bytes: expected a largest size of at least {}, as the schedules of {} "
+                      "serve multiples of {} bytes, found {}",
+                      unit, name(collective), unit, sizes.back()));
+    }
+  }
+}
+
 int tune(const TuneCommand& command, Launch& launch) {
   const auto collectives = collectives_named(command.data.collective);
   const auto sizes = command.data.sizes();
   const int ranks = command.data.rank_count(launch.processes());
   std::optional<Algorithms> own;
-  const auto prepare = [&] { own.emplace(command, ranks); };
+  const auto prepare = [&] {
+    own.emplace(command, ranks);
+    check_sizes(sizes, collectives, *own);
+  };
   if (launch.processes() > 0) {  // they may be on hosts that differ in files
     on_ranks(launch, 0, {}, [&](World& world) { world.together(prepare); });
   } else {
