@@ -1,5 +1,8 @@
 /// The program's collectives, from Fortran.
 
+#include <mutex>
+#include <set>
+
 #include "fortran.hpp"
 
 using namespace baton::pmpi::fortran;
@@ -7,14 +10,18 @@ using Int = MPI_Fint;
 
 namespace {
 
-/// A datatype for each rank that takes part.
-std::vector<MPI_Datatype> types(const Int* handles, const Int* c) {
+/// A datatype for each rank that takes part. Valid until the program ends, since the MPI library
+/// reads it until a nonblocking call is complete; equal lists are one.
+const MPI_Datatype* types(const Int* handles, const Int* c) {
+  static std::mutex mutex;
+  static std::set<std::vector<MPI_Datatype>> lists;
   int size = 0, inter = 0;
-  if (PMPI_Comm_test_inter(comm(c), &inter) != MPI_SUCCESS) return {};
+  if (PMPI_Comm_test_inter(comm(c), &inter) != MPI_SUCCESS) return nullptr;
   inter != 0 ? PMPI_Comm_remote_size(comm(c), &size) : PMPI_Comm_size(comm(c), &size);
   std::vector<MPI_Datatype> all;
   for (int i = 0; i < size; ++i) all.push_back(type(handles + i));
-  return all;
+  const std::lock_guard lock(mutex);
+  return lists.insert(std::move(all)).first->data();
 }
 
 }  // namespace
@@ -61,8 +68,8 @@ COLLECTIVE(alltoallv, MPI_Alltoallv, MPI_Ialltoallv,
 // Lists of datatypes, one for each rank.
 COLLECTIVE(alltoallw, MPI_Alltoallw, MPI_Ialltoallw,
            ARGUMENTS(buffer(send), send_counts, send_displs,
-                     buffer(send) == MPI_IN_PLACE ? nullptr : types(send_types, c).data(),
-                     buffer(recv), recv_counts, recv_displs, types(recv_types, c).data(), comm(c)),
+                     buffer(send) == MPI_IN_PLACE ? nullptr : types(send_types, c), buffer(recv),
+                     recv_counts, recv_displs, types(recv_types, c), comm(c)),
            void* send, Int* send_counts, Int* send_displs, Int* send_types, void* recv,
            Int* recv_counts, Int* recv_displs, Int* recv_types, Int* c)
 
