@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <cctype>
+#include <string>
+
 #include "baton/error.hpp"
 #include "dropin/pmpi/settings.hpp"
 #include "dropin/pmpi/stats.hpp"
@@ -47,6 +50,24 @@ TEST_CASE("settings: what is wrong is named, with what was expected") {
               {"allreduce", "allredux"}));
   CHECK(holds(error_of([] { Settings::parse("", "yes"); }).what(),
               {"BATON_PMPI_STATS", "0 or 1", "yes"}));
+}
+
+TEST_CASE("statistics: names of the functions and of their nonblocking forms") {
+  for (std::size_t i = 0; i < function_count; ++i) {
+    std::string name(functions[i].name);
+    CHECK(mpi_name(static_cast<Function>(i), true) == "MPI_I" + name);
+    name[0] = static_cast<char>(std::toupper(name[0]));
+    CHECK(mpi_name(static_cast<Function>(i), false) == "MPI_" + name);
+  }
+}
+
+TEST_CASE("statistics: without them time is not measured") {
+  const Stats stats;
+  const Stopwatch measures(&stats), rests(nullptr);
+  while (measures.seconds() == 0) {
+  }
+  CHECK(measures.seconds() > 0);
+  CHECK(rests.seconds() == 0);
 }
 
 TEST_CASE("statistics: sums by function, ranks, size class and algorithm") {

@@ -25,7 +25,7 @@ void PendingCollective::start(const MpiCall& call) {
   for (MPI_Datatype type : types_) drop_in.keep(MPI_OP_NULL, type);
   kept_ = true;
   job_.keep_lists();
-  begin_ = std::chrono::steady_clock::now();
+  watch_ = Stopwatch(drop_in.stats());
   const std::lock_guard lock(group_->mutex);
   request_ = group_->communicator.start(job_.call());
 }
@@ -40,9 +40,8 @@ bool PendingCollective::complete(int& code) {
   }
   DropIn& drop_in = *DropIn::now();
   if (Stats* const stats = drop_in.stats()) {
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin_;
     stats->add({mpi_name(mpi_.function, true), group_->size, job_.bytes(), algorithm, false},
-               taken.count());
+               watch_.seconds());
   }
   return true;
 }

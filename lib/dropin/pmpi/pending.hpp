@@ -2,7 +2,6 @@
 
 #include <mpi.h>
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "baton/communicator.hpp"
 #include "group.hpp"
 #include "job.hpp"
+#include "stats.hpp"
 
 namespace baton::pmpi {
 
@@ -47,7 +47,7 @@ class PendingCollective final : public Pending {
   std::vector<MPI_Datatype> types_;  // of MPI_Ialltoallw
   bool kept_ = false;
   Request request_;
-  std::chrono::steady_clock::time_point begin_;
+  Stopwatch watch_{nullptr};
 };
 
 }  // namespace baton::pmpi

@@ -1,7 +1,6 @@
 /// Runs the program's collectives by ours, or by the MPI library's.
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "baton/version.hpp"
@@ -99,19 +98,18 @@ bool run_plain(DropIn& drop_in, Group& group, const MpiCall& call) {
   // collective(c) calls one collective of c, a Communicator or a Description.
   const auto use = [&](std::int64_t bytes, const auto& collective) {
     Stats* const stats = drop_in.stats();
-    std::chrono::steady_clock::time_point begin;
-    if (stats) begin = std::chrono::steady_clock::now();
+    const Stopwatch watch(stats);
     {
       const auto lock = drop_in.use(group);
       collective(group.communicator);
     }
     if (!stats) return true;
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    const double seconds = watch.seconds();
     Description description;
     collective(description);
     stats->add({mpi_name(call.function, false), group.size, bytes,
                 algorithm_of(group, description.call), false},
-               taken.count());
+               seconds);
     return true;
   };
   if (call.function == Function::barrier) return use(0, [](auto& c) { c.barrier(); });
@@ -174,18 +172,19 @@ int run(const MpiCall& call) {
   Group* const group = found->get();
   try {
     if (run_plain(*drop_in, *group, call)) return MPI_SUCCESS;
-    const auto begin = std::chrono::steady_clock::now();
+    Stats* const stats = drop_in->stats();
+    const Stopwatch watch(stats);
     Job job;
     if (const char* const why = job.prepare(call, *group, drop_in->datatypes()))
       return pass_on_wrong(*drop_in, call, why);
     if (const int code = job.before(); code != MPI_SUCCESS) return raise(call.comm, code);
     run_job(*drop_in, *group, job);
     const int code = job.after();
-    if (Stats* const stats = drop_in->stats()) {
-      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    if (stats) {
+      const double seconds = watch.seconds();
       stats->add({mpi_name(call.function, false), group->size, job.bytes(),
                   algorithm_of(*group, job.call()), false},
-                 taken.count());
+                 seconds);
     }
     return raise(call.comm, code);
   } catch (const Error& error) {
@@ -213,16 +212,20 @@ int start(const MpiCall& call, MPI_Request* request) {
   }
 }
 
-void count_passed_on(const std::string& name, MPI_Comm comm, const char* why, double seconds) {
+Stats* statistics() {
   DropIn* const drop_in = DropIn::now();
-  Stats* const stats = drop_in ? drop_in->stats() : nullptr;
+  return drop_in ? drop_in->stats() : nullptr;
+}
+
+void count_passed_on(std::string_view name, MPI_Comm comm, const char* why, double seconds) {
+  Stats* const stats = statistics();
   if (!stats) return;
   int size = 0;
   if (comm != MPI_COMM_NULL) PMPI_Comm_size(comm, &size);
   stats->add({name, size, 0, why, true}, seconds);
 }
 
-void count_persistent(const std::string& name, MPI_Comm comm) {
+void count_persistent(std::string_view name, MPI_Comm comm) {
   if (DropIn* const drop_in = DropIn::now()) drop_in->note_persistent();
   count_passed_on(name, comm, not_taken_over);
 }

@@ -2,11 +2,30 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
-#include <cctype>
 
 namespace baton::pmpi {
 namespace {
+
+using Name = std::array<char, 32>;
+
+/// "MPI_" and the name with a capital letter.
+constexpr Name with_prefix(std::string_view first, std::string_view rest) {
+  Name text{'M', 'P', 'I', '_'};
+  std::copy(rest.begin(), rest.end(), std::copy(first.begin(), first.end(), text.begin() + 4));
+  text[4] = static_cast<char>(text[4] - 'a' + 'A');
+  return text;
+}
+
+/// Of the blocking and of the nonblocking form, indexed by Function.
+constexpr auto mpi_names = [] {
+  std::array<std::array<Name, 2>, function_count> names{};
+  for (std::size_t i = 0; i < function_count; ++i)
+    names[i] = {with_prefix("", functions[i].name), with_prefix("i", functions[i].name)};
+  return names;
+}();
 
 std::string human_bytes(std::int64_t bytes) {
   constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -20,11 +39,9 @@ std::string human_bytes(std::int64_t bytes) {
 
 }  // namespace
 
-std::string mpi_name(Function function, bool nonblocking) {
-  std::string name(nonblocking ? "i" : "");
-  name += functions[static_cast<std::size_t>(function)].name;
-  name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
-  return "MPI_" + name;
+std::string_view mpi_name(Function function, bool nonblocking) {
+  const auto& pair = mpi_names[static_cast<std::size_t>(function)];
+  return pair[nonblocking ? 1 : 0].data();
 }
 
 void Stats::add(Key key, double seconds) {
