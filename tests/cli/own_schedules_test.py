@@ -111,6 +111,12 @@ class OwnSchedules(CommandTest):
                 ("expected a schedule for 4 ranks, found one for 3", "run", "--msccl", xml,
                  "--ranks", "4"),
                 ("expected an algorithm that runs in place", "run", "--msccl", xml, "--in-place"),
+                ("--in-place requires --msccl", "verify", "--in-place"),
+                ("--in-place requires --msccl", "verify", "--schedule", xml, "--in-place"),
+                *[(f"--in-place excludes {form}", command, form, xml, "--in-place", *output)
+                  for command, *output in (["explain"], ["timeline", "-o", "x.svg"])
+                  for form in ("--schedule", "--goal")],
+                ("--in-place excludes --from", "timeline", "--from", xml, "--in-place"),
                 ("--dtype: expected none with --goal, which counts bytes, found f64", "simulate",
                  "--goal", goal, "--dtype", "f64"),
                 ("--goal", "run", "--goal", goal)]:

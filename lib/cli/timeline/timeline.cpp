@@ -278,7 +278,7 @@ void add_timeline(CommandLine& program) {
   data.root();
   data.segment("bytes per message piece (default: not cut)");
   data.hosts();
-  data.in_place();
+  const Option in_place = data.in_place();
   data.registry().needs(collective);
   std::vector<Option> sources = data.files_and_goal({collective});
   sources.push_back(collective);
@@ -288,6 +288,7 @@ void add_timeline(CommandLine& program) {
               "--network draw its prediction beside it")
           .form("FILE...")
           .excludes(sources);
+  in_place.excludes({sources[0], sources[2], from});
   set.add("--operation", options->operation,
           "one of the recording, from 0 on, or all (default: all in .json; otherwise, among the\n"
           "operations like the last one, the one of median duration)")

@@ -108,7 +108,7 @@ void add_explain(CommandLine& program) {
       .range(0, INT32_MAX)
       .needs(fused);
   data.op();
-  data.in_place();
+  const Option in_place = data.in_place();
   set.add("--format", options->format,
           "words, table (both by default), or text: the form that --schedule reads")
       .one_of({"words", "text", "table"});
@@ -116,7 +116,8 @@ void add_explain(CommandLine& program) {
   set.add("--values", options->values,
           "inputs of the ranks, rank after rank (default: 10 (r + 1) + i)")
       .form("X...");
-  data.files_and_goal({collective, algorithm, ranks, count, data.registry()});
+  const auto files = data.files_and_goal({collective, algorithm, ranks, count, data.registry()});
+  in_place.excludes({files[0], files[2]});
   add_json(set, options->json);
   set.footer(
       "Examples:\n"

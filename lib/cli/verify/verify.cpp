@@ -210,7 +210,7 @@ void add_verify(CommandLine& program) {
   const Option algorithm = data.algorithm("only this one");
   const Option registry = data.registry();
   const auto files = data.files_and_goal({most, ranks, collective, algorithm, registry});
-  data.in_place(", where an --msccl FILE serves\nboth");
+  data.in_place(", where an --msccl FILE serves\nboth").needs(files[1]);
   const Option fused =
       set.flag("--fused,--grouped", options->fused,
                "put messages in fused groups first, and prove that each rank can run its fused\n"
