@@ -13,7 +13,6 @@
 #include "baton/schedule.hpp"
 #include "baton/schedule/passes.hpp"
 #include "baton/schedule/text.hpp"
-#include "baton/verify.hpp"
 #include "diagrams/readers.hpp"
 #include "select/select.hpp"
 #include "text.hpp"
@@ -224,21 +223,21 @@ ThreadOptions CollectiveOptions::threads() const {
   return threads;
 }
 
-std::vector<Schedule> in_order_of_data(const std::vector<Schedule>& schedules) {
-  std::vector<Schedule> all;
-  for (const Schedule& s : schedules) {
-    all.emplace_back(s.header(), std::vector<Step>(s.steps().begin(), s.steps().end()),
-                     Regions(s.regions().begin(), s.regions().end()));
-  }
-  return all;
-}
-
-bool needs_order_of_data(const std::vector<Schedule>& schedules) {
+ProvedSchedules proved_for_any_sends(const std::vector<Schedule>& schedules) {
   const auto problems = problems_of(schedules);
-  if (problems[0].collective == Collective::program) return false;
-  return !verify(schedules, problems).holds() &&
-         verify(schedules, problems, {nccl_slots}).holds() &&
-         verify(in_order_of_data(schedules), problems).holds();
+  ProvedSchedules own{{}, verify(schedules, problems)};
+  if (own.proof.holds() || problems[0].collective == Collective::program ||
+      !verify(schedules, problems, {nccl_slots}).holds()) {
+    return own;
+  }
+  ProvedSchedules other;
+  for (const Schedule& s : schedules) {
+    other.in_order_of_data.emplace_back(s.header(),
+                                        std::vector<Step>(s.steps().begin(), s.steps().end()),
+                                        Regions(s.regions().begin(), s.regions().end()));
+  }
+  other.proof = verify(other.in_order_of_data, problems);
+  return other.proof.holds() ? other : own;
 }
 
 std::vector<Schedule> schedules_in(const std::string& file) { return parse(file_text(file), file); }

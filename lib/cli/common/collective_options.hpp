@@ -9,6 +9,7 @@
 #include "baton/communicator.hpp"
 #include "baton/launch.hpp"
 #include "baton/schedule.hpp"
+#include "baton/verify.hpp"
 #include "command_line.hpp"
 
 namespace baton::cli {
@@ -136,11 +137,14 @@ struct ScheduleRequest {
   int window = 0;            ///< of a fused group: messages of one channel; 0: any number
 };
 
-/// The same steps, each waiting only for those whose regions overlap its own.
-std::vector<Schedule> in_order_of_data(const std::vector<Schedule>& schedules);
-/// Whether the schedules are proved for buffered sends only, but in the order of their data for
-/// any.
-bool needs_order_of_data(const std::vector<Schedule>& schedules);
+struct ProvedSchedules {
+  /// The same steps, each waiting only for those whose regions overlap its own; empty: not needed.
+  std::vector<Schedule> in_order_of_data;
+  Proof proof;  ///< of these, otherwise of the schedules as they were
+};
+/// Proves schedules for any sends. Those that are proved for buffered sends only are put in the
+/// order of their data, if that is proved for any.
+ProvedSchedules proved_for_any_sends(const std::vector<Schedule>& schedules);
 
 /// The schedules that a file has, as text. Throws Error(invalid_argument).
 std::vector<Schedule> schedules_in(const std::string& file);

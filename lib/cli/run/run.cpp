@@ -204,15 +204,21 @@ bool proved(std::vector<Job>& jobs, const RunOptions& options, bool speaks) {
   for (Job& job : jobs) {
     auto& schedules = job.cases[0].schedules;
     if (!schedules) continue;
-    if (!options.data.msccl.empty() && needs_order_of_data(*schedules)) {
+    ProvedSchedules result;
+    if (options.data.msccl.empty()) {
+      result.proof = baton::verify(*schedules, problems_of(*schedules));
+    } else {
+      result = proved_for_any_sends(*schedules);
+    }
+    if (!result.in_order_of_data.empty()) {
       if (speaks && !options.json) {
         fmt::print(
             "# {}: its own order needs buffered sends; steps run as soon as their data allow\n",
             options.data.file());
       }
-      schedules = std::make_shared<const std::vector<Schedule>>(in_order_of_data(*schedules));
+      schedules = std::make_shared<const std::vector<Schedule>>(std::move(result.in_order_of_data));
     }
-    const Proof proof = baton::verify(*schedules, problems_of(*schedules));
+    const Proof& proof = result.proof;
     for (const Finding& finding : proof.findings) {
       if (speaks)
         fmt::print("{}: {}: {}\n", options.data.file(), name(finding.flaw), finding.sentence);

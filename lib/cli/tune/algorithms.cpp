@@ -60,8 +60,10 @@ void Algorithms::add(const CollectiveOptions& data, int ranks) {
     if (const int size = schedules.at(0).size(); size != ranks) {
       refuse(fmt::format("expected schedules for {} ranks, found those for {}", ranks, size));
     }
-    if (!data.msccl.empty() && needs_order_of_data(schedules))
-      schedules = in_order_of_data(schedules);
+    if (!data.msccl.empty()) {
+      ProvedSchedules proved = proved_for_any_sends(schedules);
+      if (!proved.in_order_of_data.empty()) schedules = std::move(proved.in_order_of_data);
+    }
     const Algorithm algorithm = algorithm_of(schedules);
     const Problem problem = problems_of(schedules)[0];
     if (rooted(problem.collective) && problem.root != 0) {
