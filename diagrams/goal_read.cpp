@@ -15,6 +15,7 @@ namespace baton::diagrams {
 namespace {
 
 constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t most_ns = std::numeric_limits<std::int64_t>::max() / 2;  // of all ranks
 constexpr int most_ranks = 1 << 20, most_lanes = 256;
 
 /// A statement "send", "recv" or "calc".
@@ -128,7 +129,12 @@ class Reader : base::LineReader {
     Operation its;
     its.line = line();
     if (word == "calc") {
-      its.amount = number<std::int64_t>("a time in ns", next_word(), 0, INT64_MAX / 2);
+      its.amount = number<std::int64_t>("a time in ns", next_word(), 0, most_ns);
+      if (its.amount > most_ns - computed_) {
+        refuse(fmt::format("computations of all ranks that take at most {} ns together", most_ns),
+               "more");
+      }
+      computed_ += its.amount;
     } else if (word == "send" || word == "recv") {
       its.kind = word == "send" ? StepKind::send : StepKind::recv;
       std::string_view bytes = next_word();
@@ -161,6 +167,7 @@ class Reader : base::LineReader {
   }
 
   std::vector<Operations> ranks_;
+  std::int64_t computed_ = 0;  // ns of all ranks
   std::map<std::string, std::uint32_t, std::less<>> labels_;
 };
 

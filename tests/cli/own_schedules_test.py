@@ -88,6 +88,8 @@ class OwnSchedules(CommandTest):
 
     def test_wrong_use(self):
         xml, goal = str(self.samples / "fused_ring.xml"), str(self.samples / "overtaking.goal")
+        huge = self.file("huge.goal", "num_ranks 2\nrank 0 {\nsend 402653187b to 1\n}\n"
+                         "rank 1 {\nrecv 402653187b from 0\nsend 3b to 0\n}\n")
         broken = self.file("broken.xml", Path(xml).read_text().replace('cnt="1"', 'cnt="x"', 1))
         for sentence, *arguments in [
                 ("broken.xml:5: expected cnt of <step> from 1 to 2147483647, found \"x\"", "verify",
@@ -119,7 +121,9 @@ class OwnSchedules(CommandTest):
                 ("--in-place excludes --from", "timeline", "--from", xml, "--in-place"),
                 ("--dtype: expected none with --goal, which counts bytes, found f64", "simulate",
                  "--goal", goal, "--dtype", "f64"),
-                ("--goal", "run", "--goal", goal)]:
+                ("--goal", "run", "--goal", goal),
+                ("expected at most 134217728 elements (after division by 3, what all counts have in "
+                 "common), found more: verify with smaller counts", "verify", "--goal", huge)]:
             with self.subTest(arguments=arguments):
                 self.refused(sentence, *arguments)
 

@@ -394,6 +394,17 @@ TEST_CASE("GOAL: a wrong file is refused in one sentence") {
         "file:5: expected cpu 0, as a rank has one processor and one network card, found cpu 1");
   CHECK(wrong("calc 1 tag 1") ==
         "file:5: expected tag, cpu, nic or the end of the line, found \"tag\"");
+  const std::string longest = "calc 4611686018427387903";
+  CHECK(wrong(longest) == "accepted");
+  CHECK(wrong("calc 4611686018427387904") ==
+        "file:5: expected a time in ns from 0 to 4611686018427387903, found "
+        "\"4611686018427387904\"");
+  CHECK(wrong(longest + "\n" + longest + "\n" + longest) ==
+        "file:6: expected computations of all ranks that take at most 4611686018427387903 ns "
+        "together, found more");
+  CHECK(goal_refused("num_ranks 2\nrank 0 {\n" + longest + "\n}\nrank 1 {\ncalc 1\n}") ==
+        "file:6: expected computations of all ranks that take at most 4611686018427387903 ns "
+        "together, found more");
   CHECK(wrong("a: wait 1") == "file:5: expected send, recv or calc, found \"wait\"");
   CHECK(wrong("a calc 1") ==
         "file:5: expected \":\", \"requires\" or \"irequires\" after a label, found \"calc\"");
