@@ -1,4 +1,4 @@
-"""Usage: bench_mpirun_test.py STAND_IN BATON MPIRUN FLAG..., on 3 ranks"""
+"""Usage: bench_mpirun_test.py STAND_IN ALGORITHMS.so BATON MPIRUN FLAG..., on 3 ranks"""
 
 import json
 import os
@@ -100,6 +100,13 @@ class BenchUnderMpirun(CommandTest):
         self.assertIn("OMPI_MCA_coll_tuned_priority=31", result["environment"]["built_in"])
         self.assertFalse([v for v in result["environment"]["built_in"] if "jobid" in v])
 
+    def test_registry(self):
+        mine = ["all_reduce", "--bytes", "4K", "--algorithm", "there_and_back"]
+        self.refused("expected an algorithm of all_reduce (", "bench", *mine)
+        _, result = self.bench(*mine, "--registry", self.algorithms)
+        self.assertEqual(result["rows"][0]["sides"][0]["algorithm"], "there_and_back")
+        self.assertEqual(result["wrong"], 0)
+
     def loaded(self):
         """The environment with the stand-in for a drop-in, before all that is preloaded anyway."""
         return {"LD_PRELOAD": ":".join([self.stand_in, os.environ.get("LD_PRELOAD", "")])}
@@ -145,6 +152,11 @@ class BenchUnderMpirun(CommandTest):
                 ("expected a collective (", "bcast"),
                 ("--factor: expected a whole number from 2", "--factor", "1"),
                 ("--json: expected a file to write, found /nowhere/x", "--json", "/nowhere/x"),
+                ("--registry /nowhere.so: expected a shared object, found /nowhere.so: cannot open",
+                 "--registry", "/nowhere.so"),
+                ("--registry: expected --through api or both, which use it, found drop-in",
+                 "--registry", self.algorithms, "--through", "drop-in"),
+                ("--registry excludes --device", "--registry", self.algorithms, "--device", "cuda"),
                 ("--device: expected cuda, found \"rocm\"", "--device", "rocm"),
                 ("--ranks: expected ranks that are threads, found processes of MPI",
                  "--device", "cuda", "--ranks", "2")]:
@@ -153,5 +165,5 @@ class BenchUnderMpirun(CommandTest):
 
 
 if __name__ == "__main__":
-    BenchUnderMpirun.stand_in = sys.argv[1]
-    run_tests(BenchUnderMpirun, [*sys.argv[3:], sys.argv[2]])
+    BenchUnderMpirun.stand_in, BenchUnderMpirun.algorithms = sys.argv[1:3]
+    run_tests(BenchUnderMpirun, [*sys.argv[4:], sys.argv[3]])

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -32,6 +33,14 @@ Task task_of(BenchOptions& options, World& world) {
   task.cases = cases_for(options, world.size());
   task.library = Options::from_environment();
   if (!options.trace.empty()) task.library.trace = options.trace;
+  if (!options.data.registries.empty() && !options.comparison.api) {
+    refuse("--registry: expected --through api or both, which use it, found drop-in");
+  }
+  task.library.registry = std::make_shared<const Registry>(options.data.registry());
+  if (!options.data.algorithm.empty()) {
+    for (const Case& subject : task.cases)
+      task.library.registry->find(subject.collective(), options.data.algorithm);
+  }
   if (options.comparison.drop_in && drop_in().empty()) {
     refuse(
         "--through: expected a drop-in to be loaded into this process (LD_PRELOAD), found no "

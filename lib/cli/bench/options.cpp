@@ -49,6 +49,7 @@ void add_options(const OptionSet& set, BenchOptions& options) {
   data.type();
   data.op();
   data.root();
+  const Option registry = data.registry();
   const Option trace = add_trace(set, options.trace);
   set.add("--json", options.json,
           "write all samples, options, versions and times of plain messages")
@@ -59,7 +60,7 @@ void add_options(const OptionSet& set, BenchOptions& options) {
               "NCCL's collectives, and ours over its messages; a GPU may have several ranks.\n"
               "Needs the program baton-bench-device of a build with CUDA")
           .form("NAME")
-          .excludes({through, trace});
+          .excludes({through, registry, trace});
   data.ranks("on GPUs, without mpirun (default: one on each, at least two)").needs(device);
   add_progress(set, options.progress);
 }
