@@ -15,13 +15,6 @@ using namespace msccl_form;
 
 namespace {
 
-bool gathers(Collective collective) {
-  return collective == Collective::gather || collective == Collective::all_gather;
-}
-bool scatters(Collective collective) {
-  return collective == Collective::scatter || collective == Collective::reduce_scatter;
-}
-
 /// Where the chunks of a buffer of the file lie.
 struct Home {
   Buffer buffer;
@@ -90,9 +83,12 @@ class Reader {
   /// One buffer for input and output where they are the same memory: see Problem.
   void find_homes() {
     const Collective collective = algorithm_.collective;
-    const bool broadcast = collective == Collective::broadcast;
-    const bool shared =
-        broadcast || (in_place_ && (!rooted(collective) || rank_ == algorithm_.root));
+    Problem problem;
+    problem.collective = collective;
+    problem.rank = rank_;
+    problem.root = algorithm_.root;
+    problem.in_place = in_place_;
+    const bool shared = problem.aliased();
     header_.in_place = shared;
     header_.scratch = gpu_.scratch;
     scratch_ = {Buffer::scratch, 0, gpu_.scratch};
@@ -101,11 +97,11 @@ class Reader {
       header_.output = gpu_.output;
       input_ = {Buffer::input, 0, gpu_.input};
       output_ = {Buffer::output, 0, gpu_.output};
-    } else if (gathers(collective)) {
+    } else if (gathering(collective)) {
       header_.output = gpu_.output;
       input_ = {Buffer::output, rank_ * gpu_.input, gpu_.input};
       output_ = {Buffer::output, 0, gpu_.output};
-    } else if (scatters(collective)) {
+    } else if (scattering(collective)) {
       header_.input = gpu_.input;
       input_ = {Buffer::input, 0, gpu_.input};
       output_ = {Buffer::input, rank_ * gpu_.output, gpu_.output};

@@ -32,5 +32,9 @@ std::string_view name(Collective collective);
 Collective collective_named(std::string_view name);
 bool rooted(Collective collective);    ///< whether the collective has a root
 bool reducing(Collective collective);  ///< whether the collective applies an op
+/// gather and all_gather: only the output has a block for each rank.
+bool gathering(Collective collective);
+/// scatter and reduce_scatter: only the input has a block for each rank.
+bool scattering(Collective collective);
 
 }  // namespace baton

@@ -61,7 +61,9 @@ struct VerifyOptions {
 /// Checks the schedules of all ranks (schedules[r] is rank r's) against what the collective
 /// promises. `problems[r]` is rank r's. Exact for the given counts. Uses no dependency or overlap
 /// code of the library. Of a program: messages, order and hazards only, as it has no promise.
-/// Errors: invalid_argument if the numbers of ranks differ, or options are out of range.
+/// Errors: invalid_argument if the numbers of ranks differ, options are out of range, or all
+/// buffers together have more than 2^27 elements after division by the common divisor of all
+/// counts.
 Proof verify(std::span<const Schedule> schedules, std::span<const Problem> problems,
              const VerifyOptions& options = {});
 

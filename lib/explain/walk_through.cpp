@@ -41,9 +41,7 @@ Buffer source(const Schedule& schedule) {
 std::pair<std::size_t, std::size_t> input_range(const Schedule& schedule, std::size_t extent) {
   const auto size = static_cast<std::size_t>(schedule.size());
   const auto rank = static_cast<std::size_t>(schedule.rank());
-  const bool own_block =
-      source(schedule) == Buffer::output && (schedule.collective() == Collective::gather ||
-                                             schedule.collective() == Collective::all_gather);
+  const bool own_block = source(schedule) == Buffer::output && gathering(schedule.collective());
   if (!own_block || extent % size != 0) return {0, extent};
   return {extent / size * rank, extent / size};
 }

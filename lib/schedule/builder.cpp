@@ -94,8 +94,7 @@ Region ScheduleBuilder::input() const {
 
 Region ScheduleBuilder::output() const {
   const Problem& p = state_->p;
-  const bool in_input = p.aliased() && (p.collective == Collective::scatter ||
-                                        p.collective == Collective::reduce_scatter);
+  const bool in_input = p.aliased() && scattering(p.collective);
   return in_input ? input_blocks()[p.rank] : contiguous(Buffer::output, 0, p.output_extent());
 }
 

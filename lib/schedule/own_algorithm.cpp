@@ -16,13 +16,6 @@ namespace {
   throw Error(ErrorCode::invalid_argument, sentence);
 }
 
-bool gathers(Collective collective) {
-  return collective == Collective::gather || collective == Collective::all_gather;
-}
-bool scatters(Collective collective) {
-  return collective == Collective::scatter || collective == Collective::reduce_scatter;
-}
-
 /// Whether the rank's output stays as it is.
 bool no_result(const Problem& p) { return p.collective == Collective::exscan && p.rank == 0; }
 
@@ -69,20 +62,20 @@ class Adapted {
   /// The input is read from a copy; results go to where they are expected.
   void to_aliased() {
     const Collective collective = problem_.collective;
-    const Buffer shared = scatters(collective) ? Buffer::input : Buffer::output;
-    const std::int64_t first = gathers(collective) ? own_block() : 0;
+    const Buffer shared = scattering(collective) ? Buffer::input : Buffer::output;
+    const std::int64_t first = gathering(collective) ? own_block() : 0;
     const std::int64_t elements =
-        gathers(collective) ? problem_.count : std::max(header_.input, header_.output);
+        gathering(collective) ? problem_.count : std::max(header_.input, header_.output);
     const Region copy = new_scratch(elements);
     append_first(copy, contiguous(shared, first, elements));
     input_ = {Buffer::scratch, copy.offset};
-    if (scatters(collective)) output_ = {Buffer::input, own_block()};
+    if (scattering(collective)) output_ = {Buffer::input, own_block()};
   }
   /// The one buffer is the output, or, where that is a part of the input or must stay as it is,
   /// scratch.
   void from_aliased() {
     const Region input = contiguous(Buffer::input, 0, header_.input);
-    if (scatters(problem_.collective)) {
+    if (scattering(problem_.collective)) {
       const Region copy = new_scratch(header_.input);
       append_first(copy, input);
       input_ = {Buffer::scratch, copy.offset};
@@ -94,7 +87,7 @@ class Adapted {
       append_first(copy, input);
       output_ = {Buffer::scratch, copy.offset};
     } else {
-      const std::int64_t first = gathers(problem_.collective) ? own_block() : 0;
+      const std::int64_t first = gathering(problem_.collective) ? own_block() : 0;
       append_first(contiguous(Buffer::output, first, header_.input), input);
     }
   }
@@ -152,7 +145,7 @@ class Adapted {
   }
 
   void divide_result() {
-    const bool within = problem_.aliased() && scatters(problem_.collective);
+    const bool within = problem_.aliased() && scattering(problem_.collective);
     const std::int64_t elements = within ? problem_.count : header_.output;
     if (elements == 0 || no_result(problem_)) return;
     append_last(StepKind::divide, {within ? contiguous(Buffer::input, own_block(), elements)
@@ -217,8 +210,8 @@ struct Given {
   /// Elements of the copy that a rank makes of its input; see Adapted.
   std::int64_t copied(const Problem& p) const {
     const bool was = problems[static_cast<std::size_t>(p.rank)].aliased(), is = p.aliased();
-    if (was == is || (was && !scatters(p.collective) && !no_result(p))) return 0;
-    return gathers(p.collective) ? p.count : std::max(p.input_extent(), p.output_extent());
+    if (was == is || (was && !scattering(p.collective) && !no_result(p))) return 0;
+    return gathering(p.collective) ? p.count : std::max(p.input_extent(), p.output_extent());
   }
 };
 

@@ -43,6 +43,14 @@ bool reducing(Collective collective) {
          collective == Collective::exscan;
 }
 
+bool gathering(Collective collective) {
+  return collective == Collective::gather || collective == Collective::all_gather;
+}
+
+bool scattering(Collective collective) {
+  return collective == Collective::scatter || collective == Collective::reduce_scatter;
+}
+
 std::shared_ptr<const Blocks> Blocks::packed(std::span<const std::int64_t> counts) {
   auto blocks = std::make_shared<Blocks>();
   blocks->counts.assign(counts.begin(), counts.end());

@@ -11,9 +11,6 @@ namespace {
 constexpr std::size_t most_runs = std::size_t{1} << 24;      // of all steps
 constexpr std::int64_t most_blocks = std::int64_t{1} << 16;  // of one region
 
-bool gathers(Collective c) { return c == Collective::gather || c == Collective::all_gather; }
-bool scatters(Collective c) { return c == Collective::scatter || c == Collective::reduce_scatter; }
-
 }  // namespace
 
 class Tracer {
@@ -45,7 +42,7 @@ class Tracer {
     const std::size_t ranks = schedules_.size();
     const Collective what = collective();
     base_.assign(ranks + 1, 0);
-    if (gathers(what)) {
+    if (gathering(what)) {
       place_contributions();
     } else if (what == Collective::all_to_all) {
       for (std::size_t r = 0; r < ranks; ++r) {
@@ -57,7 +54,7 @@ class Tracer {
     } else {
       for (std::size_t r = 0; r < ranks; ++r) {
         held(r, Buffer::input).write(0, {0, header(r).input});
-        if (!scatters(what)) held(r, Buffer::output).write(0, {0, header(r).output});
+        if (!scattering(what)) held(r, Buffer::output).write(0, {0, header(r).output});
         extent_ = std::max({extent_, header(r).input, header(r).output});
       }
     }
@@ -167,14 +164,14 @@ class Tracer {
     } else if (what == Collective::all_to_all) {
       flow_.naming_ = Naming::pair;
       cut_by_owner();
-    } else if (gathers(what) && !base_.empty()) {
+    } else if (gathering(what) && !base_.empty()) {
       for (std::size_t r = 0; r + 1 < base_.size(); ++r) {
         if (base_[r + 1] > base_[r]) {
           add({base_[r], base_[r + 1] - base_[r], static_cast<std::int64_t>(r)});
         }
       }
     } else {
-      if (scatters(what)) cut_by_owner();
+      if (scattering(what)) cut_by_owner();
       if (flow_.parts_.empty()) cut_by_borders();
     }
     auto& parts = flow_.parts_;

@@ -41,8 +41,7 @@ bool divides(std::span<const Schedule> schedules) {
 std::vector<std::int64_t> own_counts(std::span<const Schedule> schedules,
                                      std::span<const Problem> problems) {
   const std::size_t size = schedules.size();
-  const bool gathers = problems[0].collective == Collective::gather ||
-                       problems[0].collective == Collective::all_gather;
+  const bool gathers = gathering(problems[0].collective);
   std::vector<std::int64_t> counts(size, -1);
   std::int64_t whole = -1, known = 0, unknown = 0;
   for (std::size_t r = 0; r < size; ++r) {

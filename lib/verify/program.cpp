@@ -112,9 +112,7 @@ void Program::check_bounds(std::span<const Problem> problems, Findings& findings
                            found);
       });
     }
-    const bool input_is_result =
-        problem.aliased() && (problem.collective == Collective::scatter ||
-                              problem.collective == Collective::reduce_scatter);
+    const bool input_is_result = problem.aliased() && scattering(problem.collective);
     const auto steps = schedule.steps();
     for (std::size_t i = 0; i < steps.size(); ++i) {
       for (int k = 0; k < operands(steps[i].kind); ++k) {

@@ -105,12 +105,9 @@ template <class Visit>
 void Promise::for_inputs(int rank, const Visit& visit) const {
   const Problem& p = problem(rank);
   const std::uint32_t leaf = leaf_base(rank), length = leaf_base(rank + 1) - leaf;
-  const bool gathers = p.collective == Collective::gather || p.collective == Collective::all_gather;
-  const bool scatters =
-      p.collective == Collective::scatter || p.collective == Collective::reduce_scatter;
-  if (!p.aliased() || scatters) {
+  if (!p.aliased() || scattering(p.collective)) {
     visit(program_.place(rank, Buffer::input), length, leaf);
-  } else if (!gathers) {
+  } else if (!gathering(p.collective)) {
     visit(program_.place(rank, Buffer::output), length, leaf);
   } else {
     const BlockPlaces blocks = output_blocks(p);

@@ -23,6 +23,19 @@ TEST_CASE("collectives by name") {
   }
 }
 
+TEST_CASE("collectives that gather and scatter have a block per rank in one buffer only") {
+  for (int i = 0; i < collective_count; ++i) {
+    Problem p;
+    p.collective = static_cast<Collective>(i);
+    p.size = 3;
+    p.count = 5;
+    const std::int64_t input = p.input_extent(), output = p.output_extent();
+    CAPTURE(name(p.collective));
+    CHECK(gathering(p.collective) == (output == 3 * input));
+    CHECK(scattering(p.collective) == (input == 3 * output));
+  }
+}
+
 TEST_CASE("buffers of each collective: at the root, elsewhere, in place") {
   struct Row {
     Collective collective;

@@ -22,8 +22,8 @@ CaseBuffers::CaseBuffers(int rank, const Case& subject, bool in_place)
   result_ = output_.data();
   if (!aliased_) return;
   const std::size_t own = bytes_of(subject.block_offset(rank_));
-  if (c == Collective::scatter || c == Collective::reduce_scatter) result_ += own;
-  if (c == Collective::gather || c == Collective::all_gather) source_ += own;
+  if (scattering(c)) result_ += own;
+  if (gathering(c)) source_ += own;
 }
 
 void CaseBuffers::fill(const Values& values) {
