@@ -7,35 +7,12 @@
 
 #include "cuda_cases.hpp"
 #include "memory/cuda/layout.hpp"
-#include "memory/cuda/units.hpp"
+#include "support/cuda/on_host.hpp"
 
 using namespace baton;
 using namespace cuda_cases;
 
 namespace {
-
-/// Runs `thread_of(unit, thread)` as a launch would.
-template <class Job, class Thread>
-void for_threads(const cuda::Batch<Job>& batch, Thread thread_of) {
-  for (std::uint32_t unit = 0; unit < batch.units; ++unit)
-    for (std::uint32_t thread = 0; thread < cuda::threads; ++thread) thread_of(unit, thread);
-}
-
-template <class T, OpKind op>
-void fold_batch(const cuda::Batch<cuda::Strided<3>>& batch) {
-  if constexpr (std::integral<T> || op <= OpKind::max) {
-    constexpr OpKind folded = op == OpKind::avg ? OpKind::sum : op;
-    for_threads(batch, [&](auto unit, auto thread) {
-      cuda::fold_unit<folded, cuda::Served<folded, T>>(batch, unit, thread);
-    });
-  }
-}
-
-template <class T>
-void divide_batch(const cuda::Batch<cuda::Strided<1>>& batch, int ranks) {
-  for_threads(batch,
-              [&](auto unit, auto thread) { cuda::divide_unit<T>(batch, ranks, unit, thread); });
-}
 
 /// Calls `call.operator()<T>()` with the element type of a datatype.
 template <class... T, class Call>
@@ -55,8 +32,7 @@ class OnHost : public Backend {
       cuda::for_batches<3>(here, size_of(type), cuda::fold_widths(op, type), [&](auto& batch) {
         with_type(type, [&]<class T>() {
           [&]<std::size_t... i>(std::index_sequence<i...>) {
-            ((op == static_cast<OpKind>(i) ? fold_batch<T, static_cast<OpKind>(i)>(batch) : void()),
-             ...);
+            (fold<T, static_cast<OpKind>(i)>(op, batch), ...);
           }
           (std::make_index_sequence<builtin_op_count>());
         });
@@ -66,19 +42,18 @@ class OnHost : public Backend {
   Image divide(Datatype type, int ranks, Pieces pieces, const Image& image) override {
     return run(image, pieces, [&](const Pieces& here) {
       cuda::for_batches<1>(here, size_of(type), cuda::widths_for(size_of(type)), [&](auto& batch) {
-        with_type(type, [&]<class T>() { divide_batch<T>(batch, ranks); });
+        with_type(type, [&]<class T>() { on_host::divide_batch<T>(batch, ranks); });
       });
     });
   }
   Image copy(std::size_t element_bytes, Pieces pieces, const Image& image) override {
     return run(image, pieces, [&](const Pieces& here) {
       cuda::for_copy_batches(
-          here, element_bytes,
+          here, element_bytes, [](auto& batch) { on_host::copy_batch(batch); },
           [&](auto& batch) {
-            for_threads(batch,
-                        [&](auto unit, auto thread) { cuda::copy_unit(batch, unit, thread); });
-          },
-          [&](auto& batch) { turn(batch); });
+            on_host::turn_batch(batch);
+            turned += static_cast<int>(batch.count);
+          });
     });
   }
 
@@ -98,31 +73,25 @@ class OnHost : public Backend {
     return result;
   }
 
-  void turn(const cuda::Batch<cuda::Tiles>& batch) {
-    for (std::uint32_t unit = 0; unit < batch.units; ++unit) {
-      std::vector<cuda::Vector<16>> shared((batch.job_of(unit).shared_bytes() + 15) / 16);
-      auto* bytes = reinterpret_cast<std::byte*>(shared.data());
-      for (std::uint32_t thread = 0; thread < cuda::threads; ++thread)
-        cuda::tile_in(batch, unit, thread, bytes);
-      for (std::uint32_t thread = 0; thread < cuda::threads; ++thread)
-        cuda::tile_out(batch, unit, thread, bytes);
-    }
-    turned += static_cast<int>(batch.count);
+  template <class T, OpKind op>
+  static void fold(OpKind wanted, const cuda::Batch<cuda::Strided<3>>& batch) {
+    if constexpr (on_host::folds<T, op>)
+      if (op == wanted) on_host::fold_batch<T, op>(batch);
   }
 };
 
-OnHost on_host;
+OnHost kernels;
 
 }  // namespace
 
-TEST_CASE("folds of every count and alignment") { folds_of_every_count_and_alignment(on_host); }
-TEST_CASE("folds in place") { folds_in_place(on_host); }
-TEST_CASE("folds of strided pieces") { folds_of_strided_pieces(on_host); }
-TEST_CASE("all pairs of special values") { all_pairs_of_special_values(on_host); }
-TEST_CASE("divisions") { divisions(on_host); }
-TEST_CASE("all 16-bit floats divided") { all_16_bit_floats_divided(on_host); }
-TEST_CASE("strided copies") { strided_copies(on_host); }
-TEST_CASE("random lists of copies") { random_lists_of_copies(on_host); }
+TEST_CASE("folds of every count and alignment") { folds_of_every_count_and_alignment(kernels); }
+TEST_CASE("folds in place") { folds_in_place(kernels); }
+TEST_CASE("folds of strided pieces") { folds_of_strided_pieces(kernels); }
+TEST_CASE("all pairs of special values") { all_pairs_of_special_values(kernels); }
+TEST_CASE("divisions") { divisions(kernels); }
+TEST_CASE("all 16-bit floats divided") { all_16_bit_floats_divided(kernels); }
+TEST_CASE("strided copies") { strided_copies(kernels); }
+TEST_CASE("random lists of copies") { random_lists_of_copies(kernels); }
 TEST_CASE("transpositions, by tiles where cells are small") {
   OnHost here;
   transpositions(here);
