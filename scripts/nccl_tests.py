@@ -118,7 +118,7 @@ class Table:
     def add(self, name, program, layout, options=(), note="", more=None, wrong_expected=False):
         """Runs a program; a row of the table."""
         processes, threads, devices = layout
-        title = " ".join([name, " x ".join(map(str, layout)), *options])
+        title = " ".join([name, " x ".join(map(str, layout)), *options, *(more or {})])
         log = self.logs / (re.sub(r"[^\w-]+", "-", title) + ".log")
         results = log.with_suffix(".json")
         environment = {key: value for key, value in os.environ.items() if not key.startswith("BATON_")}
@@ -175,13 +175,13 @@ def main():
     arguments = parser.parse_args()
     for library in STAND_INS.values():
         if not library.is_file():
-            give_up(f"expected {library}, found none: the build has NCCL's header, UCX and tests?")
+            give_up(f"expected {library}, found none; it needs tests, nvcc, NCCL's header and UCX")
     compiler = tool("mpicxx.openmpi", "mpicxx", needed=False)
     launcher = tool("mpirun.openmpi", "mpirun", needed=False)
     mpi = None
     if compiler and launcher:
-        openmpi = "Open MPI" in subprocess.run([launcher, "--version"], capture_output=True,
-                                               text=True).stdout
+        said = subprocess.run([launcher, "--version"], capture_output=True, text=True).stdout
+        openmpi = re.search("Open MPI|OpenRTE|open-mpi", said)
         mpi = compiler, [launcher, *(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
                                      if openmpi else [])]
     folder = arguments.folder.resolve()
