@@ -67,6 +67,15 @@ class Tables(unittest.TestCase):
         self.assertEqual(self.finish(), 1)
 
 
+class Layouts(unittest.TestCase):
+    def test_threads_take_the_place_of_devices(self):
+        layouts = [(1, 1, 1), (1, 2, 2), (1, 4, 1), (2, 1, 2)]
+        self.assertEqual(nccl_tests.layouts_of("reduce", layouts, True), layouts)
+        self.assertEqual(nccl_tests.layouts_of("reduce", layouts, None), layouts[:3])
+        self.assertEqual(nccl_tests.layouts_of("hypercube", layouts, True),
+                         [(1, 1, 1), (1, 4, 1), (2, 2, 1)])
+
+
 class Refusals(unittest.TestCase):
     def test_a_folder_without_sources(self):
         done = subprocess.run([sys.executable, SCRIPTS / "nccl_tests.py", "/nowhere"],
