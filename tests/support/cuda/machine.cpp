@@ -32,7 +32,16 @@ Streams& known() {
 
 thread_local int current = 0;
 thread_local cudaError_t last_error = cudaSuccess;
-thread_local std::map<int, StreamState> of_thread;
+
+/// The calling thread's default streams, by device.
+struct OfThread {
+  std::map<int, StreamState> all;
+  ~OfThread() {
+    const std::lock_guard lock(known().mutex);
+    for (const auto& [device, stream] : all) known().all.erase(stream.get());
+  }
+};
+thread_local OfThread of_thread;
 
 StreamState entered(StreamState stream) {
   Streams& here = known();
@@ -91,7 +100,7 @@ StreamState stream_of(cudaStream_t handle) {
     return here.legacy[at];
   }
   if (handle == cudaStreamPerThread) {
-    StreamState& own = of_thread[current];
+    StreamState& own = of_thread.all[current];
     if (!own)
       own = entered(std::make_shared<CUstream_st>(current, cudaStreamDefault, least_priority));
     return own;
