@@ -93,6 +93,7 @@ Request State::start(std::unique_ptr<Operation> operation, bool ordered) {
 Choice State::chosen(const Call& call) {
   const InUse in_use(launcher.busy());
   arguments.bind(call, context.rank, context.size);
+  if (device) device->check_data(arguments);
   const execute::CachedPlan& plan = planner.plan(arguments, call.choice);
   return {plan.algorithm, plan.segment};
 }

@@ -1,5 +1,7 @@
 /// The collectives and messages, as the program sees them.
 
+#include <initializer_list>
+
 #include "arguments.hpp"
 #include "group.hpp"
 #include "platform.hpp"
@@ -18,6 +20,37 @@ ncclResult_t enqueue(const Held& member, const Call& call, cudaStream_t stream) 
                }});
 }
 
+/// Whether enqueue() takes the call, as far as its arguments say.
+bool takes(StreamCommunicator& ranks, const Call& call, Stream stream) {
+  try {
+    ranks.device().check_stream(stream);
+    ranks.chosen(call);
+    return true;
+  } catch (const Error& error) {
+    if (error.code != ErrorCode::invalid_argument && error.code != ErrorCode::unsupported) throw;
+    return false;
+  }
+}
+
+/// Gives a call to a stream with work before it: `give_all()` does both. Gives nothing if the
+/// communicator refuses one of the calls `as_if`: it has that one instead, so that other ranks that
+/// meet or compare calls are told.
+template <class GiveAll>
+void enqueue_behind(StreamCommunicator& ranks, std::initializer_list<Call> as_if, Stream stream,
+                    const GiveAll& give_all) {
+  ranks.check();
+  for (const Call& call : as_if)
+    if (!takes(ranks, call, stream)) return ranks.enqueue(call, stream);
+  try {
+    give_all();
+  } catch (const Error& error) {
+    // As enqueue() does: other ranks may wait for this one.
+    if (error.code == ErrorCode::memory || error.code == ErrorCode::device)
+      ranks.abort(error.what());
+    throw;
+  }
+}
+
 /// A collective that reduces; `call` makes it of an input and an op. `elements`: of the input.
 template <class MakeCall>
 ncclResult_t reduce(const Held& member, const void* input, void* product, std::size_t elements,
@@ -28,10 +61,12 @@ ncclResult_t reduce(const Held& member, const void* input, void* product, std::s
   const auto scalar = scalings.find(op, nccl_abi::datatype_of(type));
   return give({member, [=, &scalings] {
                  member->run([&](StreamCommunicator& ranks) {
-                   const void* const scaled =
-                       scalings.multiply(*scalar, input, product, elements, of(stream));
-                   ranks.enqueue(make_call(scaled, sum), of(stream));
-                   scalings.release(of(stream));
+                   enqueue_behind(ranks, {make_call(input, sum)}, of(stream), [&] {
+                     Scalings::Products products(scalings, of(stream));
+                     const void* const scaled =
+                         products.multiply(*scalar, input, product, elements);
+                     ranks.enqueue(make_call(scaled, sum), of(stream));
+                   });
                  });
                }});
 }
@@ -127,16 +162,20 @@ ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
         const bool copies = member->rank() == root && sendbuff != recvbuff;
         if (copies) check_pointer(sendbuff, "a buffer to send");
         check_pointer(recvbuff, "a buffer to receive");
+        const Call call = calls::broadcast(Data{recvbuff, n, type}, root);
+        if (!copies) return enqueue(member, call, stream);
+        void* const from = const_cast<void*>(sendbuff);
         return give({member, [=] {
                        member->run([&](StreamCommunicator& ranks) {
-                         if (copies) {
+                         const Call as_sent = calls::broadcast(Data{from, n, type}, root);
+                         enqueue_behind(ranks, {as_sent, call}, of(stream), [&] {
                            Rows rows;
                            rows.at[0] = static_cast<std::byte*>(recvbuff);
-                           rows.at[1] = static_cast<std::byte*>(const_cast<void*>(sendbuff));
+                           rows.at[1] = static_cast<std::byte*>(from);
                            rows.block = n;
                            ranks.device().copy(std::span(&rows, 1), size_of(type), of(stream));
-                         }
-                         ranks.enqueue(calls::broadcast(Data{recvbuff, n, type}, root), of(stream));
+                           ranks.enqueue(call, of(stream));
+                         });
                        });
                      }});
       },

@@ -78,19 +78,23 @@ std::byte* Scalings::take(std::size_t bytes) {
     block.taken = true;
     return block.memory;
   }
-  Block& block = blocks_.emplace_back();
-  block = {device_->allocate(bytes), bytes, true, device_->make_marker()};
-  return block.memory;
+  blocks_.reserve(blocks_.size() + 1);
+  std::unique_ptr<Marker> marker = device_->make_marker();
+  std::byte* const memory = device_->allocate(bytes);
+  blocks_.push_back({memory, bytes, true, std::move(marker)});
+  return memory;
 }
 
-void* Scalings::multiply(const Scalar& scalar, const void* in, void* out, std::size_t count,
-                         Stream stream) {
-  const std::lock_guard lock(mutex_);
+void* Scalings::Products::multiply(const Scalar& scalar, const void* in, void* out,
+                                   std::size_t count) {
+  const std::lock_guard lock(scalings_.mutex_);
+  Device& device = *scalings_.device_;
   const std::size_t bytes = size_of(scalar.type);
-  std::byte* const factors = take(copies * bytes);
+  std::byte* const factors = scalings_.take(copies * bytes);
+  if (out == nullptr) out = scalings_.take(count * bytes);
   const auto copy = [&](std::byte* to, const std::byte* from, std::size_t elements) {
     const Rows rows = plain(to, from, elements);
-    device_->copy(std::span(&rows, 1), bytes, stream);
+    device.copy(std::span(&rows, 1), bytes, stream_);
   };
   if (scalar.copies != nullptr) {
     copy(factors, scalar.copies, copies);
@@ -98,7 +102,6 @@ void* Scalings::multiply(const Scalar& scalar, const void* in, void* out, std::s
     copy(factors, scalar.on_device, 1);
     for (std::size_t n = 1; n < copies; n *= 2) copy(factors + n * bytes, factors, n);
   }
-  if (out == nullptr) out = take(count * bytes);
   // The factors serve each row: their stride is 0.
   const std::size_t whole = count / copies * copies;
   Rows rows[2] = {plain(out, in, copies),
@@ -108,20 +111,23 @@ void* Scalings::multiply(const Scalar& scalar, const void* in, void* out, std::s
   rows[0].rows = static_cast<std::int64_t>(count / copies);
   rows[0].stride[0] = rows[0].stride[1] = static_cast<std::int64_t>(copies * bytes);
   const std::span<const Rows> all(rows);
-  device_->fold(OpKind::prod, scalar.type,
-                whole == 0       ? all.last(1)
-                : whole == count ? all.first(1)
-                                 : all,
-                stream);
+  device.fold(OpKind::prod, scalar.type,
+              whole == 0       ? all.last(1)
+              : whole == count ? all.first(1)
+                               : all,
+              stream_);
   return out;
 }
 
-void Scalings::release(Stream stream) {
+void Scalings::release(Stream stream) noexcept {
   const std::lock_guard lock(mutex_);
   for (Block& block : blocks_) {
     if (!block.taken) continue;
-    block.used->set(stream);
-    block.taken = false;
+    try {
+      block.used->set(stream);
+      block.taken = false;
+    } catch (...) {  // the device failed: nobody knows when it may be used again
+    }
   }
 }
 

@@ -32,11 +32,23 @@ class Scalings {
   /// Error(invalid_argument) unless it exists, for this datatype.
   struct Scalar;
   std::shared_ptr<const Scalar> find(ncclRedOp_t op, Datatype type);
-  /// Gives out = in · scalar to the stream. Without `out`, the product lies in memory that is in
-  /// use until release(). Returns the product.
-  void* multiply(const Scalar& scalar, const void* in, void* out, std::size_t count, Stream stream);
-  /// The memory of multiply() may be used again when the stream has come here.
-  void release(Stream stream);
+  /// The device's memory of products. It may be used again when the stream has come to the end of
+  /// this object. One at a time.
+  class Products {
+   public:
+    Products(Scalings& scalings, Stream stream) : scalings_(scalings), stream_(stream) {}
+    ~Products() { scalings_.release(stream_); }
+    Products(const Products&) = delete;
+    Products& operator=(const Products&) = delete;
+
+    /// Gives out = in · scalar to the stream. Without `out`, the product lies in this object's
+    /// memory. Returns the product. Throws Error(memory, device).
+    void* multiply(const Scalar& scalar, const void* in, void* out, std::size_t count);
+
+   private:
+    Scalings& scalings_;
+    const Stream stream_;
+  };
 
  private:
   struct Block {
@@ -46,6 +58,7 @@ class Scalings {
     std::unique_ptr<Marker> used;
   };
   std::byte* take(std::size_t bytes);
+  void release(Stream stream) noexcept;
 
   const std::shared_ptr<Device> device_;
   std::mutex mutex_;

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <utility>
 
+#include "baton/error.hpp"
 #include "baton/memory.hpp"
 #include "world.hpp"
 
@@ -204,6 +205,95 @@ void every_datatype_and_op(const Layout& layout) {
       reductions(world, static_cast<ncclDataType_t>(type), static_cast<ncclRedOp_t>(op), 13);
     movements(world, static_cast<ncclDataType_t>(type), 5, 0);
   }
+}
+
+void refused_first(const Layout& layout) {
+  World world(layout);
+  constexpr std::size_t count = 6;
+  const std::size_t all = count * static_cast<std::size_t>(world.size());
+  const Bytes zero(all * 4);
+  struct Own {
+    std::byte *data, *out;
+    ncclRedOp_t op;
+    std::size_t allocated;
+  };
+  std::vector<Own> own;
+  Bytes host = numbers(Datatype::f32, all, 7);
+  const Bytes host_before = host;
+  for (const Rank& one : world.own()) {
+    own.push_back({one.put(numbers(Datatype::f32, all, one.rank)), one.put(zero), {}, 0});
+    float factor = 3;
+    ok(ncclRedOpCreatePreMulSum(&own.back().op, &factor, ncclFloat, ncclScalarHostImmediate,
+                                one.comm));
+  }
+  for (Own& its : own) {
+    const auto i = static_cast<std::size_t>(&its - own.data());
+    its.allocated = world.own()[i].on().allocated();
+  }
+  // Of every rank, since ranks of one process wait for each other.
+  const auto refused = [&](const std::vector<std::string>& parts, const auto& call) {
+    for (int round = 0; round < 3; ++round) {
+      ok(ncclGroupStart());
+      for (std::size_t i = 0; i < own.size(); ++i) ok(call(world.own()[i], own[i]));
+      failed(ncclGroupEnd(), ncclInvalidArgument, parts);
+    }
+    world.synchronize();
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const Rank& one = world.own()[i];
+      CHECK(one.got(own[i].data, all * 4) == numbers(Datatype::f32, all, one.rank));
+      CHECK(one.got(own[i].out, all * 4) == zero);
+      CHECK(one.on().allocated() == own[i].allocated);
+    }
+    CHECK(host == host_before);
+  };
+  refused({"input in the memory of", "the host's"}, [&](const Rank& one, const Own& its) {
+    return ncclAllReduce(host.data(), its.out, count, ncclFloat, its.op, one.comm, one.stream);
+  });
+  refused({"stream", "default"}, [&](const Rank& one, const Own& its) {
+    return ncclAllReduce(its.data, its.out, count, ncclFloat, its.op, one.comm, nullptr);
+  });
+  refused({"output in the memory of", "the host's"}, [&](const Rank& one, const Own& its) {
+    return ncclReduceScatter(its.data, host.data(), count, ncclFloat, its.op, one.comm, one.stream);
+  });
+  refused({"aligned", "2 bytes off"}, [&](const Rank& one, const Own& its) {
+    return ncclReduce(its.data + 2, its.out, count - 1, ncclFloat, its.op, 0, one.comm, one.stream);
+  });
+  refused({"in the memory of", "the host's"}, [&](const Rank& one, const Own& its) {
+    return ncclBroadcast(its.data, host.data(), count, ncclFloat, 0, one.comm, one.stream);
+  });
+  if (world.size() == 1)  // else others wait for the root
+    refused({"in the memory of", "the host's"}, [&](const Rank& one, const Own& its) {
+      return ncclBroadcast(host.data(), its.out, count, ncclFloat, 0, one.comm, one.stream);
+    });
+  refused({"stream", "default"}, [&](const Rank& one, const Own& its) {
+    return ncclBroadcast(its.data, its.out, count, ncclFloat, 0, one.comm, nullptr);
+  });
+  world.meet();  // nothing of this broke anything
+  // Products do not fit into the devices' memory.
+  const std::size_t much = (std::size_t{3} << 20) / static_cast<std::size_t>(world.size());
+  std::vector<std::byte*> in, out;
+  std::vector<std::pair<const Rank*, std::byte*>> filling;
+  for (const Rank& one : world.own()) {
+    in.push_back(one.on().allocate(much * 4 * static_cast<std::size_t>(world.size())));
+    out.push_back(one.on().allocate(much * 4));
+  }
+  for (const Rank& one : world.own()) try {
+      for (;;) filling.emplace_back(&one, one.on().allocate(std::size_t{8} << 20));
+    } catch (const Error&) {  // full
+    }
+  const auto too_much = [&](ncclResult_t code, const std::vector<std::string>& parts) {
+    ok(ncclGroupStart());
+    for (std::size_t i = 0; i < own.size(); ++i)
+      ok(ncclReduceScatter(in[i], out[i], much, ncclFloat, own[i].op, world.own()[i].comm,
+                           world.own()[i].stream));
+    failed(ncclGroupEnd(), code, parts);
+  };
+  too_much(ncclUnhandledCudaError, {"memory", "too little"});
+  too_much(ncclRemoteError, {"usable communicator", "too little"});
+  for (const auto& [one, memory] : filling) one->free(memory);
+  for (std::size_t i = 0; i < own.size(); ++i)
+    for (std::byte* const memory : {in[i], out[i], own[i].data, own[i].out})
+      world.own()[i].free(memory);
 }
 
 }  // namespace nccl_stand_in

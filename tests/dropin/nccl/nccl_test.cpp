@@ -49,6 +49,7 @@ ncclUniqueId next_identifier() {
 
 TEST_CASE("nccl: every collective, in place or not, of any count") { every_collective(layout); }
 TEST_CASE("nccl: every datatype and op") { every_datatype_and_op(layout); }
+TEST_CASE("nccl: calls that are refused touch nothing") { refused_first(layout); }
 TEST_CASE("nccl: messages in groups, to oneself, beside collectives") { messages(layout); }
 TEST_CASE("nccl: sums of scaled inputs") { scaled_sums(layout); }
 TEST_CASE("nccl: split and shrunk communicators") { parts(layout); }

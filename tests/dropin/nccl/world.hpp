@@ -82,6 +82,7 @@ baton::Datatype datatype_of(ncclDataType_t type);
 // What programs of NCCL's rely on; each begins with a new communicator.
 void every_collective(const Layout& layout);
 void every_datatype_and_op(const Layout& layout);
+void refused_first(const Layout& layout);
 void messages(const Layout& layout);
 void scaled_sums(const Layout& layout);
 void parts(const Layout& layout);
