@@ -47,7 +47,7 @@ struct State : std::enable_shared_from_this<State> {
   /// Checks a call and finds its plan. Sets all members of `work` but the name. The work refers to
   /// `arguments`.
   void bind(const Call& call, const Choice& choice, Work& work);
-  /// The choice that a call would make.
+  /// The choice that a call would make. Throws what the call would for its arguments.
   Choice chosen(const Call& call);
   /// Loads and enters a call. With Options::check, compares it and its errors among the ranks
   /// first.

@@ -103,7 +103,8 @@ void StreamCommunicator::check() {
 }
 void StreamCommunicator::abort(const std::string& why) {
   state_->launcher.interrupt();
-  while (!state_->launcher.busy().enter()) std::this_thread::yield();
+  // Not as a call, but as an advance: a call that comes meanwhile waits for the end of this.
+  while (!state_->launcher.busy().try_advance()) std::this_thread::yield();
   state_->launcher.break_off(why);
   state_->device->abort();
   state_->launcher.busy().leave();

@@ -389,6 +389,28 @@ TEST_CASE("streams: an abort lets the streams go on, and ends a call that waits"
   });
 }
 
+TEST_CASE("streams: a call that comes while another thread aborts throws Error(transport)") {
+  constexpr int messages = 100;  // so that the abort takes a while
+  for (int round = 0; round < 20; ++round)
+    on_one_device(1, stand_in(), [&](Seat& seat) {
+      auto* const data = seat.put(numbers(0, 4));
+      const StreamMessage message{false, data, 4, Datatype::i32, 0, seat.stream};
+      seat.communicator.exchange(std::vector(messages, message));
+      std::atomic<bool> ready = false;
+      std::thread other([&] {
+        while (!ready) std::this_thread::yield();
+        seat.communicator.abort("enough");
+      });
+      const auto call = [&] {
+        ready = true;
+        for (;;) seat.communicator.exchange(std::span(&message, 1));
+      };
+      CHECK(error_of(call).code == ErrorCode::transport);
+      other.join();
+      seat.synchronize();
+    });
+}
+
 TEST_CASE("streams: Options::trace records calls, messages and split communicators") {
   support::TemporaryFolder folder;
   Options options = support::test_options();
