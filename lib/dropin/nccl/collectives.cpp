@@ -1,6 +1,7 @@
 /// The collectives and messages, as the program sees them.
 
 #include <initializer_list>
+#include <utility>
 
 #include "arguments.hpp"
 #include "group.hpp"
@@ -14,10 +15,14 @@ using namespace baton::nccl_abi;
 
 Stream of(cudaStream_t stream) { return stream; }
 
+/// Gives a collective: `use` does it.
+ncclResult_t give_use(const Held& member, Member::Use use) {
+  member->require_in_use();
+  return give({member, [member, use = std::move(use)] { member->run(use); }});
+}
+
 ncclResult_t enqueue(const Held& member, const Call& call, cudaStream_t stream) {
-  return give({member, [=] {
-                 member->run([&](StreamCommunicator& ranks) { ranks.enqueue(call, of(stream)); });
-               }});
+  return give_use(member, [=](StreamCommunicator& ranks) { ranks.enqueue(call, of(stream)); });
 }
 
 /// Whether enqueue() takes the call, as far as its arguments say.
@@ -59,16 +64,13 @@ ncclResult_t reduce(const Held& member, const void* input, void* product, std::s
   if (const auto kind = op_of(op)) return enqueue(member, make_call(input, Op(*kind)), stream);
   Scalings& scalings = member->scalings();
   const auto scalar = scalings.find(op, nccl_abi::datatype_of(type));
-  return give({member, [=, &scalings] {
-                 member->run([&](StreamCommunicator& ranks) {
-                   enqueue_behind(ranks, {make_call(input, sum)}, of(stream), [&] {
-                     Scalings::Products products(scalings, of(stream));
-                     const void* const scaled =
-                         products.multiply(*scalar, input, product, elements);
-                     ranks.enqueue(make_call(scaled, sum), of(stream));
-                   });
-                 });
-               }});
+  return give_use(member, [=, &scalings](StreamCommunicator& ranks) {
+    enqueue_behind(ranks, {make_call(input, sum)}, of(stream), [&] {
+      Scalings::Products products(scalings, of(stream));
+      const void* const scaled = products.multiply(*scalar, input, product, elements);
+      ranks.enqueue(make_call(scaled, sum), of(stream));
+    });
+  });
 }
 
 ncclResult_t message(const Held& member, bool send, const void* data, std::size_t count,
@@ -82,6 +84,7 @@ ncclResult_t message(const Held& member, bool send, const void* data, std::size_
       of(stream)};
   if (count == 0) return ncclSuccess;
   check_pointer(data, "a buffer");
+  member->require_in_use();
   return give({member, {}, one});
 }
 
@@ -165,19 +168,17 @@ ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
         const Call call = calls::broadcast(Data{recvbuff, n, type}, root);
         if (!copies) return enqueue(member, call, stream);
         void* const from = const_cast<void*>(sendbuff);
-        return give({member, [=] {
-                       member->run([&](StreamCommunicator& ranks) {
-                         const Call as_sent = calls::broadcast(Data{from, n, type}, root);
-                         enqueue_behind(ranks, {as_sent, call}, of(stream), [&] {
-                           Rows rows;
-                           rows.at[0] = static_cast<std::byte*>(recvbuff);
-                           rows.at[1] = static_cast<std::byte*>(from);
-                           rows.block = n;
-                           ranks.device().copy(std::span(&rows, 1), size_of(type), of(stream));
-                           ranks.enqueue(call, of(stream));
-                         });
-                       });
-                     }});
+        return give_use(member, [=](StreamCommunicator& ranks) {
+          const Call as_sent = calls::broadcast(Data{from, n, type}, root);
+          enqueue_behind(ranks, {as_sent, call}, of(stream), [&] {
+            Rows rows;
+            rows.at[0] = static_cast<std::byte*>(recvbuff);
+            rows.at[1] = static_cast<std::byte*>(from);
+            rows.block = n;
+            ranks.device().copy(std::span(&rows, 1), size_of(type), of(stream));
+            ranks.enqueue(call, of(stream));
+          });
+        });
       },
       BATON_PASSED_ON(ncclBroadcast, sendbuff, recvbuff, count, datatype, root, comm, stream));
 }

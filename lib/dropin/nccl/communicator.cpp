@@ -31,13 +31,20 @@ class Handles {
     std::condition_variable changed;
     std::size_t ended = 0;
     std::vector<std::thread> threads;
-    for (const auto& member : left)
-      threads.emplace_back([&, member] {
+    for (const auto& member : left) {
+      const auto end = [&, member] {
         guarded([&] { member->finalize(); });
         const std::lock_guard lock(mutex);
         ++ended;
         changed.notify_all();
-      });
+      };
+      try {
+        threads.emplace_back(end);
+      } catch (...) {  // no thread can wait for its calls
+        guarded([&] { member->abort("the program has ended"); });
+        end();
+      }
+    }
     {
       std::unique_lock lock(mutex);
       if (!changed.wait_for(lock, 5s, [&] { return ended == left.size(); }))
@@ -72,29 +79,43 @@ class Handles {
 class Endings {
  public:
   ~Endings() {
-    for (Ending& one : endings_) one.thread.join();
+    start();
+    for (const auto& one : endings_)
+      if (one->thread.joinable()) one->thread.join();
   }
   void add(std::shared_ptr<StreamCommunicator> communicator) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(endings_, [](Ending& one) {
-      if (!*one.done) return false;
-      one.thread.join();
+    std::erase_if(endings_, [](const auto& one) {
+      if (!one->done) return false;
+      one->thread.join();
       return true;
     });
-    auto done = std::make_shared<std::atomic<bool>>(false);
-    endings_.push_back({done, std::thread([done, last = std::move(communicator)]() mutable {
-                          last.reset();
-                          *done = true;
-                        })});
+    auto ending = std::make_shared<Ending>();
+    endings_.push_back(ending);
+    ending->communicator = std::move(communicator);
+    start();
   }
 
  private:
   struct Ending {
-    std::shared_ptr<std::atomic<bool>> done;
+    std::shared_ptr<StreamCommunicator> communicator;
+    std::atomic<bool> done = false;
     std::thread thread;
   };
+  /// Where a thread cannot be started, the next call tries again.
+  void start() noexcept {
+    try {
+      for (const auto& one : endings_)
+        if (!one->thread.joinable())
+          one->thread = std::thread([one] {
+            one->communicator.reset();
+            one->done = true;
+          });
+    } catch (...) {  // no thread
+    }
+  }
   std::mutex mutex_;
-  std::vector<Ending> endings_;
+  std::vector<std::shared_ptr<Ending>> endings_;
 };
 
 Endings& endings() {
@@ -122,11 +143,23 @@ Member::Member(Origin origin, StreamCommunicator communicator, int ordinal)
       size_(communicator_->size()),
       scalings_(platform::device(ordinal)) {}
 
-Member::~Member() { endings().add(std::move(communicator_)); }
+Member::~Member() {
+  try {
+    endings().add(std::move(communicator_));
+  } catch (...) {  // no memory: the communicator ends here, or does already
+  }
+}
+
+void Member::require_in_use() const {
+  const Phase phase = phase_;
+  if (phase == Phase::finalized || phase == Phase::revoked)
+    base::refuse("expected a communicator in use, found one after its {}",
+                 phase == Phase::finalized ? "ncclCommFinalize" : "ncclCommRevoke");
+}
 
 void Member::run(const Use& use) {
   const std::lock_guard lock(mutex_);
-  if (finalized_) base::refuse("expected a communicator in use, found one after its finalize");
+  if (phase_ == Phase::finalized) require_in_use();
   use(*communicator_);
 }
 
@@ -160,19 +193,18 @@ std::shared_ptr<ncclComm> Member::without(const std::set<int>& ranks) {
 
 void Member::finalize() {
   const std::lock_guard lock(mutex_);
-  if (std::exchange(finalized_, true)) return;
-  communicator_->synchronize();
+  Phase before = Phase::in_use;
+  if (phase_.compare_exchange_strong(before, Phase::finalized)) communicator_->synchronize();
 }
 
-void Member::abort(const std::string& why) {
+void Member::end(Phase phase, const std::string& why) {
+  phase_ = phase;
   communicator_->abort(why);
-  const std::lock_guard lock(mutex_);
-  finalized_ = true;
 }
 
 ncclResult_t Member::asynchronous_error() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock.owns_lock() && !finalized_) {
+  if (lock.owns_lock() && phase_ == Phase::in_use) {
     try {
       communicator_->check();
     } catch (...) {
@@ -183,9 +215,14 @@ ncclResult_t Member::asynchronous_error() {
   return told_.code;
 }
 
-void Member::keep(const Failure& failure) {
+void Member::keep(const Failure& failure) noexcept {
   const std::lock_guard lock(told_mutex_);
-  if (told_.code == ncclSuccess) told_ = failure;
+  if (told_.code != ncclSuccess) return;
+  told_.code = failure.code;
+  try {
+    told_.text = failure.text;
+  } catch (...) {  // no memory for the sentence
+  }
 }
 
 std::string Member::last_text() const {

@@ -33,9 +33,11 @@ class Member {
   int size() const { return size_; }
   int ordinal() const { return ordinal_; }
 
+  /// Throws Error(invalid_argument) after finalize() and revoke(). For calls of the program.
+  void require_in_use() const;
   using Use = std::function<void(StreamCommunicator&)>;
-  /// Calls `use`, one thread at a time. Throws Error(invalid_argument) after finalize(), and what
-  /// `use` throws.
+  /// Calls `use`, one thread at a time. Throws Error(invalid_argument) after finalize(),
+  /// Error(transport) after revoke() and abort(), and what `use` throws.
   void run(const Use& use);
   /// The communicator of some ranks; null for those without a color. Collective.
   std::shared_ptr<ncclComm> split(int color, int key);
@@ -43,12 +45,15 @@ class Member {
   std::shared_ptr<ncclComm> without(const std::set<int>& ranks);
   /// Returns when all calls are complete. No others are taken.
   void finalize();
-  /// Ends all calls under way. Any thread may call it.
-  void abort(const std::string& why);
+  /// Ends all calls under way. Any thread may call it. A call that begins before the end of this
+  /// ends, too, or throws Error(transport) that says `why`.
+  void abort(const std::string& why) { end(Phase::aborted, why); }
+  /// As abort(), and a later call is one that the program must not make.
+  void revoke(const std::string& why) { end(Phase::revoked, why); }
 
   /// The first failure of a call that had returned; success: none so far.
   ncclResult_t asynchronous_error();
-  void keep(const Failure& failure);
+  void keep(const Failure& failure) noexcept;
   std::string last_text() const;
 
   Scalings& scalings() { return scalings_; }
@@ -57,13 +62,16 @@ class Member {
   bool deregister(void* handle);
 
  private:
+  enum class Phase : std::uint8_t { in_use, finalized, revoked, aborted };
+  void end(Phase phase, const std::string& why);
+
   const Origin origin_;
   const int ordinal_;
   std::shared_ptr<StreamCommunicator> communicator_;
   const int rank_, size_;
   Scalings scalings_;
   std::mutex mutex_;  // of the thread that uses communicator_
-  bool finalized_ = false;
+  std::atomic<Phase> phase_ = Phase::in_use;
   std::uint64_t parts_ = 0;  // split() and without() so far
   mutable std::mutex told_mutex_;
   Failure told_;

@@ -1,6 +1,10 @@
 #include "group.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <latch>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -34,13 +38,13 @@ struct Strand {
   }
 };
 
-std::vector<Strand> strands_of(std::vector<Job> jobs) {
+std::vector<Strand> strands_of(std::vector<Job>& jobs) {
   std::vector<Strand> strands;
   for (Job& job : jobs) {
     auto found = strands.end();
     if (job.member) found = std::ranges::find(strands, job.member, &Strand::member);
     Strand& strand = found != strands.end() ? *found : strands.emplace_back();
-    strand.member = std::move(job.member);
+    strand.member = job.member;
     if (job.message)
       strand.messages.push_back(*job.message);
     else
@@ -49,17 +53,58 @@ std::vector<Strand> strands_of(std::vector<Job> jobs) {
   return strands;
 }
 
-ncclResult_t run(std::vector<Job> jobs) {
-  std::vector<Strand> strands = strands_of(std::move(jobs));
+/// Runs the strands side by side. None begins before each has its thread. Throws
+/// std::system_error, std::bad_alloc; then nothing has begun.
+void run_together(std::vector<Strand>& strands) {
+  std::latch all_there(1);
+  bool begin = false;
   std::vector<std::thread> threads;
-  std::size_t begun = 1;
-  const ncclResult_t started = guarded([&] {
-    for (; begun < strands.size(); ++begun)
-      threads.emplace_back([&strand = strands[begun]] { strand.run(); });
-  });
-  if (started == ncclSuccess && !strands.empty()) strands.front().run();
-  for (std::thread& thread : threads) thread.join();
-  if (started != ncclSuccess) return started;
+  const auto let_go = [&](bool all) {
+    begin = all;
+    all_there.count_down();
+  };
+  const auto join = [&] {
+    for (std::thread& thread : threads) thread.join();
+  };
+  try {
+    for (std::size_t i = 1; i < strands.size(); ++i)
+      threads.emplace_back([&, i] {
+        all_there.wait();
+        if (begin) strands[i].run();
+      });
+  } catch (const std::system_error& error) {
+    let_go(false);
+    join();
+    throw std::system_error(error.code(),
+                            fmt::format("expected {} more threads for the communicators of a "
+                                        "group, found {}",
+                                        strands.size() - 1, threads.size()));
+  } catch (...) {
+    let_go(false);
+    join();
+    throw;
+  }
+  let_go(true);
+  strands.front().run();
+  join();
+}
+
+ncclResult_t run(std::vector<Job> jobs) {
+  if (jobs.empty()) return ncclSuccess;
+  std::vector<Strand> strands;
+  try {
+    strands = strands_of(jobs);
+    run_together(strands);
+  } catch (...) {
+    // This rank leaves out calls that other processes make: it is out of step with them.
+    const Failure failure = failure_in_flight();
+    for (const Job& job : jobs) {
+      if (!job.member) continue;
+      job.member->keep(failure);
+      guarded([&] { job.member->abort(failure.text); });
+    }
+    return reported(failure);
+  }
   for (const Strand& strand : strands)
     if (strand.failure.code != ncclSuccess) return reported(strand.failure);
   return ncclSuccess;
@@ -87,7 +132,9 @@ ncclResult_t spoil_group(ncclResult_t code) {
 
 ncclResult_t end_group(bool drop) {
   if (group.depth == 0)
-    return reported({ncclInvalidUsage, "ncclGroupEnd: expected an open group, found none"});
+    return guarded([] {
+      throw Error(ErrorCode::unsupported, "ncclGroupEnd: expected an open group, found none");
+    });
   if (--group.depth > 0) return ncclSuccess;
   std::vector<Job> jobs = std::exchange(group.jobs, {});
   const ncclResult_t spoiled = std::exchange(group.spoiled, ncclSuccess);

@@ -111,10 +111,12 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
   });
   if (checked != ncclSuccess) return spoil_group(checked);
   begin_group();
-  for (int rank = 0; rank < ndev; ++rank)
-    make(nullptr, &comm[rank], [=, ordinal = ordinals[static_cast<std::size_t>(rank)]] {
-      return std::make_shared<ncclComm>(origin, rank, ndev, ordinal);
-    });
+  spoil_group(guarded([&] {
+    for (int rank = 0; rank < ndev; ++rank)
+      make(nullptr, &comm[rank], [=, ordinal = ordinals[static_cast<std::size_t>(rank)]] {
+        return std::make_shared<ncclComm>(origin, rank, ndev, ordinal);
+      });
+  }));
   return end_group();
 }
 BATON_SECOND_NAME(ncclCommInitAll);
@@ -128,6 +130,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newc
         check_config(config);
         if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
           refuse("expected a color of at least 0, or NCCL_SPLIT_NOCOLOR, found {}", color);
+        whole->require_in_use();
         return make(whole, newcomm, [=] { return whole->split(color, key); });
       },
       BATON_PASSED_ON(ncclCommSplit, comm, color, key, newcomm, config));
@@ -188,8 +191,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return taken(
       comm,
       [&](const Held& member) {
-        take_back(member.get());
         member->abort("ncclCommAbort was called");
+        take_back(member.get());
       },
       BATON_PASSED_ON(ncclCommAbort, comm));
 }
@@ -201,7 +204,7 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
       [&](const Held& member) {
         if (revokeFlags != NCCL_REVOKE_DEFAULT)
           refuse("expected NCCL_REVOKE_DEFAULT, found {}", revokeFlags);
-        member->abort("ncclCommRevoke was called");
+        member->revoke("ncclCommRevoke was called");
       },
       BATON_PASSED_ON(ncclCommRevoke, comm, revokeFlags));
 }

@@ -48,15 +48,21 @@ void* real(const char* name, const void* own) {
 }
 
 int refuse_newer(const char* name) {
-  return reported({ncclInvalidUsage, std::string(name) + ": expected a call of NCCL 2.28, found " +
-                                         "one of a newer NCCL, which is not taken over"});
+  return guarded([&] {
+    throw Error(ErrorCode::unsupported, std::string(name) +
+                                            ": expected a call of NCCL 2.28, found one of a newer "
+                                            "NCCL, which is not taken over");
+  });
 }
 
-void say_passed_on(const char* name, bool found) {
-  static std::mutex mutex;
-  static std::set<std::string>& said = *new std::set<std::string>;
-  const std::lock_guard lock(mutex);
-  if (!said.insert(name).second) return;
+void say_passed_on(const char* name, bool found) noexcept {
+  try {
+    static std::mutex mutex;
+    static std::set<std::string>& said = *new std::set<std::string>;
+    const std::lock_guard lock(mutex);
+    if (!said.insert(name).second) return;
+  } catch (...) {  // no memory: it may be said again
+  }
   std::fprintf(stderr, "baton: %s %s\n", name,
                found ? "is passed on to NCCL" : "is not taken over, and there is no NCCL");
 }

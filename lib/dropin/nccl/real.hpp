@@ -14,7 +14,7 @@
 namespace baton::nccl_abi {
 
 /// Says once, for each function, where its calls go.
-void say_passed_on(const char* name, bool found);
+void say_passed_on(const char* name, bool found) noexcept;
 
 /// Passes a call on to NCCL. Without one, the result is `otherwise`, with a sentence for
 /// ncclGetLastError().
@@ -24,8 +24,11 @@ Result pass_on(const char* name, Result (*own)(Arguments...), Result otherwise,
   void* const function = real(name, reinterpret_cast<const void*>(own));
   if (!off()) say_passed_on(name, function != nullptr);
   if (function == nullptr) {
-    reported({ncclInvalidUsage, std::string(name) + ": expected a call that this library takes, " +
-                                    "or NCCL itself to pass it on to, found neither"});
+    guarded([&] {
+      throw Error(ErrorCode::unsupported, std::string(name) +
+                                              ": expected a call that this library takes, or NCCL "
+                                              "itself to pass it on to, found neither");
+    });
     return otherwise;
   }
   return reinterpret_cast<Result (*)(Arguments...)>(function)(arguments...);

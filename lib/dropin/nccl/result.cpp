@@ -39,24 +39,36 @@ ncclResult_t code_of(ErrorCode code) {
 }
 
 Failure failure_in_flight() noexcept {
+  ncclResult_t code = ncclInternalError;
   try {
-    throw;
-  } catch (const Error& error) {
-    return {code_of(error.code), error.what()};
-  } catch (const std::bad_alloc&) {
-    return {ncclSystemError, "expected more of the host's memory, found too little"};
-  } catch (const std::system_error& error) {
-    return {ncclSystemError, error.what()};
-  } catch (const std::exception& error) {
-    return {ncclInternalError, error.what()};
-  } catch (...) {
-    return {ncclInternalError, "expected an exception of the library, found another one"};
+    try {
+      throw;
+    } catch (const Error& error) {
+      code = code_of(error.code);
+      return {code, error.what()};
+    } catch (const std::bad_alloc&) {
+      code = ncclSystemError;
+      return {code, "expected more of the host's memory, found too little"};
+    } catch (const std::system_error& error) {
+      code = ncclSystemError;
+      return {code, error.what()};
+    } catch (const std::exception& error) {
+      return {code, error.what()};
+    } catch (...) {
+      return {code, "expected an exception of the library, found another one"};
+    }
+  } catch (...) {  // no memory for the sentence
+    return {code, {}};
   }
 }
 
-ncclResult_t reported(const Failure& failure) {
+ncclResult_t reported(const Failure& failure) noexcept {
   if (failure.code == ncclSuccess) return ncclSuccess;
-  last = failure.text;
+  try {
+    last = failure.text;
+  } catch (...) {  // no memory for the sentence
+    last.clear();
+  }
   if (speaks()) std::fprintf(stderr, "baton: %s\n", last.c_str());
   return failure.code;
 }

@@ -16,11 +16,11 @@ struct Failure {
 };
 
 ncclResult_t code_of(ErrorCode code);
-/// The exception being handled.
+/// The exception being handled. Without memory for it, the sentence is empty.
 Failure failure_in_flight() noexcept;
 /// Keeps the sentence for this thread's ncclGetLastError(), and prints it if NCCL_DEBUG asks for
 /// warnings. Returns the code.
-ncclResult_t reported(const Failure& failure);
+ncclResult_t reported(const Failure& failure) noexcept;
 /// The sentence of this thread's last failure.
 const std::string& last_text();
 

@@ -128,10 +128,14 @@ BATON_SECOND_NAME(ncclGetErrorString);
 const char* ncclGetLastError(ncclComm_t comm) {
   if (off())
     return pass_on("ncclGetLastError", &ncclGetLastError, static_cast<const char*>(""), comm);
-  const Held member = of_handle(comm);
   thread_local std::string text;
-  text = member ? member->last_text() : std::string();
-  if (text.empty()) text = last_text();
+  try {
+    const Held member = of_handle(comm);
+    text = member ? member->last_text() : std::string();
+    if (text.empty()) text = last_text();
+  } catch (...) {  // no memory for the sentence
+    text.clear();
+  }
   return text.c_str();
 }
 BATON_SECOND_NAME(ncclGetLastError);

@@ -55,6 +55,11 @@ TEST_CASE("nccl: sums of scaled inputs") { scaled_sums(layout); }
 TEST_CASE("nccl: split and shrunk communicators") { parts(layout); }
 TEST_CASE("nccl: groups nest, and do nothing when a call is wrong") { groups(layout); }
 TEST_CASE("nccl: an abort ends calls in flight") { aborted(layout); }
+TEST_CASE("nccl: an abort overtakes calls of other threads") { overtaken(layout); }
+TEST_CASE("nccl: a revoked communicator's other ranks go on in a shrunk one") { revoked(layout); }
+TEST_CASE("nccl: without threads, groups are refused, and communicators end") {
+  without_threads(layout);
+}
 TEST_CASE("nccl: failures are told later, and stay") { failures(layout); }
 TEST_CASE("nccl: wrong arguments are refused with a sentence") { wrong_arguments(layout); }
 TEST_CASE("nccl: BATON_TRACE records calls") { recorded(layout); }
