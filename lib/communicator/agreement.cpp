@@ -100,7 +100,7 @@ std::vector<std::uint64_t> State::gathered(std::uint64_t own) {
   launcher.run({&planner.internal(Collective::all_gather, "bruck", sizeof own),
                 {},
                 bases,
-                "gathering of ranks for a recording"});
+                "gathering of a number from each rank"});
   return all;
 }
 

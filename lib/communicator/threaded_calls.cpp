@@ -1,5 +1,9 @@
 #include "threaded_calls.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
 #include <utility>
 
 #include "../base/raise.hpp"
@@ -53,11 +57,22 @@ void StreamOperation::ended() noexcept {
 }
 
 ThreadedCalls::ThreadedCalls(State& state, std::shared_ptr<Device> device)
-    : DeviceCalls(state, std::move(device)) {
+    : DeviceCalls(state, std::move(device)), meet_(share_devices()) {
   state_.planner.plan_for(Planner::Memory::device, &queue_);
   Family& family = state_.launcher.family();
   if (!family.progress_thread)
     family.progress_thread = std::make_unique<ProgressThread>(family.operations);
+}
+
+bool ThreadedCalls::share_devices() const {
+  if (state_.context.size == 1 || state_.context.can.one_process) return state_.context.size > 1;
+  static const std::uint64_t process = std::uint64_t{std::random_device()()} << 32;
+  // Processes that were forked have the same number.
+  const std::uint64_t own = process ^ static_cast<std::uint64_t>(getpid()) << 32 ^
+                            reinterpret_cast<std::uintptr_t>(device_.get());
+  std::vector<std::uint64_t> devices = state_.gathered(own);
+  std::ranges::sort(devices);
+  return std::ranges::adjacent_find(devices) != devices.end();
 }
 
 ProgressThread& ThreadedCalls::thread() const { return *state_.launcher.family().progress_thread; }
@@ -115,7 +130,7 @@ void ThreadedCalls::enqueue(const Call& call, Stream stream) {
   }
   // Ranks share hardware queues: no stream is held before all ranks have enqueued their
   // collectives.
-  if (state_.context.can.one_process && state_.context.size > 1) meet();
+  if (meet_) meet();
   if (wrong) {
     launcher.give_operation(std::move(operation));
     std::rethrow_exception(wrong);

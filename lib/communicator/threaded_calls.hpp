@@ -72,9 +72,13 @@ class ThreadedCalls final : public DeviceCalls {
   void give(std::unique_ptr<StreamOperation> operation, Stream stream, bool ordered);
   /// Throws the first unreported error, once.
   void tell_error();
+  /// Whether ranks of one process have this device, so that their streams may share what it runs
+  /// streams on. Equal on all ranks. Collective.
+  bool share_devices() const;
   /// Returns when all ranks have called it.
   void meet();
 
+  const bool meet_;  // before a collective holds a stream
   std::exception_ptr error_;
   std::vector<UnderWay> under_way_;                   // oldest first
   std::map<std::pair<StepKind, int>, int> messages_;  // so far, by kind and peer

@@ -71,6 +71,52 @@ TEST_CASE("streams: 64 ranks on one device whose streams share one hardware queu
   for (const int channels : {1, 8}) many_ranks(64, stand_in({.channels = channels}));
 }
 
+/// As ranks in several processes have it, of which some may be in one.
+class Apart final : public Transport {
+ public:
+  explicit Apart(std::unique_ptr<Transport> threads) : threads_(std::move(threads)) {}
+  int rank() const override { return threads_->rank(); }
+  int size() const override { return threads_->size(); }
+  Capabilities capabilities() const override {
+    Capabilities can = threads_->capabilities();
+    can.one_process = false;
+    return can;
+  }
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    threads_->isend(peer, tag, data, bytes, message);
+  }
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    threads_->irecv(peer, tag, data, bytes, message);
+  }
+  bool test(Message& message, std::size_t& bytes) override {
+    return threads_->test(message, bytes);
+  }
+  void cancel(Message& message) override { threads_->cancel(message); }
+  void progress() override { threads_->progress(); }
+  void idle(std::chrono::microseconds at_most) override { threads_->idle(at_most); }
+  std::unique_ptr<Transport> split(int color, int key) override {
+    auto part = threads_->split(color, key);
+    return part ? std::make_unique<Apart>(std::move(part)) : nullptr;
+  }
+
+ private:
+  const std::unique_ptr<Transport> threads_;
+};
+
+TEST_CASE("streams: ranks of one process share a hardware queue beside other processes' ranks") {
+  for (const int size : {2, 3, 7}) {
+    TestDevice shared = stand_in({.channels = 1});
+    shared.launch = [&](const auto& body) {
+      run_threads(sharing,
+                  [&](std::unique_ptr<Transport> threads) {
+                    body(std::make_unique<Apart>(std::move(threads)));
+                  },
+                  {.devices = {shared.device}});
+    };
+    many_ranks(size, shared);
+  }
+}
+
 TEST_CASE("streams: tensors along any dimensions, and split communicators") { tensors(stand_in()); }
 
 TEST_CASE("streams: repeated calls take no more of the device's memory") {
