@@ -2,6 +2,7 @@
 /// Collectives on a device's memory, in the order of its streams.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,8 +34,9 @@ struct StreamMessage {
 /// before it and before all that it is given later, as for a kernel. A thread of the library's own
 /// moves the messages meanwhile; the device is never synchronised. Calls in different streams run
 /// side by side. Every rank makes the same calls in the same order, whatever their streams; one
-/// thread at a time uses a communicator. Where ranks are threads of one process, a call returns
-/// when all of them have come to it, since their streams may share what the device runs streams on.
+/// thread at a time uses a communicator. Where ranks of one process have one device, or all ranks
+/// are threads of one process, a call returns when all ranks have come to it, since their streams
+/// may share what the device runs streams on.
 ///
 /// Buffers, shapes and choices are as for Communicator, and so are the results, to the bit. Errors:
 /// Error(invalid_argument) before anything is sent where data is not in this device's memory, is
@@ -74,7 +76,7 @@ class StreamCommunicator {
   /// As Communicator::split(). Waits for what is under way.
   StreamCommunicator split(int color, int key = 0);
 
-  /// The choice that a call would make.
+  /// The choice that a call would make. Throws what the call would for its data.
   Choice chosen(const Call& call);
 
   /// Gives a call to a stream. Lists that it refers to may go when this returns.
@@ -84,7 +86,13 @@ class StreamCommunicator {
   /// receive call this. The k-th message that a rank gives for another is the k-th that the other
   /// expects of it, whatever their streams; both have the same number of bytes. A rank may send to
   /// itself. Throws Error(unsupported) where messages go in fused groups.
-  void exchange(std::span<const StreamMessage> messages);
+  ///
+  /// No stream is held before `others_came()` returns true; empty: at once. It is asked again and
+  /// again when all messages have their places in their streams. Ranks whose streams may share what
+  /// the device runs streams on thereby wait for each other. Throws Error(timeout) where it never
+  /// does.
+  void exchange(std::span<const StreamMessage> messages,
+                const std::function<bool()>& others_came = {});
 
   // The collectives, given to a stream.
 #define BATON_FORMS(name, parameters, arguments) \

@@ -27,8 +27,10 @@ class DeviceCalls {
   void check_data(const Arguments& arguments) const;
   /// Gives a call to a stream.
   virtual void enqueue(const Call& call, Stream stream) = 0;
-  /// Gives messages to their streams; they progress side by side.
-  virtual void exchange(std::span<const StreamMessage> messages) = 0;
+  /// Gives messages to their streams; they progress side by side. `others_came`: as that of
+  /// StreamCommunicator::exchange().
+  virtual void exchange(std::span<const StreamMessage> messages,
+                        const std::function<bool()>& others_came) = 0;
   /// Throws the first unreported failure, once.
   virtual void check() = 0;
   /// Ends calls under way and lets their streams go on.

@@ -159,7 +159,7 @@ void FusedCalls::wait() {
   }
 }
 
-void FusedCalls::exchange(std::span<const StreamMessage>) {
+void FusedCalls::exchange(std::span<const StreamMessage>, const std::function<bool()>&) {
   throw Error(ErrorCode::unsupported,
               "exchange: expected a transport of single messages, found one of fused groups");
 }

@@ -26,7 +26,8 @@ class FusedCalls final : public DeviceCalls {
   ~FusedCalls() override;
 
   void enqueue(const Call& call, Stream stream) override;
-  void exchange(std::span<const StreamMessage> messages) override;
+  void exchange(std::span<const StreamMessage> messages,
+                const std::function<bool()>& others_came) override;
   void check() override;
   void abort() noexcept override;
   void synchronize() override;

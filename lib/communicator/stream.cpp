@@ -93,8 +93,9 @@ Choice StreamCommunicator::chosen(const Call& call) { return state_->chosen(call
 void StreamCommunicator::enqueue(const Call& call, Stream stream) {
   state_->device->enqueue(call, stream);
 }
-void StreamCommunicator::exchange(std::span<const StreamMessage> messages) {
-  state_->device->exchange(messages);
+void StreamCommunicator::exchange(std::span<const StreamMessage> messages,
+                                  const std::function<bool()>& others_came) {
+  state_->device->exchange(messages, others_came);
 }
 void StreamCommunicator::check() {
   const InUse in_use(state_->launcher.busy());

@@ -1,5 +1,6 @@
 #include "threaded_calls.hpp"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -174,7 +175,23 @@ std::unique_ptr<StreamOperation> ThreadedCalls::prepare(const StreamMessage& mes
   return operation;
 }
 
-void ThreadedCalls::exchange(std::span<const StreamMessage> messages) {
+void ThreadedCalls::wait_until(const std::function<bool()>& others_came) {
+  const auto timeout = state_.context.options.timeout;
+  execute::Waiting waiting(*state_.context.transport, timeout);
+  while (!others_came()) {
+    state_.launcher.check_interrupted();
+    state_.launcher.family().operations.advance(&state_.launcher.busy());
+    if (!waiting.again())
+      base::raise(ErrorCode::timeout,
+                  fmt::format("expected the messages of other ranks of this process, found none "
+                              "for {} s",
+                              static_cast<double>(timeout.count()) / 1000),
+                  {.rank = state_.context.rank});
+  }
+}
+
+void ThreadedCalls::exchange(std::span<const StreamMessage> messages,
+                             const std::function<bool()>& others_came) {
   Launcher& launcher = state_.launcher;
   const InUse in_use(launcher.busy());
   std::erase_if(under_way_, [](const UnderWay& one) { return one.request.done(); });
@@ -197,6 +214,7 @@ void ThreadedCalls::exchange(std::span<const StreamMessage> messages) {
       prepared.push_back(prepare(message));
       prepared.back()->mark(*device_, message.stream);
     }
+    if (others_came) wait_until(others_came);
     for (std::size_t i = 0; i < prepared.size(); ++i)
       give(std::move(prepared[i]), messages[i].stream, false);
   } catch (const std::exception& error) {

@@ -50,7 +50,8 @@ class ThreadedCalls final : public DeviceCalls {
   ThreadedCalls(State& state, std::shared_ptr<Device> device);
 
   void enqueue(const Call& call, Stream stream) override;
-  void exchange(std::span<const StreamMessage> messages) override;
+  void exchange(std::span<const StreamMessage> messages,
+                const std::function<bool()>& others_came) override;
   void check() override { tell_error(); }
   void abort() noexcept override;
   void synchronize() override;
@@ -70,6 +71,7 @@ class ThreadedCalls final : public DeviceCalls {
   std::unique_ptr<StreamOperation> prepare(const StreamMessage& message);
   /// Starts an operation that is marked in the stream. `ordered`: it is a collective.
   void give(std::unique_ptr<StreamOperation> operation, Stream stream, bool ordered);
+  void wait_until(const std::function<bool()>& others_came);
   /// Throws the first unreported error, once.
   void tell_error();
   /// Whether ranks of one process have this device, so that their streams may share what it runs

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "baton/communicator.hpp"
@@ -107,7 +108,7 @@ TEST_CASE("streams: ranks of one process share a hardware queue beside other pro
   for (const int size : {2, 3, 7}) {
     TestDevice shared = stand_in({.channels = 1});
     shared.launch = [&](const auto& body) {
-      run_threads(sharing,
+      run_threads(size,
                   [&](std::unique_ptr<Transport> threads) {
                     body(std::make_unique<Apart>(std::move(threads)));
                   },
@@ -383,6 +384,49 @@ TEST_CASE("streams: the k-th message to a rank is its k-th from there, whatever 
     CHECK(seat.got(a, 100) == numbers(0, 100, 1));
     CHECK(seat.got(b, 100) == numbers(0, 100, 2));
   });
+}
+
+TEST_CASE("streams: messages of ranks that share a hardware queue wait for each other's places") {
+  std::atomic<int> come = 0;
+  const auto everybody = [&] {
+    thread_local bool counted = false;
+    come += std::exchange(counted, true) ? 0 : 1;
+    return come == 4;
+  };
+  on_one_device(4, stand_in({.channels = 1}), [&](Seat& seat) {
+    constexpr std::int64_t count = 50000;
+    auto* const own = seat.put(numbers(seat.rank, count));
+    auto* const theirs = seat.put(std::vector<std::int32_t>(count));
+    const StreamMessage messages[] = {
+        {true, own, count, Datatype::i32, (seat.rank + 1) % 4, seat.stream},
+        {false, theirs, count, Datatype::i32, (seat.rank + 3) % 4, seat.stream}};
+    seat.communicator.exchange(messages, everybody);
+    seat.synchronize();
+    CHECK(seat.got(theirs, count) == numbers((seat.rank + 3) % 4, count));
+  });
+  // Others that do not come are an error, and an abort ends the wait.
+  Options options = support::test_options();
+  options.timeout = 300ms;
+  for (const bool aborts : {false, true})
+    on_one_device(
+        1, stand_in(),
+        [&](Seat& seat) {
+          auto* const data = seat.put(numbers(0, 4));
+          const StreamMessage message{true, data, 4, Datatype::i32, 0, seat.stream};
+          std::thread other;
+          const Error error = error_of([&] {
+            seat.communicator.exchange(std::span(&message, 1), [&] {
+              if (aborts && !other.joinable())
+                other = std::thread([&] { seat.communicator.abort("enough"); });
+              return false;
+            });
+          });
+          CHECK(error.code == (aborts ? ErrorCode::transport : ErrorCode::timeout));
+          CHECK_MESSAGE(holds(error.what(), {aborts ? "abort()" : "for 0.3 s"}), error.what());
+          if (aborts) other.join();
+          seat.synchronize();
+        },
+        options);
 }
 
 TEST_CASE("streams: wrong messages are refused before any is sent") {

@@ -32,6 +32,10 @@ class Member {
   int rank() const { return rank_; }
   int size() const { return size_; }
   int ordinal() const { return ordinal_; }
+  /// Whether both are ranks of one communicator on one device.
+  bool beside(const Member& other) const {
+    return origin_.meeting == other.origin_.meeting && ordinal_ == other.ordinal_;
+  }
 
   /// Throws Error(invalid_argument) after finalize() and revoke(). For calls of the program.
   void require_in_use() const;

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <latch>
+#include <memory>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -24,14 +26,26 @@ struct Strand {
   std::shared_ptr<ncclComm> member;
   std::vector<std::function<void()>> bodies;
   std::vector<StreamMessage> messages;
+  /// Strands with messages that are beside this one, itself included, and have not come so far:
+  /// their streams may share hardware queues.
+  std::shared_ptr<std::atomic<int>> missing;
+  bool has_come = false;
   Failure failure;
+
+  bool others_came() {
+    if (!std::exchange(has_come, true)) --*missing;
+    return *missing == 0;
+  }
 
   void run() noexcept {
     try {
       for (const auto& body : bodies) body();
       if (!messages.empty())
-        member->run([&](StreamCommunicator& ranks) { ranks.exchange(messages); });
+        member->run([&](StreamCommunicator& ranks) {
+          ranks.exchange(messages, [&] { return others_came(); });
+        });
     } catch (...) {
+      if (missing) others_came();
       failure = failure_in_flight();
       if (member && failure.code != ncclInvalidArgument) member->keep(failure);
     }
@@ -51,6 +65,17 @@ std::vector<Strand> strands_of(std::vector<Job>& jobs) {
       strand.bodies.push_back(std::move(job.body));
   }
   return strands;
+}
+
+/// Lets strands with messages wait for those beside them.
+void join_those_beside(std::vector<Strand>& strands) {
+  for (Strand& strand : strands) {
+    if (strand.messages.empty()) continue;
+    for (Strand& other : strands)  // up to this one
+      if (other.missing && other.member->beside(*strand.member)) strand.missing = other.missing;
+    if (!strand.missing) strand.missing = std::make_shared<std::atomic<int>>(0);
+    ++*strand.missing;
+  }
 }
 
 /// Runs the strands side by side. None begins before each has its thread. Throws
@@ -94,6 +119,7 @@ ncclResult_t run(std::vector<Job> jobs) {
   std::vector<Strand> strands;
   try {
     strands = strands_of(jobs);
+    join_those_beside(strands);
     run_together(strands);
   } catch (...) {
     // This rank leaves out calls that other processes make: it is out of step with them.

@@ -86,19 +86,25 @@ void messages(const Layout& layout) {
                                                        ints(count, rank).data(), count);
     CHECK(one.got(sums[i], count * 4) == most);
   }
-  // Without a group: from the first rank to the last one.
-  if (size > 1) {
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < own.size(); ++i)
-      threads.emplace_back([&, i] {
-        const Rank& one = world.own()[i];
-        if (one.rank == 0) ok(ncclSend(own[i], count, ncclInt32, size - 1, one.comm, one.stream));
-        if (one.rank == size - 1) ok(ncclRecv(from[i], count, ncclInt32, 0, one.comm, one.stream));
-        one.synchronize();
-        if (one.rank == size - 1) CHECK(one.got(from[i], count * 4) == ints(count, 0));
-      });
-    for (std::thread& thread : threads) thread.join();
-  }
+}
+
+void lone_messages(const Layout& layout) {
+  // From the first rank to the last one.
+  World world(layout);
+  const int size = world.size();
+  if (size == 1) return;
+  constexpr std::size_t count = 100;
+  std::vector<std::thread> threads;
+  for (const Rank& one : world.own())
+    threads.emplace_back([&] {
+      std::byte* const data = one.put(ints(count, one.rank));
+      if (one.rank == 0) ok(ncclSend(data, count, ncclInt32, size - 1, one.comm, one.stream));
+      if (one.rank == size - 1) ok(ncclRecv(data, count, ncclInt32, 0, one.comm, one.stream));
+      one.synchronize();
+      if (one.rank == size - 1) CHECK(one.got(data, count * 4) == ints(count, 0));
+    });
+  for (std::thread& thread : threads) thread.join();
+  world.meet();
 }
 
 void scaled_sums(const Layout& layout) {

@@ -51,6 +51,7 @@ TEST_CASE("nccl: every collective, in place or not, of any count") { every_colle
 TEST_CASE("nccl: every datatype and op") { every_datatype_and_op(layout); }
 TEST_CASE("nccl: calls that are refused touch nothing") { refused_first(layout); }
 TEST_CASE("nccl: messages in groups, to oneself, beside collectives") { messages(layout); }
+TEST_CASE("nccl: a message without a group") { lone_messages(layout); }
 TEST_CASE("nccl: sums of scaled inputs") { scaled_sums(layout); }
 TEST_CASE("nccl: split and shrunk communicators") { parts(layout); }
 TEST_CASE("nccl: groups nest, and do nothing when a call is wrong") { groups(layout); }

@@ -1,5 +1,6 @@
 #include "stand_in_platform.hpp"
 
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -11,7 +12,10 @@ namespace {
 const std::shared_ptr<support::StandInDevice>& owned(int ordinal) {
   static const std::vector<std::shared_ptr<support::StandInDevice>> all = [] {
     std::vector<std::shared_ptr<support::StandInDevice>> made;
-    for (int i = 0; i < devices; ++i) made.push_back(std::make_shared<support::StandInDevice>());
+    const char* const queues = std::getenv("STAND_IN_QUEUES");  // of each device
+    for (int i = 0; i < devices; ++i)
+      made.push_back(std::make_shared<support::StandInDevice>(
+          support::StandInOptions{.channels = queues ? std::atoi(queues) : 0}));
     return made;
   }();
   return all.at(static_cast<std::size_t>(ordinal));

@@ -84,6 +84,7 @@ void every_collective(const Layout& layout);
 void every_datatype_and_op(const Layout& layout);
 void refused_first(const Layout& layout);
 void messages(const Layout& layout);
+void lone_messages(const Layout& layout);
 void scaled_sums(const Layout& layout);
 void parts(const Layout& layout);
 void groups(const Layout& layout);
