@@ -5,8 +5,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "world.hpp"
@@ -49,6 +53,32 @@ class FewThreads {
   pthread_attr_t attributes_{};
   rlimit limit_{};
 };
+
+thread_local int allocations_left = -1;  // negative: any number
+
+/// What a call does when its thread's allocations fail from the n-th on, for each n until it has
+/// enough. None may throw, since the caller may be C.
+void starved(ncclResult_t enough, const std::function<ncclResult_t()>& call) {
+  for (int n = 0;; ++n) {
+    REQUIRE(n < 100);
+    ncclResult_t result = ncclNumResults;
+    bool thrown = false;
+    allocations_left = n;
+    try {
+      result = call();
+    } catch (...) {
+      thrown = true;
+    }
+    const bool ran_out = std::exchange(allocations_left, -1) == 0;
+    CAPTURE(n);
+    CHECK(!thrown);
+    if (!ran_out) {
+      CHECK(result == enough);
+      return;
+    }
+    CHECK((result == enough || result == ncclSystemError));
+  }
+}
 
 /// Sums numbers of all ranks, as a whole communicator can.
 void sums(World& world) {
@@ -172,6 +202,33 @@ void without_threads(const Layout& layout) {
   sums(second);
 }
 
+void without_memory(const Layout& layout) {
+  World world(layout);
+  const Rank& one = world.own().front();
+  std::byte* const data = one.put(ints(10, 0));
+  starved(ncclInvalidUsage, [] { return ncclGroupEnd(); });
+  starved(ncclInvalidArgument,
+          [&] { return ncclSend(data, 1, ncclInt32, layout.size(), one.comm, one.stream); });
+  starved(ncclSuccess, [] { return ncclGetLastError(nullptr) ? ncclSuccess : ncclInternalError; });
+  starved(ncclSuccess, [&] {
+    ncclGroupStart();
+    const ncclResult_t given = ncclBroadcast(data, data, 1, ncclInt32, 0, one.comm, one.stream);
+    const ncclResult_t end = ncclGroupSimulateEnd(nullptr);
+    CHECK(given == end);
+    return end;
+  });
+  starved(ncclInvalidArgument, [&] {  // two strands that are refused when they begin
+    ncclGroupStart();
+    for (int i = 0; i < 2; ++i) {
+      ncclUniqueId none{};
+      ncclComm_t comm = nullptr;
+      ncclCommInitRank(&comm, 1, none, 0);
+    }
+    return ncclGroupEnd();
+  });
+  world.meet();
+}
+
 void revoked(const Layout& layout) {
   if (layout.size() < 3) return;
   for (const bool aborts : {false, true}) {
@@ -215,3 +272,13 @@ void revoked(const Layout& layout) {
 }
 
 }  // namespace nccl_stand_in
+
+void* operator new(std::size_t bytes) {
+  int& left = nccl_stand_in::allocations_left;
+  if (left == 0) throw std::bad_alloc();
+  if (left > 0) --left;
+  if (void* const memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

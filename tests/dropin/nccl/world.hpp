@@ -92,6 +92,7 @@ void aborted(const Layout& layout);
 void overtaken(const Layout& layout);
 void revoked(const Layout& layout);
 void without_threads(const Layout& layout);
+void without_memory(const Layout& layout);
 void failures(const Layout& layout);
 void wrong_arguments(const Layout& layout);
 void services(const Layout& layout);
