@@ -12,7 +12,8 @@ Context::Context(std::unique_ptr<Transport> made, Options given)
       size(transport->size()),
       hosts(host_grouping(can.hosts)),
       registry(options.registry ? options.registry
-                                : std::make_shared<const Registry>(Registry::builtin())) {
+                                : std::make_shared<const Registry>(Registry::builtin())),
+      network({.cores = can.cores}) {
   options.registry = registry;
 }
 

@@ -35,17 +35,44 @@ double sharing(const Algorithm& algorithm, const Hosts& hosts) {
   return one ? 1 : hosts.largest();
 }
 
+/// The elements that a core moves and folds, if all ranks share the cores of one host. A message
+/// is work for its sender and for its receiver.
+struct Work {
+  double moved = 0, folded = 0;
+  double ranks = 1;  ///< of a core: they take turns with what messages cost besides
+};
+
+constexpr int most_samples = 16;  // of ranks: a cost takes time
+
+Work work_of(const Algorithm& algorithm, const Problem& problem, const NetworkParameters& network) {
+  if (problem.hosts || network.cores == 0 || network.cores >= problem.size) return {};
+  const int samples = std::min(problem.size, most_samples);
+  Work work;
+  for (int i = 0; i < samples; ++i) {
+    Problem sample = problem.at(static_cast<int>(std::int64_t{i} * problem.size / samples));
+    sample.in_place = false;
+    const Cost cost = algorithm.cost(sample);
+    work.moved += static_cast<double>(cost.sent) + static_cast<double>(cost.received);
+    work.folded += static_cast<double>(cost.folded);
+  }
+  const double share = static_cast<double>(problem.size) / samples / network.cores;
+  return {work.moved * share, work.folded * share,
+          static_cast<double>(problem.size) / network.cores};
+}
+
 double time_of(const Algorithm& algorithm, const Problem& problem, double element_bytes,
-               double piece, const NetworkParameters& network) {
+               double piece, const NetworkParameters& network, const Work& work) {
   const Cost cost = algorithm.cost(problem);
-  const double volume = static_cast<double>(std::max(cost.sent, cost.received)) * element_bytes;
+  const double volume =
+      std::max(static_cast<double>(std::max(cost.sent, cost.received)), work.moved) * element_bytes;
   const double path = static_cast<double>(cost.path) * element_bytes;
   Load load{.rounds = static_cast<double>(cost.rounds),
             .depth = static_cast<double>(cost.depth > 0 ? cost.depth : cost.rounds),
             .path = path,
             .volume = volume,
             .fills = algorithm.pipelined};
-  const LinkParameters& link = problem.hosts ? network.across : network.within;
+  LinkParameters link = problem.hosts ? network.across : network.within;
+  link.overhead *= work.ranks;
   double time = 0;
   if (algorithm.hierarchical) {
     const auto local_rounds = static_cast<double>(cost.local_rounds);
@@ -62,7 +89,7 @@ double time_of(const Algorithm& algorithm, const Problem& problem, double elemen
     load.volume *= spread;
   }
   const double hidden = cut(load, piece) ? link.hidden_folds : 0;
-  const double folded = static_cast<double>(cost.folded) * element_bytes;
+  const double folded = std::max(static_cast<double>(cost.folded), work.folded) * element_bytes;
   return time + time_of(load, piece, link) + (1 - hidden) * folded * link.fold_per_byte;
 }
 
@@ -71,11 +98,12 @@ double time_of(const Algorithm& algorithm, const Problem& problem, double elemen
 double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t element_bytes,
                 std::int64_t segment, const NetworkParameters& network) {
   double worst = 0;
+  const Work work = work_of(algorithm, problem, network);
   for (const int rank : {0, problem.root, problem.size / 2, problem.size - 1}) {
     Problem sample = problem.at(rank);
     sample.in_place = false;  // in_place may differ between ranks, so it must not decide
     worst = std::max(worst, time_of(algorithm, sample, static_cast<double>(element_bytes),
-                                    static_cast<double>(segment), network));
+                                    static_cast<double>(segment), network, work));
   }
   return worst;
 }

@@ -49,6 +49,7 @@ inline constexpr LinkParameters gigabit_tcp{.latency = 25e-6,
 struct NetworkParameters {
   LinkParameters within = shared_memory;
   LinkParameters across = gigabit_tcp;
+  int cores = 0;  ///< of one host with all ranks, which copy and fold; 0: one for each rank
 };
 
 /// Estimated time of an algorithm, in seconds, with messages cut into pieces of `segment` bytes (0:
@@ -62,6 +63,9 @@ struct NetworkParameters {
 /// On several hosts, a hierarchical algorithm takes its two kinds of rounds one after the other.
 /// All rounds of other algorithms cross between hosts, and all ranks of a host share its link. They
 /// do not share it if messages go only to neighbours and each host's ranks are consecutive.
+///
+/// On one host with fewer cores than ranks, the bytes and folds of all ranks are spread over its
+/// cores. So algorithms that move fewer bytes in all gain against those with a shorter path.
 double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t element_bytes,
                 std::int64_t segment, const NetworkParameters& network);
 

@@ -45,4 +45,10 @@ bool crowded(std::span<const Place> places, int rank) {
   return ranks > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+int shared_cores(std::span<const Place> places) {
+  const bool one = std::ranges::all_of(
+      places, [&](const Place& place) { return place.machine == places.front().machine; });
+  return one ? static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)) : 0;
+}
+
 }  // namespace baton::transport

@@ -22,4 +22,7 @@ std::vector<int> hosts_in(std::span<const Place> places);
 /// Whether the rank's machine has more ranks than cores.
 bool crowded(std::span<const Place> places, int rank);
 
+/// The cores of the machine that all ranks share; 0 if they run on several.
+int shared_cores(std::span<const Place> places);
+
 }  // namespace baton::transport

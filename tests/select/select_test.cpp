@@ -187,6 +187,37 @@ TEST_CASE("between hosts, much data goes around a ring in pieces that need no ha
   }
 }
 
+TEST_CASE("where ranks share cores, few messages that move few bytes are chosen") {
+  const auto of = [&](Collective collective, int cores) {
+    const Problem p = problem(collective, 8, 3, 1 << 20);
+    const costs::NetworkParameters network{.cores = cores};
+    const Selection all = select(registry(), p, 4, {}, {}, nullptr, network);
+    for (int rank = 0; rank < p.size; ++rank)
+      CHECK(select(registry(), p.at(rank), 4, {}, {}, nullptr, network).algorithm == all.algorithm);
+    return all;
+  };
+  const auto moved = [&](const Selection& s, Collective collective) {
+    std::int64_t elements = 0;
+    const Problem p = problem(collective, 8, 3, 1 << 20);
+    for (int rank = 0; rank < p.size; ++rank) elements += s.algorithm->cost(p.at(rank)).sent;
+    return elements;
+  };
+  for (const Collective collective : {Collective::broadcast, Collective::all_reduce,
+                                      Collective::reduce_scatter, Collective::all_gather}) {
+    CAPTURE(name(collective));
+    const Selection alone = of(collective, 0), crowded = of(collective, 2);
+    CHECK(of(collective, 8).algorithm == alone.algorithm);  // each rank has a core
+    CHECK(of(collective, 8).segment == alone.segment);
+    CHECK(moved(crowded, collective) <= moved(alone, collective));
+  }
+  CHECK(of(Collective::broadcast, 2).algorithm->name == "binomial");
+  CHECK(of(Collective::broadcast, 2).segment == 0);
+  CHECK(of(Collective::broadcast, 0).algorithm->name != "binomial");
+  const Algorithm& ring = registry().find(Collective::all_reduce, "ring");
+  const Problem p = problem(Collective::all_reduce, 8, 0, 1 << 20);
+  CHECK(estimate(ring, p, 4, 0, {.cores = 1}) > 1.9 * estimate(ring, p, 4, 0, {.cores = 2}));
+}
+
 TEST_CASE("where ranks share hosts, what crosses between hosts decides") {
   const auto on = [&](Collective collective, const char* hosts, std::int64_t count) {
     const Hosts grouping = parse_hosts(hosts);

@@ -1,6 +1,7 @@
 #include "baton/ucx.hpp"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -84,6 +85,12 @@ TEST_CASE("ucx transport: a longer message is reported by its length and stays w
     }
   }
   contract::order(*t);  // it is still good
+}
+
+TEST_CASE("ucx transport: all ranks of a machine know its cores") {
+  const auto t = world();
+  CHECK(t->capabilities().cores == sysconf(_SC_NPROCESSORS_ONLN));
+  CHECK(t->split(t->rank() % 2, 0)->capabilities().cores == t->capabilities().cores);
 }
 
 TEST_CASE("ucx transport: a segment of TCP leaves though its receiver does nothing") {

@@ -64,6 +64,7 @@ class UcxTransport final : public Transport {
             .spins = world_->crowded() ? 64 : 2048,
             .device_memory = world_->takes_cuda_memory(),
             .probes = true,
+            .cores = world_->cores(),
             .hosts = hosts_};
   }
 

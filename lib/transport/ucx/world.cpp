@@ -109,6 +109,7 @@ World::World(int rank, int size, const Exchange& exchange, const UcxOptions& opt
   }
   hosts_ = transport::hosts_in(places);
   crowded_ = transport::crowded(places, rank);
+  cores_ = transport::shared_cores(places);
 
   for (int r = 0; r < size; ++r) peers_.push_back({.world = this, .rank = r});
   try {

@@ -36,6 +36,7 @@ class World {
   ucp_ep_h endpoint(int rank) const { return peers_[static_cast<std::size_t>(rank)].endpoint; }
   std::span<const int> hosts() const { return hosts_; }
   bool crowded() const { return crowded_; }
+  int cores() const { return cores_; }
   bool takes_cuda_memory() const;
 
   /// The reason why this rank sends nothing more; UCS_OK: it may.
@@ -105,6 +106,7 @@ class World {
   std::vector<GivenUp> given_up_;
   std::vector<int> hosts_;
   bool crowded_ = false;
+  int cores_ = 0;
   bool leaving_ = false;
   std::uint64_t completions_ = 0;
   std::mutex mutex_;
