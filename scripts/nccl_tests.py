@@ -49,7 +49,7 @@ def give_up(sentence):
 
 
 def tool(*names, needed=True):
-    """The first of these programs that there is."""
+    """The first of these programs on PATH."""
     path = os.environ.get("PATH", os.defpath) + ":/usr/local/cuda/bin"
     for name in names:
         if found := shutil.which(name, path=path):
@@ -82,13 +82,14 @@ def built(folder, mpi):
     if not header.is_file():
         give_up(f"expected a folder with the sources of nccl-tests, found no {header}")
     made_of = PLACE / "sources"
-    if not made_of.is_file() or made_of.read_text() != str(folder):
+    sources = f"{folder} {nvcc} {mpi}"
+    if not made_of.is_file() or made_of.read_text() != sources:
         shutil.rmtree(PLACE, ignore_errors=True)
     data = PLACE / "verifiable/verifiable.o"
     libraries = PLACE / "lib"
     for made in data.parent, libraries:
         made.mkdir(parents=True, exist_ok=True)
-    made_of.write_text(str(folder))
+    made_of.write_text(sources)
     for name, library in STAND_INS.items():
         for link in libraries / f"lib{name}.so", libraries / library.name:
             link.unlink(missing_ok=True)

@@ -36,7 +36,7 @@ struct StreamMessage {
 /// side by side. Every rank makes the same calls in the same order, whatever their streams; one
 /// thread at a time uses a communicator. Where ranks of one process have one device, or all ranks
 /// are threads of one process, a call returns when all ranks have come to it, since their streams
-/// may share what the device runs streams on.
+/// may share hardware queues.
 ///
 /// Buffers, shapes and choices are as for Communicator, and so are the results, to the bit. Errors:
 /// Error(invalid_argument) before anything is sent where data is not in this device's memory, is
@@ -88,9 +88,10 @@ class StreamCommunicator {
   /// itself. Throws Error(unsupported) where messages go in fused groups.
   ///
   /// No stream is held before `others_came()` returns true; empty: at once. It is asked again and
-  /// again when all messages have their places in their streams. Ranks whose streams may share what
-  /// the device runs streams on thereby wait for each other. Throws Error(timeout) where it never
-  /// does.
+  /// again when all messages have their places in their streams, and must not use this
+  /// communicator. Ranks whose streams may share hardware queues thereby wait for each other.
+  /// Throws Error(timeout) where it never does, and Error(transport) after abort(); the
+  /// communicator then takes no more calls.
   void exchange(std::span<const StreamMessage> messages,
                 const std::function<bool()>& others_came = {});
 

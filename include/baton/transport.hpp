@@ -24,12 +24,12 @@ struct Capabilities {
   bool one_process = false;    ///< ranks are threads of one process
   bool device_memory = false;  ///< messages may lie in a device's memory
   bool probes = false;         ///< probe() finds messages
-  /// Of the machine that all ranks share, equal on all ranks. The choice of an algorithm regards
-  /// them if there are more ranks. 0: unknown, or several machines.
-  int cores = 0;
   /// The host of each rank, equal on all ranks; hosts are numbered in the order of their lowest
   /// ranks. Empty: all ranks share one host.
   std::vector<int> hosts = {};
+  /// Cores of the machine that all ranks share; equal on all ranks. The choice of an algorithm
+  /// regards them if there are more ranks. 0: unknown, or several machines.
+  int cores = 0;
 };
 
 /// State of one message in flight. The caller owns it; one transport uses it. Neither it nor the

@@ -103,10 +103,11 @@ void StreamCommunicator::check() {
   state_->launcher.require_usable();
 }
 void StreamCommunicator::abort(const std::string& why) {
+  std::string reason = why;
   state_->launcher.interrupt();
   // Not as a call, but as an advance: a call that comes meanwhile waits for the end of this.
   while (!state_->launcher.busy().try_advance()) std::this_thread::yield();
-  state_->launcher.break_off(why);
+  state_->launcher.break_off(std::move(reason));
   state_->device->abort();
   state_->launcher.busy().leave();
 }

@@ -35,31 +35,6 @@ double sharing(const Algorithm& algorithm, const Hosts& hosts) {
   return one ? 1 : hosts.largest();
 }
 
-/// The elements that a core moves and folds, if all ranks share the cores of one host. A message
-/// is work for its sender and for its receiver.
-struct Work {
-  double moved = 0, folded = 0;
-  double ranks = 1;  ///< of a core: they take turns with what messages cost besides
-};
-
-constexpr int most_samples = 16;  // of ranks: a cost takes time
-
-Work work_of(const Algorithm& algorithm, const Problem& problem, const NetworkParameters& network) {
-  if (problem.hosts || network.cores == 0 || network.cores >= problem.size) return {};
-  const int samples = std::min(problem.size, most_samples);
-  Work work;
-  for (int i = 0; i < samples; ++i) {
-    Problem sample = problem.at(static_cast<int>(std::int64_t{i} * problem.size / samples));
-    sample.in_place = false;
-    const Cost cost = algorithm.cost(sample);
-    work.moved += static_cast<double>(cost.sent) + static_cast<double>(cost.received);
-    work.folded += static_cast<double>(cost.folded);
-  }
-  const double share = static_cast<double>(problem.size) / samples / network.cores;
-  return {work.moved * share, work.folded * share,
-          static_cast<double>(problem.size) / network.cores};
-}
-
 double time_of(const Algorithm& algorithm, const Problem& problem, double element_bytes,
                double piece, const NetworkParameters& network, const Work& work) {
   const Cost cost = algorithm.cost(problem);
@@ -95,10 +70,24 @@ double time_of(const Algorithm& algorithm, const Problem& problem, double elemen
 
 }  // namespace
 
+Work work_of(const Algorithm& algorithm, const Problem& problem, const NetworkParameters& network) {
+  if (problem.hosts || network.cores == 0 || network.cores >= problem.size) return {};
+  Work work{.ranks = static_cast<double>(problem.size) / network.cores};
+  for (int rank = 0; rank < problem.size; ++rank) {
+    Problem one = problem.at(rank);
+    one.in_place = false;
+    const Cost cost = algorithm.cost(one);
+    work.moved += static_cast<double>(cost.sent) + static_cast<double>(cost.received);
+    work.folded += static_cast<double>(cost.folded);
+  }
+  work.moved /= network.cores;
+  work.folded /= network.cores;
+  return work;
+}
+
 double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t element_bytes,
-                std::int64_t segment, const NetworkParameters& network) {
+                std::int64_t segment, const NetworkParameters& network, const Work& work) {
   double worst = 0;
-  const Work work = work_of(algorithm, problem, network);
   for (const int rank : {0, problem.root, problem.size / 2, problem.size - 1}) {
     Problem sample = problem.at(rank);
     sample.in_place = false;  // in_place may differ between ranks, so it must not decide

@@ -52,6 +52,16 @@ struct NetworkParameters {
   int cores = 0;  ///< of one host with all ranks, which copy and fold; 0: one for each rank
 };
 
+/// The load of each core, if all ranks share those of one host and are more.
+struct Work {
+  double moved = 0;   ///< elements sent and received
+  double folded = 0;  ///< elements
+  double ranks = 1;   ///< of each core
+};
+
+/// The exact sum over all ranks. The same on all ranks.
+Work work_of(const Algorithm& algorithm, const Problem& problem, const NetworkParameters& network);
+
 /// Estimated time of an algorithm, in seconds, with messages cut into pieces of `segment` bytes (0:
 /// not cut): the maximum over a few ranks (root, first, middle, last). The same on all ranks.
 ///
@@ -64,9 +74,19 @@ struct NetworkParameters {
 /// All rounds of other algorithms cross between hosts, and all ranks of a host share its link. They
 /// do not share it if messages go only to neighbours and each host's ranks are consecutive.
 ///
-/// On one host with fewer cores than ranks, the bytes and folds of all ranks are spread over its
-/// cores. So algorithms that move fewer bytes in all gain against those with a shorter path.
+/// On one host with fewer cores than ranks, the time is at least that of a core's share of all
+/// bytes, which are work for their sender and for their receiver, and of all folds; overheads of a
+/// core's ranks add up. So algorithms that move fewer bytes in all, in fewer messages, gain against
+/// those with a shorter path. A rank with a core of its own is taken to send and receive at once.
+///
+/// `work`: that of the algorithm, which does not depend on the segment.
 double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t element_bytes,
-                std::int64_t segment, const NetworkParameters& network);
+                std::int64_t segment, const NetworkParameters& network, const Work& work);
+inline double estimate(const Algorithm& algorithm, const Problem& problem,
+                       std::size_t element_bytes, std::int64_t segment,
+                       const NetworkParameters& network) {
+  return estimate(algorithm, problem, element_bytes, segment, network,
+                  work_of(algorithm, problem, network));
+}
 
 }  // namespace baton::costs

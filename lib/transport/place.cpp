@@ -26,7 +26,7 @@ Place own_place() {
   std::string boot;  // stays empty without such a file: then host names decide
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   const std::uint64_t machine = hash(boot.empty() ? name.data() : boot.c_str());
-  return {hash(name.data(), machine), machine};
+  return {hash(name.data(), machine), machine, sysconf(_SC_NPROCESSORS_ONLN)};
 }
 
 std::vector<int> hosts_in(std::span<const Place> places) {
@@ -42,13 +42,14 @@ bool crowded(std::span<const Place> places, int rank) {
   const std::uint64_t own = places[static_cast<std::size_t>(rank)].machine;
   const auto ranks = std::count_if(places.begin(), places.end(),
                                    [&](const Place& place) { return place.machine == own; });
-  return ranks > sysconf(_SC_NPROCESSORS_ONLN);
+  return ranks > places[static_cast<std::size_t>(rank)].cores;
 }
 
 int shared_cores(std::span<const Place> places) {
   const bool one = std::ranges::all_of(
       places, [&](const Place& place) { return place.machine == places.front().machine; });
-  return one ? static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)) : 0;
+  if (!one) return 0;
+  return static_cast<int>(std::ranges::min(places, {}, &Place::cores).cores);
 }
 
 }  // namespace baton::transport

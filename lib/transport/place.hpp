@@ -7,10 +7,12 @@
 
 namespace baton::transport {
 
-/// Hashes. Ranks share a host if they see the same host name on the same machine. A machine may
-/// pose as several hosts (containers, network namespaces); their ranks share its cores.
+/// Two hashes, and the machine's cores. Ranks share a host if they see the same host name on the
+/// same machine. A machine may pose as several hosts (containers, network namespaces); their ranks
+/// share its cores.
 struct Place {
   std::uint64_t host, machine;
+  std::int64_t cores;
 };
 
 /// This process's place.
@@ -22,7 +24,8 @@ std::vector<int> hosts_in(std::span<const Place> places);
 /// Whether the rank's machine has more ranks than cores.
 bool crowded(std::span<const Place> places, int rank);
 
-/// The cores of the machine that all ranks share; 0 if they run on several.
+/// The cores of the machine that all ranks share, the fewest that a rank sees; 0 if the ranks run
+/// on several.
 int shared_cores(std::span<const Place> places);
 
 }  // namespace baton::transport

@@ -213,6 +213,15 @@ TEST_CASE("where ranks share cores, few messages that move few bytes are chosen"
   CHECK(of(Collective::broadcast, 2).algorithm->name == "binomial");
   CHECK(of(Collective::broadcast, 2).segment == 0);
   CHECK(of(Collective::broadcast, 0).algorithm->name != "binomial");
+  // Trees differ in the sums of their ranks: all count.
+  for (const int size : {5, 32, 64}) {
+    for (const int root : {0, 1, 2, 3}) {
+      const Problem tree = problem(Collective::broadcast, size, root, 1000);
+      const Algorithm& binomial = registry().find(Collective::broadcast, "binomial");
+      CHECK(work_of(binomial, tree, {.cores = 4}).moved == 2 * 1000.0 * (size - 1) / 4);
+      CHECK(work_of(binomial, tree, {.cores = size}).moved == 0);
+    }
+  }
   const Algorithm& ring = registry().find(Collective::all_reduce, "ring");
   const Problem p = problem(Collective::all_reduce, 8, 0, 1 << 20);
   CHECK(estimate(ring, p, 4, 0, {.cores = 1}) > 1.9 * estimate(ring, p, 4, 0, {.cores = 2}));

@@ -19,6 +19,7 @@
 #include "contract.hpp"
 #include "support/conformance.hpp"
 #include "support/ranks.hpp"
+#include "transport/place.hpp"
 
 using namespace baton;
 using namespace std::chrono_literals;
@@ -85,6 +86,14 @@ TEST_CASE("ucx transport: a longer message is reported by its length and stays w
     }
   }
   contract::order(*t);  // it is still good
+}
+
+TEST_CASE("places: ranks of one machine share the fewest cores that one of them sees") {
+  using transport::Place;
+  CHECK(transport::shared_cores(std::vector<Place>{{1, 7, 4}, {2, 7, 3}, {1, 7, 8}}) == 3);
+  CHECK(transport::shared_cores(std::vector<Place>{{1, 7, 4}, {2, 8, 4}}) == 0);
+  CHECK(transport::crowded(std::vector<Place>{{1, 7, 1}, {2, 7, 2}, {3, 8, 1}}, 0));
+  CHECK_FALSE(transport::crowded(std::vector<Place>{{1, 7, 1}, {2, 7, 2}, {3, 8, 1}}, 1));
 }
 
 TEST_CASE("ucx transport: all ranks of a machine know its cores") {

@@ -138,7 +138,7 @@ struct ScheduleRequest {
 };
 
 struct ProvedSchedules {
-  /// The same steps, each waiting only for those whose regions overlap its own; empty: not needed.
+  /// The same steps, each waiting only for those whose regions overlap its own; empty: they stay.
   std::vector<Schedule> in_order_of_data;
   Proof proof;  ///< of these, otherwise of the schedules as they were
 };

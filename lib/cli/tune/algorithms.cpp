@@ -20,9 +20,9 @@ std::int64_t common_multiple(std::int64_t a, std::int64_t b) {
   const std::int64_t factor = a / std::gcd(a, b);
   if (b > most_elements / factor) {
     refuse(
-        fmt::format("expected a whole vector whose elements and those of the schedules before it, "
-                    "{}, have a common multiple of at most {}, found {}",
-                    a, most_elements, b));
+        fmt::format("expected numbers of elements with a common multiple of at most {}, found {} "
+                    "and {}",
+                    most_elements, a, b));
   }
   return factor * b;
 }

@@ -31,15 +31,13 @@ bool takes(StreamCommunicator& ranks, const Call& call, Stream stream) {
     ranks.device().check_stream(stream);
     ranks.chosen(call);
     return true;
-  } catch (const Error& error) {
-    if (error.code != ErrorCode::invalid_argument && error.code != ErrorCode::unsupported) throw;
+  } catch (const Error&) {
     return false;
   }
 }
 
-/// Gives a call to a stream with work before it: `give_all()` does both. Gives nothing if the
-/// communicator refuses one of the calls `as_if`: it has that one instead, so that other ranks that
-/// meet or compare calls are told.
+/// Gives a call to a stream with work before it: `give_all()` does both. If the communicator
+/// refuses one of the calls `as_if`, gives it that one alone, so that other ranks learn of it.
 template <class GiveAll>
 void enqueue_behind(StreamCommunicator& ranks, std::initializer_list<Call> as_if, Stream stream,
                     const GiveAll& give_all) {
@@ -82,9 +80,9 @@ ncclResult_t message(const Held& member, bool send, const void* data, std::size_
   const StreamMessage one{
       send,      const_cast<void*>(data), count_of(count), nccl_abi::datatype_of(type), peer,
       of(stream)};
+  member->require_in_use();
   if (count == 0) return ncclSuccess;
   check_pointer(data, "a buffer");
-  member->require_in_use();
   return give({member, {}, one});
 }
 

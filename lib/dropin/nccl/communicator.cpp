@@ -146,7 +146,7 @@ Member::Member(Origin origin, StreamCommunicator communicator, int ordinal)
 Member::~Member() {
   try {
     endings().add(std::move(communicator_));
-  } catch (...) {  // no memory: the communicator ends here, or does already
+  } catch (...) {  // no memory: no thread ends it, it ends in this one
   }
 }
 

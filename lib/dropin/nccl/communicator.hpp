@@ -52,7 +52,7 @@ class Member {
   /// Ends all calls under way. Any thread may call it. A call that begins before the end of this
   /// ends, too, or throws Error(transport) that says `why`.
   void abort(const std::string& why) { end(Phase::aborted, why); }
-  /// As abort(), and a later call is one that the program must not make.
+  /// As abort(), and later calls throw Error(invalid_argument).
   void revoke(const std::string& why) { end(Phase::revoked, why); }
 
   /// The first failure of a call that had returned; success: none so far.

@@ -72,16 +72,17 @@ std::shared_ptr<const Scalings::Scalar> Scalings::find(ncclRedOp_t op, Datatype 
   return found->second;
 }
 
-std::byte* Scalings::take(std::size_t bytes) {
+std::byte* Scalings::take(std::size_t bytes, const Products& owner) {
   for (Block& block : blocks_) {
-    if (block.taken || block.bytes < bytes || (block.used && !block.used->passed())) continue;
-    block.taken = true;
+    if (block.owner != nullptr || block.bytes < bytes || (block.used && !block.used->passed()))
+      continue;
+    block.owner = &owner;
     return block.memory;
   }
   blocks_.reserve(blocks_.size() + 1);
   std::unique_ptr<Marker> marker = device_->make_marker();
   std::byte* const memory = device_->allocate(bytes);
-  blocks_.push_back({memory, bytes, true, std::move(marker)});
+  blocks_.push_back({memory, bytes, &owner, std::move(marker)});
   return memory;
 }
 
@@ -90,8 +91,8 @@ void* Scalings::Products::multiply(const Scalar& scalar, const void* in, void* o
   const std::lock_guard lock(scalings_.mutex_);
   Device& device = *scalings_.device_;
   const std::size_t bytes = size_of(scalar.type);
-  std::byte* const factors = scalings_.take(copies * bytes);
-  if (out == nullptr) out = scalings_.take(count * bytes);
+  std::byte* const factors = scalings_.take(copies * bytes, *this);
+  if (out == nullptr) out = scalings_.take(count * bytes, *this);
   const auto copy = [&](std::byte* to, const std::byte* from, std::size_t elements) {
     const Rows rows = plain(to, from, elements);
     device.copy(std::span(&rows, 1), bytes, stream_);
@@ -119,14 +120,15 @@ void* Scalings::Products::multiply(const Scalar& scalar, const void* in, void* o
   return out;
 }
 
-void Scalings::release(Stream stream) noexcept {
+void Scalings::release(const Products& owner) noexcept {
   const std::lock_guard lock(mutex_);
   for (Block& block : blocks_) {
-    if (!block.taken) continue;
+    if (block.owner != &owner) continue;
     try {
-      block.used->set(stream);
-      block.taken = false;
-    } catch (...) {  // the device failed: nobody knows when it may be used again
+      block.used->set(owner.stream_);
+      block.owner = nullptr;
+    } catch (...) {  // nobody knows when the device is through with it
+      block.owner = this;
     }
   }
 }

@@ -37,7 +37,7 @@ class Scalings {
   class Products {
    public:
     Products(Scalings& scalings, Stream stream) : scalings_(scalings), stream_(stream) {}
-    ~Products() { scalings_.release(stream_); }
+    ~Products() { scalings_.release(*this); }
     Products(const Products&) = delete;
     Products& operator=(const Products&) = delete;
 
@@ -46,6 +46,7 @@ class Scalings {
     void* multiply(const Scalar& scalar, const void* in, void* out, std::size_t count);
 
    private:
+    friend class Scalings;
     Scalings& scalings_;
     const Stream stream_;
   };
@@ -54,11 +55,11 @@ class Scalings {
   struct Block {
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
-    bool taken = false;
+    const void* owner = nullptr;  ///< Products, or for ever this Scalings: the device failed
     std::unique_ptr<Marker> used;
   };
-  std::byte* take(std::size_t bytes);
-  void release(Stream stream) noexcept;
+  std::byte* take(std::size_t bytes, const Products& owner);
+  void release(const Products& owner) noexcept;
 
   const std::shared_ptr<Device> device_;
   std::mutex mutex_;

@@ -64,8 +64,8 @@ class UcxTransport final : public Transport {
             .spins = world_->crowded() ? 64 : 2048,
             .device_memory = world_->takes_cuda_memory(),
             .probes = true,
-            .cores = world_->cores(),
-            .hosts = hosts_};
+            .hosts = hosts_,
+            .cores = world_->cores()};
   }
 
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {

@@ -58,7 +58,7 @@ bool has_tcp(ucp_context_h context) {
   char* text = nullptr;
   std::size_t length = 0;
   FILE* const stream = open_memstream(&text, &length);
-  if (stream == nullptr) return false;
+  if (stream == nullptr) return true;
   ucp_context_print_info(context, stream);
   std::fclose(stream);
   const bool found = std::string_view(text, length).find(" tcp/") != std::string_view::npos;
@@ -67,6 +67,8 @@ bool has_tcp(ucp_context_h context) {
 }
 
 ucp_context_h made_context(int size) {
+  for (const char* chosen : {"UCX_TCP_TX_SEG_SIZE", "UCX_TCP_RX_SEG_SIZE"})
+    if (std::getenv(chosen) != nullptr) return made_context(size, false);
   ucp_context_h context = made_context(size, true);
   if (has_tcp(context)) return context;
   ucp_cleanup(context);

@@ -1,5 +1,5 @@
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "baton/error.hpp"
@@ -67,14 +67,14 @@ struct Trial {
         if (!in_place) {
           std::byte* const memory = one.put(Bytes(in.size() + out.size() + 512, std::byte{0x5a}));
           std::byte* const recv = memory + (in.size() + 255) / 256 * 256;
-          std::memcpy(one.on().host_view(memory), in.data(), in.size());
+          std::ranges::copy(in, one.on().host_view(memory));
           all.push_back({{memory, recv}, memory});
         } else {
           std::byte* const memory = one.put(Bytes(room + 1, std::byte{0x5a}));
           const std::size_t inside = at(one.rank);
           std::byte* const send = memory + (in.size() < out.size() ? inside : 0);
           std::byte* const recv = memory + (out.size() < in.size() ? inside : 0);
-          std::memcpy(one.on().host_view(send), in.data(), in.size());
+          std::ranges::copy(in, one.on().host_view(send));
           all.push_back({{send, recv}, memory});
         }
       }
@@ -242,7 +242,8 @@ void refused_first(const Layout& layout) {
       const Rank& one = world.own()[i];
       CHECK(one.got(own[i].data, all * 4) == numbers(Datatype::f32, all, one.rank));
       CHECK(one.got(own[i].out, all * 4) == zero);
-      CHECK(one.on().allocated() == own[i].allocated);
+      // Communicators of earlier cases may still give memory back.
+      CHECK(one.on().allocated() <= own[i].allocated);
     }
     CHECK(host == host_before);
   };

@@ -141,56 +141,59 @@ void movements(Ranks& ranks, const Case& one, int root) {
   const int size = ranks.front().size;
   const auto n = static_cast<std::size_t>(one.count);
   const std::int64_t all = one.count * size;
-  const auto fill_own = [&](const Rank& r, char* to, int of) {
-    put(r, to, one.count, one.type, [&](auto i) { return element(one.type, of, 0, i); });
+  // Each collective has data of its own: a result of the one before it is wrong.
+  enum { gathered_by_all, gathered, broadcast, scattered };
+  const auto fill_own = [&](const Rank& r, char* to, int of, int data) {
+    put(r, to, one.count, one.type, [&](auto i) { return element(one.type, of, data, i); });
   };
-  const auto check_all = [&](const Rank& r) {
+  const auto check_all = [&](const Rank& r, int data) {
     check(r, at(one, r.recv), all, one.type, [&](auto i) {
-      return element(one.type, static_cast<int>(i / one.count), 0, i % one.count);
+      return element(one.type, static_cast<int>(i / one.count), data, i % one.count);
     });
   };
   // All-gather, gather.
   const auto own = [&](const Rank& r) {
     return one.in_place ? at(one, r.recv, r.rank * one.count) : at(one, r.send);
   };
-  for (const Rank& r : ranks) fill_own(r, own(r), r.rank);
+  for (const Rank& r : ranks) fill_own(r, own(r), r.rank, gathered_by_all);
   together(ranks, [&](Rank& r) {
     ok(ncclAllGather(own(r), at(one, r.recv), n, one.type, r.comm, r.stream));
   });
   wait_for(ranks);
-  for (const Rank& r : ranks) check_all(r);
-  for (const Rank& r : ranks) fill_own(r, own(r), r.rank);
+  for (const Rank& r : ranks) check_all(r, gathered_by_all);
+  for (const Rank& r : ranks) fill_own(r, own(r), r.rank, gathered);
   together(ranks, [&](Rank& r) {
     ok(ncclGather(own(r), at(one, r.recv), n, one.type, root, r.comm, r.stream));
   });
   wait_for(ranks);
   for (const Rank& r : ranks)
-    if (r.rank == root) check_all(r);
+    if (r.rank == root) check_all(r, gathered);
   // Broadcast.
   const auto source = [&](const Rank& r) { return at(one, one.in_place ? r.recv : r.send); };
   for (const Rank& r : ranks)
-    if (r.rank == root) fill_own(r, source(r), root);
+    if (r.rank == root) fill_own(r, source(r), root, broadcast);
   together(ranks, [&](Rank& r) {
     ok(ncclBroadcast(source(r), at(one, r.recv), n, one.type, root, r.comm, r.stream));
   });
   wait_for(ranks);
   for (const Rank& r : ranks)
     check(r, at(one, r.recv), one.count, one.type,
-          [&](auto i) { return element(one.type, root, 0, i); });
+          [&](auto i) { return element(one.type, root, broadcast, i); });
   // Scatter.
   const auto part = [&](const Rank& r) {
     return at(one, r.recv, one.in_place && r.rank == root ? r.rank * one.count : 0);
   };
   for (const Rank& r : ranks)
     if (r.rank == root)
-      put(r, source(r), all, one.type, [&](auto i) { return element(one.type, root, 0, i); });
+      put(r, source(r), all, one.type,
+          [&](auto i) { return element(one.type, root, scattered, i); });
   together(ranks, [&](Rank& r) {
     ok(ncclScatter(source(r), part(r), n, one.type, root, r.comm, r.stream));
   });
   wait_for(ranks);
   for (const Rank& r : ranks)
     check(r, part(r), one.count, one.type,
-          [&](auto i) { return element(one.type, root, 0, r.rank * one.count + i); });
+          [&](auto i) { return element(one.type, root, scattered, r.rank * one.count + i); });
   if (one.in_place) return;
   // All-to-all.
   for (const Rank& r : ranks)

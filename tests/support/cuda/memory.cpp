@@ -94,7 +94,7 @@ Block block_of(const void* address, std::size_t bytes) {
   if (after != blocks().all.begin()) {
     const Block& block = std::prev(after)->second;
     if (at < block.begin + std::max<std::size_t>(block.bytes, 1)) {
-      require(at + bytes <= block.begin + block.bytes, cudaErrorInvalidValue);
+      require(bytes <= block.begin + block.bytes - at, cudaErrorInvalidValue);
       return block;
     }
   }

@@ -133,7 +133,7 @@ TEST_CASE("streams do their work in order, beside the host") {
   ok(cudaStreamDestroy(other));
 }
 
-TEST_CASE("devices that there are not are refused") {
+TEST_CASE("unknown devices are refused") {
   int devices = 0;
   ok(cudaGetDeviceCount(&devices));
   REQUIRE(devices > 1);
