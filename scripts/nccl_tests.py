@@ -10,16 +10,17 @@ results.json there. Exit codes: 0 all passed, 1 something failed, 2 something to
 """
 
 import argparse
-import contextlib
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+from processes import exit_code  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
@@ -57,23 +58,6 @@ def tool(*names, needed=True):
     return give_up(f"expected {' or '.join(names)} on PATH, found none") if needed else None
 
 
-def run(command, log, seconds, environment):
-    """The exit code; None if it took longer. Ends all that it has started."""
-    with open(log, "wb") as output:
-        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL,
-                                   stdout=output, stderr=output, start_new_session=True,
-                                   env=environment)
-        code = None
-        try:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                code = process.wait(seconds)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    return code
-
-
 def built(folder, mpi):
     """Their programs, by name: linked with the stand-ins, checked by our data."""
     nvcc = Path(tool("nvcc"))
@@ -95,14 +79,14 @@ def built(folder, mpi):
             link.unlink(missing_ok=True)
             link.symlink_to(library)
     compiler = mpi[0] if mpi else tool("c++", "g++")
-    code = run([compiler, "-std=c++20", "-O2", "-fPIC", "-isystem", cuda / "include",
+    code = exit_code([compiler, "-std=c++20", "-O2", "-fPIC", "-isystem", cuda / "include",
                 f"-I{header.parent}", f"-I{ROOT / 'tests'}", "-c", TESTS / "verifiable.cpp", "-o", data],
                PLACE / "data.log", LIMIT, os.environ)
     if code != 0:
         give_up(f"expected {TESTS / 'verifiable.cpp'} to compile, found {PLACE / 'data.log'}")
     print("nccl-tests: compiling", file=sys.stderr)
     # Their rules find our data made; nvcc does not add a runtime of its own.
-    code = run([tool("make"), "-C", folder / "src", "build", "-o", data, "-j", os.cpu_count(),
+    code = exit_code([tool("make"), "-C", folder / "src", "build", "-o", data, "-j", os.cpu_count(),
                 f"BUILDDIR={PLACE}", f"CUDA_HOME={cuda}", f"NVCC={nvcc}", f"CUDA_LIB={libraries}",
                 f"NCCL_HOME={PLACE}", f"CXX={compiler}", f"MPI={int(bool(mpi))}", "MPI_HOME=/usr",
                 "NVCC_GENCODE=-gencode=arch=compute_90,code=sm_90"],
@@ -134,7 +118,7 @@ class Table:
         if processes > 1:
             command = [*self.mpi[1], "-n", processes, *command]
         start = time.monotonic()
-        code = run(command, log, LIMIT, environment | (more or {}))
+        code = exit_code(command, log, LIMIT, environment | (more or {}))
         checked, wrong = numbers(results)
         good = wrong > 0 if wrong_expected else code == 0 and wrong == 0 and checked > 0
         result = "passed" if good else "out of time" if code is None else "failed"

@@ -107,8 +107,8 @@ class StreamCommunicator {
   /// further calls. Waits for nothing.
   void check();
   /// Ends all calls under way: their streams go on, with undefined data. All later calls throw
-  /// Error(transport) that says `why`, and so does a call that waits in another thread, except for
-  /// split(), which this waits for. Any thread may call it.
+  /// Error(transport) that says `why`. A call that waits in another thread throws Error(transport),
+  /// too, except for split(), which this waits for. Any thread may call it.
   void abort(const std::string& why);
 
  private:

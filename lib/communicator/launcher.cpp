@@ -29,16 +29,16 @@ Launcher::Launcher(const Context& context, Planner& planner, Recording& recordin
       blocking_(context, runs_, *busy_) {}
 
 void Launcher::require_usable() const {
-  if (broken_.empty()) [[likely]]
+  if (broken_.empty() && !interrupted_) [[likely]]
     return;
-  base::raise(
-      ErrorCode::transport,
-      fmt::format("expected a usable communicator, found one that failed earlier: {}", broken_),
-      {.rank = context_.rank});
+  base::raise(ErrorCode::transport,
+              fmt::format("expected a usable communicator, found one that failed earlier: {}",
+                          broken_.empty() ? "an abort() has begun" : broken_),
+              {.rank = context_.rank});
 }
 
 void Launcher::break_off(std::string why) {
-  broken_ = std::move(why);
+  broken_ = why.empty() ? "no reason was given" : std::move(why);
   planner_.repeated().forget();
 }
 

@@ -68,10 +68,11 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
   for (const Algorithm* algorithm : registry.of(problem.collective)) {
     if (chosen && algorithm != chosen) continue;
     if (!refusal(*algorithm, problem).empty()) continue;
+    if (!by_cost && best.algorithm) break;
     const costs::Work work = costs::work_of(*algorithm, problem, network);
     for (const std::int64_t segment : segments) {
       if (forced && segment != 0) continue;
-      if (!by_cost && (best.algorithm || segment != 0)) continue;
+      if (!by_cost && segment != 0) continue;
       const std::int64_t piece = forced.value_or(segment);
       if (piece == 0 && algorithm->pipelined && !forced) continue;
       const double time = costs::estimate(*algorithm, problem, element_bytes, piece, network, work);

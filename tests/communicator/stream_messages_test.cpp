@@ -153,6 +153,10 @@ TEST_CASE("streams: an abort lets the streams go on, and ends a call that waits"
     CHECK(holds(error_of(call).what(), {"usable communicator", "enough"}));
     CHECK(error_of([&] { seat.communicator.check(); }).code == ErrorCode::transport);
   });
+  on_one_device(1, stand_in(), [](Seat& seat) {
+    seat.communicator.abort("");
+    CHECK(holds(error_of([&] { seat.communicator.check(); }).what(), {"no reason was given"}));
+  });
   on_one_device(2, stand_in(), [](Seat& seat) {
     seat.meet();
     if (seat.rank == 1) return;

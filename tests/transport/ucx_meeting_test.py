@@ -52,6 +52,9 @@ class Meeting(unittest.TestCase):
     def test_environment(self):
         """Baton's own variables go before those that every user of UCX heeds."""
         self.assertEqual(meet((0, 1), BATON_UCX_TLS="tcp,self", UCX_TLS="none"), [("1", 0)])
+        # Smaller segments of the user's hold, else UCX refuses its own.
+        self.assertEqual(meet((0, 2), (1, 2), BATON_UCX_TLS="tcp,self", UCX_TCP_RX_SEG_SIZE="32k"),
+                         [("3", 0)] * 2)
         # Without TCP, UCX has nothing to warn of.
         self.assertEqual(meet((0, 2), (1, 2), BATON_UCX_TLS="sysv,self"), [("3", 0)] * 2)
         for refused in {"BATON_UCX_TLS": "none", "UCX_TLS": "tcp,self"}, {"UCX_TLS": "none"}:

@@ -16,7 +16,7 @@ struct Failure {
 };
 
 ncclResult_t code_of(ErrorCode code);
-/// The exception being handled. Without memory for it, the sentence is empty.
+/// The exception being handled.
 Failure failure_in_flight() noexcept;
 /// Keeps the sentence for this thread's ncclGetLastError(), and prints it if NCCL_DEBUG asks for
 /// warnings. Returns the code.

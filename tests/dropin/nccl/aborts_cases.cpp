@@ -238,7 +238,11 @@ void revoked(const Layout& layout) {
       std::byte* const memory = one.put(ints(10, 0));
       // Nobody sends this message.
       ok(ncclRecv(memory, 10, ncclInt32, (one.rank + 1) % world.size(), one.comm, one.stream));
-      if (!aborts) ok(ncclCommRevoke(one.comm, NCCL_REVOKE_DEFAULT));
+      if (aborts) continue;
+      ok(ncclCommRevoke(one.comm, NCCL_REVOKE_DEFAULT));
+      for (const std::size_t count : {0, 1})
+        failed(ncclSend(memory, count, ncclInt32, 0, one.comm, one.stream), ncclInvalidArgument,
+               {"in use", "ncclCommRevoke"});
     }
     int excluded[] = {world.size() - 2};
     std::vector<Rank> rest;

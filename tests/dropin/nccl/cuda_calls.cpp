@@ -83,37 +83,42 @@ void together(Ranks& ranks, const std::function<void(Rank&)>& call) {
   if (ranks.size() > 1) ok(ncclGroupEnd());
 }
 
-void all_reduce(Ranks& ranks, const Case& one) {
+namespace {
+
+/// A collective whose result lies on the ranks that `has_result` names; `call` is NCCL's.
+template <class HasResult, class Call>
+void reduced(Ranks& ranks, const Case& one, const HasResult& has_result, const Call& call) {
   const Pattern all = pattern_of(ranks, one);
   const auto source = [&](const Rank& r) { return at(one, one.in_place ? r.recv : r.send); };
   for (const Rank& r : ranks)
     put(r, source(r), one.count, one.type, [&](auto i) { return all.input(r.rank, i); });
   together(ranks, [&](Rank& r) {
     const ncclRedOp_t op = op_for(r, one.op, one.type);
-    ok(ncclAllReduce(source(r), at(one, r.recv), static_cast<std::size_t>(one.count), one.type, op,
-                     r.comm, r.stream));
+    ok(call(source(r), at(one, r.recv), static_cast<std::size_t>(one.count), one.type, op, r.comm,
+            r.stream));
     done_with(r, op);
   });
   wait_for(ranks);
   for (const Rank& r : ranks)
-    check(r, at(one, r.recv), one.count, one.type, [&](auto i) { return all.result(i); });
+    if (has_result(r))
+      check(r, at(one, r.recv), one.count, one.type, [&](auto i) { return all.result(i); });
+}
+
+}  // namespace
+
+void all_reduce(Ranks& ranks, const Case& one) {
+  reduced(
+      ranks, one, [](const Rank&) { return true; },
+      [](const auto&... arguments) { return ncclAllReduce(arguments...); });
 }
 
 void reduce(Ranks& ranks, const Case& one, int root) {
-  const Pattern all = pattern_of(ranks, one);
-  const auto source = [&](const Rank& r) { return at(one, one.in_place ? r.recv : r.send); };
-  for (const Rank& r : ranks)
-    put(r, source(r), one.count, one.type, [&](auto i) { return all.input(r.rank, i); });
-  together(ranks, [&](Rank& r) {
-    const ncclRedOp_t op = op_for(r, one.op, one.type);
-    ok(ncclReduce(source(r), at(one, r.recv), static_cast<std::size_t>(one.count), one.type, op,
-                  root, r.comm, r.stream));
-    done_with(r, op);
-  });
-  wait_for(ranks);
-  for (const Rank& r : ranks)
-    if (r.rank == root)
-      check(r, at(one, r.recv), one.count, one.type, [&](auto i) { return all.result(i); });
+  reduced(
+      ranks, one, [root](const Rank& r) { return r.rank == root; },
+      [root](const void* in, void* out, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+             ncclComm_t comm, cudaStream_t stream) {
+        return ncclReduce(in, out, count, type, op, root, comm, stream);
+      });
 }
 
 void reduce_scatter(Ranks& ranks, const Case& one) {
