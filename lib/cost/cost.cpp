@@ -38,8 +38,8 @@ double sharing(const Algorithm& algorithm, const Hosts& hosts) {
 double time_of(const Algorithm& algorithm, const Problem& problem, double element_bytes,
                double piece, const NetworkParameters& network, const Work& work) {
   const Cost cost = algorithm.cost(problem);
-  const double volume =
-      std::max(static_cast<double>(std::max(cost.sent, cost.received)), work.moved) * element_bytes;
+  const double own = static_cast<double>(std::max(cost.sent, cost.received)) * element_bytes;
+  const double volume = std::max(own, work.moved * element_bytes);
   const double path = static_cast<double>(cost.path) * element_bytes;
   Load load{.rounds = static_cast<double>(cost.rounds),
             .depth = static_cast<double>(cost.depth > 0 ? cost.depth : cost.rounds),
@@ -64,7 +64,9 @@ double time_of(const Algorithm& algorithm, const Problem& problem, double elemen
     load.volume *= spread;
   }
   const double hidden = cut(load, piece) ? link.hidden_folds : 0;
-  const double folded = std::max(static_cast<double>(cost.folded), work.folded) * element_bytes;
+  double folded = std::max(static_cast<double>(cost.folded), work.folded) * element_bytes;
+  const double message = cut(load, piece) ? piece : own / std::max(1.0, load.rounds);
+  if (work.folded > 0 && message > link.cached) folded *= link.uncached;
   return time + time_of(load, piece, link) + (1 - hidden) * folded * link.fold_per_byte;
 }
 

@@ -20,6 +20,9 @@ struct LinkParameters {
   /// The factor for bytes of messages that do not go to neighbours, and so meet on links.
   double congestion = 1;
   double fold_per_byte = 0;  ///< of a reduction, per byte of one operand
+  /// Ranks that share cores fold a message longer than `cached` bytes from memory: `uncached` times
+  /// as long.
+  double cached = 1 << 20, uncached = 2.5;
   /// The share of a rank's folds that overlaps with arriving pieces. It is 0 if the same processor
   /// folds and copies the messages, as over shared memory.
   double hidden_folds = 0;
@@ -77,7 +80,8 @@ Work work_of(const Algorithm& algorithm, const Problem& problem, const NetworkPa
 /// On one host with fewer cores than ranks, the time is at least that of a core's share of all
 /// bytes, which are work for their sender and for their receiver, and of all folds; overheads of a
 /// core's ranks add up. So algorithms that move fewer bytes in all, in fewer messages, gain against
-/// those with a shorter path. A rank with a core of its own is taken to send and receive at once.
+/// those with a shorter path, and folds gain by pieces that stay in a core's cache. A rank with a
+/// core of its own is taken to send and receive at once.
 ///
 /// `work`: that of the algorithm, which does not depend on the segment.
 double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t element_bytes,

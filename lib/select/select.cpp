@@ -11,7 +11,7 @@
 namespace baton::selecting {
 namespace {
 
-constexpr std::int64_t segments[] = {0, 16 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20};
+constexpr std::int64_t segments[] = {0, 16 << 10, 32 << 10, 128 << 10, 512 << 10, 1 << 20, 2 << 20};
 
 std::int64_t elements_of(std::int64_t bytes, std::size_t element_bytes) {
   return bytes <= 0 ? 0

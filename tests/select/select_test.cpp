@@ -213,6 +213,12 @@ TEST_CASE("where ranks share cores, few messages that move few bytes are chosen"
   CHECK(of(Collective::broadcast, 2).algorithm->name == "binomial");
   CHECK(of(Collective::broadcast, 2).segment == 0);
   CHECK(of(Collective::broadcast, 0).algorithm->name != "binomial");
+  // Folds read pieces from a core's cache.
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter}) {
+    const Problem large = problem(collective, 4, 0, 4 << 20);
+    CHECK(select(registry(), large, 4, {}, {}, nullptr, {.cores = 2}).segment == 1 << 20);
+    CHECK(select(registry(), large, 4, {}, {}, nullptr, {.cores = 4}).segment == 0);
+  }
   // Trees differ in the sums of their ranks: all count.
   for (const int size : {5, 32, 64}) {
     for (const int root : {0, 1, 2, 3}) {
