@@ -80,17 +80,18 @@ def built(folder, mpi):
             link.symlink_to(library)
     compiler = mpi[0] if mpi else tool("c++", "g++")
     code = exit_code([compiler, "-std=c++20", "-O2", "-fPIC", "-isystem", cuda / "include",
-                f"-I{header.parent}", f"-I{ROOT / 'tests'}", "-c", TESTS / "verifiable.cpp", "-o", data],
-               PLACE / "data.log", LIMIT, os.environ)
+                      f"-I{header.parent}", f"-I{ROOT / 'tests'}", "-c", TESTS / "verifiable.cpp",
+                      "-o", data],
+                     PLACE / "data.log", LIMIT, os.environ)
     if code != 0:
         give_up(f"expected {TESTS / 'verifiable.cpp'} to compile, found {PLACE / 'data.log'}")
     print("nccl-tests: compiling", file=sys.stderr)
     # Their rules find our data made; nvcc does not add a runtime of its own.
     code = exit_code([tool("make"), "-C", folder / "src", "build", "-o", data, "-j", os.cpu_count(),
-                f"BUILDDIR={PLACE}", f"CUDA_HOME={cuda}", f"NVCC={nvcc}", f"CUDA_LIB={libraries}",
-                f"NCCL_HOME={PLACE}", f"CXX={compiler}", f"MPI={int(bool(mpi))}", "MPI_HOME=/usr",
-                "NVCC_GENCODE=-gencode=arch=compute_90,code=sm_90"],
-               PLACE / "compile.log", 3 * LIMIT, os.environ | {"NVCC_APPEND_FLAGS": "--cudart=none"})
+                      f"BUILDDIR={PLACE}", f"CUDA_HOME={cuda}", f"NVCC={nvcc}", f"CUDA_LIB={libraries}",
+                      f"NCCL_HOME={PLACE}", f"CXX={compiler}", f"MPI={int(bool(mpi))}", "MPI_HOME=/usr",
+                      "NVCC_GENCODE=-gencode=arch=compute_90,code=sm_90"],
+                     PLACE / "compile.log", 3 * LIMIT, os.environ | {"NVCC_APPEND_FLAGS": "--cudart=none"})
     if code != 0:
         give_up(f"expected nccl-tests to compile, found {PLACE / 'compile.log'}")
     return {file.name.removesuffix("_perf"): file for file in sorted(PLACE.glob("*_perf"))}

@@ -21,7 +21,7 @@ struct LinkParameters {
   double congestion = 1;
   double fold_per_byte = 0;  ///< of a reduction, per byte of one operand
   /// Ranks that share cores fold a message longer than `cached` bytes from memory: `uncached` times
-  /// as long.
+  /// as long, by all_reduce and reduce_scatter of 16 MiB, 4 ranks on 2 cores.
   double cached = 1 << 20, uncached = 2.5;
   /// The share of a rank's folds that overlaps with arriving pieces. It is 0 if the same processor
   /// folds and copies the messages, as over shared memory.
