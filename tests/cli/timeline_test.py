@@ -81,6 +81,10 @@ class Timeline(CommandTest):
         self.assertEqual(every.count('class="arrow"'), 12 * calls)
         events = json.loads(self.drawn("--from", trace, ending="json"))["traceEvents"]
         self.assertEqual(len([e for e in events if e["ph"] == "s"]), 12 * calls)
+        late = self.output("timeline", "--from", trace, "--stragglers")
+        self.assertEqual(sum(map(int, re.findall(r"^  rank [012] entered last in (\d+) of ", late, re.M))),
+                         sum(map(int, re.findall(r", (\d+) calls?:$", late, re.M))))
+        self.assertRegex(late, r"(?m)^all_reduce, \d+ calls:$")
         self.refused(f"expected a number below {calls}, found 9999", "timeline", "--from", trace, "--operation", "9999",
                      "-o", str(self.folder / "x.svg"))
         self.refused("nowhere", "timeline", "--from", str(self.folder / "nowhere"), "-o",

@@ -31,4 +31,8 @@ std::uint32_t typical_operation(const Timeline& timeline);
 /// recording's quality.
 std::string contents(const Timeline& timeline);
 
+/// For each kind of collective, the ranks that entered last: how often, and how long after all
+/// others on average.
+std::string stragglers(const Timeline& timeline);
+
 }  // namespace baton::cli::timeline

@@ -25,7 +25,8 @@ struct TimelineOptions {
   std::vector<std::string> from;
   double from_time = 0, to_time = -1;  // µs
   int width = 1200;
-  bool rounds = false, split_assemble = false, critical_path = false, force = false;
+  bool rounds = false, split_assemble = false, critical_path = false, force = false,
+       stragglers = false;
 };
 
 /// The subject of a picture, made when it is needed.
@@ -208,7 +209,8 @@ TimedCollective collective_of(const Timeline& timeline) {
 int timeline(const TimelineOptions& options, Launch& launch) {
   if (launch.rank() != 0) return 0;
   if (options.output.empty() && !options.from.empty()) {
-    fmt::print("{}", contents(recorded(options.from, options.force)));
+    const Timeline all = recorded(options.from, options.force);
+    fmt::print("{}", options.stragglers ? stragglers(all) : contents(all));
     return 0;
   }
   const Format& format = format_of(options.output);
@@ -267,8 +269,9 @@ void add_timeline(CommandLine& program) {
     endings +=
         fmt::format("{}.{} ({})", endings.empty() ? "" : ", ", format.ending, format.meaning);
   }
-  set.add("-o,--output", options->output, "the picture; its ending names the format: " + endings)
-      .form("FILE");
+  const Option output = set.add("-o,--output", options->output,
+                                "the picture; its ending names the format: " + endings)
+                            .form("FILE");
   data.algorithm("by name (default: the reference)").needs(collective);
   data.ranks("number of ranks (default 4)", 65536).needs(collective);
   const Option bytes = data.bytes("").needs(collective);
@@ -303,6 +306,10 @@ void add_timeline(CommandLine& program) {
       });
   set.flag("--force", options->force, "use the times of clocks that were not compared unchanged")
       .needs(from);
+  set.flag("--stragglers", options->stragglers,
+           "list instead, for each kind of collective, the ranks that entered last")
+      .needs(from)
+      .excludes({output});
   const Option rounds = set.flag("--rounds", options->rounds, "rounds, not times (default)");
   set.add("--network", options->network, "predicted times on this network")
       .form("FILE")
@@ -326,7 +333,8 @@ void add_timeline(CommandLine& program) {
       "  baton timeline all_to_all --ranks 4 --split-assemble -o all_to_all.pdf\n"
       "  baton timeline all_reduce --algorithm hierarchical --hosts 2x4 -o hosts.drawio\n"
       "  mpirun -n 8 baton run all_reduce --bytes 1M --trace t.trace\n"
-      "  baton timeline --from t.trace -o t.svg");
+      "  baton timeline --from t.trace -o t.svg\n"
+      "  baton timeline --from t.trace --stragglers");
 }
 
 }  // namespace baton::cli::timeline
