@@ -1,9 +1,11 @@
 #pragma once
 /// Collectives among a group of ranks.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "baton/calls.hpp"
@@ -51,6 +53,11 @@ class Request {
   void wait();
   /// The ranks and steps that it waits for: "waits for rank 3 (step 4 …)"; empty if it is done.
   std::string waits_for() const;
+  /// Why it has not completed although the caller has `waited` for so long: the sentence of
+  /// Error(timeout), the same on all ranks of a machine that ask. Empty if it is done. For callers
+  /// with a timeout of their own, which then give it up: other ranks that wait for it are told, and
+  /// give it up, too.
+  std::string cause(std::chrono::milliseconds waited) const;
   /// Gives it up; the request is empty afterwards. Its communicator is of no further use, and says
   /// `why`. Where the transport cannot cancel (Capabilities::cancels), its buffers may be written
   /// until the transport is destroyed.
@@ -106,8 +113,8 @@ class Communicator {
   explicit Communicator(std::unique_ptr<Transport> transport,
                         Options options = Options::from_environment());
   /// With the options of `like`, which is a communicator on every rank. Sends nothing. `members`
-  /// are its ranks as ranks of the communicator that records (start_recording()); empty: this one
-  /// is not recorded.
+  /// are its ranks as ranks of the first communicator, from which `like` was split or made, and
+  /// which alone may be recorded; empty: this one is not recorded, and its hangs name no cause.
   Communicator(std::unique_ptr<Transport> transport, const Communicator& like,
                std::vector<int> members = {});
   Communicator(Communicator&&) noexcept;
@@ -183,6 +190,10 @@ class Communicator {
   /// collective then; ranks whose peers do not come, because of an error or the end of MPI, write
   /// their own parts to FILE.rank0 and so on, after Options::timeout, or a minute without one.
   void stop_recording(const std::string& file);
+  /// Writes a sentence, such as an Error's, to standard error, as one line "baton: SENTENCE". Where
+  /// several ranks of a machine report the same, one of them writes it. For programs that end at an
+  /// error on all ranks. Sends nothing.
+  void report(std::string_view sentence) const;
   /// Whether start_recording() was called on this communicator, and stop_recording() was not.
   bool recording() const;
 

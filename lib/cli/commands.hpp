@@ -20,6 +20,9 @@ void add_calibrate(CommandLine& program);
 namespace tune {
 void add_tune(CommandLine& program);
 }
+namespace status {
+void add_status(CommandLine& program);
+}
 namespace timeline {
 void add_timeline(CommandLine& program);
 }

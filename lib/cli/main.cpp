@@ -38,5 +38,6 @@ int main(int argc, char** argv) {
   calibrate::add_calibrate(program);
   timeline::add_timeline(program);
   tune::add_tune(program);
+  status::add_status(program);
   return program.main(argc, argv);
 }

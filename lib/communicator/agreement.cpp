@@ -1,10 +1,13 @@
 // Agreement of the ranks: rank 0 sends its values, all others take them over.
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <random>
+#include <utility>
 
 #include "baton/error.hpp"
 #include "state.hpp"
@@ -12,9 +15,12 @@
 namespace baton::communicator {
 namespace {
 
-/// The shared options as text: one line each, then the table.
+/// The communicator's name for watches and the shared options as text: one line each, then the
+/// table.
 std::string written(const Options& options) {
-  std::string text = options.check ? "1\n" : "0\n";
+  std::random_device random;
+  std::string text =
+      fmt::format("{}\n{}\n", std::uint64_t{random()} << 32 | random(), options.check ? 1 : 0);
   for (const Choice& choice : options.choices)
     text += fmt::format("{}\n{}\n", choice.algorithm, choice.segment.value_or(-1));
   text += fmt::format("{}\n{}\n{}\n", options.trace, options.trace_events, options.table);
@@ -77,6 +83,7 @@ void State::agree_options() {
     at = end + 1;
     return text.substr(begin, end - begin);
   };
+  launcher.family().name = std::stoull(line());
   options.check = line() == "1";
   for (Choice& choice : options.choices) {
     choice.algorithm = line();
@@ -93,15 +100,81 @@ void State::agree_options() {
       &context.table->require(selecting::scope_of(*context.transport, context.hosts.get()));
 }
 
+void State::gather(std::span<std::byte> own, std::span<std::byte> all) {
+  std::byte* const bases[] = {own.data(), all.data()};
+  launcher.run(
+      {&planner.internal(Collective::all_gather, "bruck", static_cast<std::int64_t>(own.size())),
+       {},
+       bases,
+       "gathering of facts"});
+}
+
 std::vector<std::uint64_t> State::gathered(std::uint64_t own) {
   std::vector<std::uint64_t> all(static_cast<std::size_t>(context.size));
-  std::byte* const bases[] = {reinterpret_cast<std::byte*>(&own),
-                              reinterpret_cast<std::byte*>(all.data())};
-  launcher.run({&planner.internal(Collective::all_gather, "bruck", sizeof own),
-                {},
-                bases,
-                "gathering of a number from each rank"});
+  gather(std::as_writable_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
   return all;
+}
+
+// A page is there before its rank's part of the gathering is sent. So whoever has gathered sees all
+// pages, until their ranks leave.
+void State::open_watch() {
+  if (context.rank == 0) status::remove_abandoned();
+  Family& family = launcher.family();
+  Watch& watch = launcher.watch();
+  watch.open(family.name, launcher.sequence(), "world");
+  family_rank_ = context.rank;
+  status::ProcessId own = status::own_process();
+  family.processes.resize(static_cast<std::size_t>(context.size));
+  gather(std::as_writable_bytes(std::span(&own, 1)),
+         std::as_writable_bytes(std::span(family.processes)));
+  watch.meet(family.processes);
+}
+
+namespace {
+
+std::uint64_t mixed(std::uint64_t name, std::uint64_t with) {
+  name = (name ^ with) * 0xff51afd7ed558ccdull;
+  return name ^ name >> 32;
+}
+
+}  // namespace
+
+void State::open_watch(State& whole, std::uint64_t split, int color) {
+  Watch& watch = launcher.watch();
+  const Watch& parent = whole.launcher.watch();
+  watch.open(mixed(mixed(parent.communicator(), split), static_cast<std::uint64_t>(color)),
+             launcher.sequence(), fmt::format("{}/{}:{}", parent.label(), split, color));
+  family_rank_ = whole.family_rank_;
+  const std::vector<std::uint64_t> members = gathered(static_cast<std::uint64_t>(family_rank_));
+  watch.meet(processes_of({members.begin(), members.end()}));
+}
+
+void State::open_watch(const std::vector<int>& members) {
+  if (members.empty()) return;
+  Family& family = launcher.family();
+  std::uint64_t turn = 0;
+  {
+    const std::lock_guard lock(family.making);
+    turn = ++family.made[members];
+  }
+  std::uint64_t name = mixed(family.name, turn);
+  for (const int member : members) name = mixed(name, static_cast<std::uint64_t>(member));
+  std::string label = "world";
+  if (members.size() < family.processes.size())
+    label = fmt::format(
+        "ranks {}{} of world",
+        fmt::join(std::span(members).first(std::min<std::size_t>(members.size(), 4)), ", "),
+        members.size() > 4 ? ", …" : "");
+  launcher.watch().open(name, launcher.sequence(), fmt::format("{} {}", label, turn));
+  family_rank_ = members[static_cast<std::size_t>(context.rank)];
+  launcher.watch().meet(processes_of(members));
+}
+
+std::vector<status::ProcessId> State::processes_of(const std::vector<int>& members) const {
+  std::vector<status::ProcessId> processes;
+  for (const int member : members)
+    processes.push_back(launcher.family().processes.at(static_cast<std::size_t>(member)));
+  return processes;
 }
 
 }  // namespace baton::communicator

@@ -388,6 +388,18 @@ void Arguments::check_reach() const {
   }
 }
 
+status::Call Arguments::shown() const {
+  status::Call call;
+  call.kind = status::Call::Kind::collective;
+  call.collective = static_cast<std::uint8_t>(collective);
+  if (collective == Collective::barrier) return call;
+  call.type = static_cast<std::uint8_t>(type);
+  if (reducing(collective)) call.op = static_cast<std::uint8_t>(op.kind);
+  if (rooted(collective)) call.root = root;
+  if (input_counts.empty() && output_counts.empty() && !counts_at_root) call.count = count;
+  return call;
+}
+
 void Arguments::append_to(execute::PlanKey& key) const {
   const bool reduces = reducing(collective);
   key.add(static_cast<std::int64_t>(collective) | static_cast<std::int64_t>(type) << 8 |

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../execute/plan_cache.hpp"
+#include "../status/page.hpp"
 #include "baton/calls.hpp"
 #include "baton/schedule/problem.hpp"
 
@@ -33,6 +34,8 @@ struct Arguments {
   /// Throws Error(invalid_argument) if the host cannot reach the data. Costs a microsecond, so only
   /// new plans are checked.
   void check_reach() const;
+  /// The call on the rank's page, without the algorithm.
+  status::Call shown() const;
   /// Appends everything that the problem depends on.
   void append_to(execute::PlanKey& key) const;
 };

@@ -17,7 +17,8 @@ template <class Describe>
     if (entry.run) return launcher.run_again(entry, input, output);
     std::byte* const bases[] = {input, output};
     return launcher.run({entry.plan, entry.kernels, bases, name(simple.collective()).data(),
-                         RecordedCall{simple.collective(), simple.type(), simple.op()}});
+                         RecordedCall{simple.collective(), simple.type(), simple.op()},
+                         entry.shown});
   }
   prepare(operation, describe(), choice);
   if (!simple.of_user() && !context.options.check) {
@@ -32,6 +33,8 @@ template <class Describe>
     entry.output_bytes = static_cast<std::size_t>(arguments.output_sizes[0]) * bytes;
     entry.in_place_distance = arguments.in_place ? input - output : 0;
     entry.in_place = arguments.in_place;
+    entry.shown = arguments.shown();
+    entry.shown.text = execution.plan->label;
   }
   launcher.run_blocking();
 }

@@ -16,6 +16,7 @@ using communicator::State;
 Communicator::Communicator(std::unique_ptr<Transport> transport, Options options)
     : state_(std::make_shared<State>(std::move(transport), std::move(options))) {
   state_->agree_options();
+  state_->open_watch();
   const Options& agreed = state_->context.options;
   if (!agreed.trace.empty()) state_->recording.start(*state_, agreed.trace_events);
 }
@@ -24,7 +25,8 @@ Communicator::Communicator(std::unique_ptr<Transport> transport, const Communica
     : state_(std::make_shared<State>(std::move(transport), *like.state_)) {
   auto session = like.state_->recording.active_session();
   if (!members.empty() && session)
-    state_->recording.join(std::move(session), std::move(members), state_->context);
+    state_->recording.join(std::move(session), members, state_->context);
+  state_->open_watch(members);
 }
 Communicator::Communicator(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Communicator::Communicator(Communicator&&) noexcept = default;
@@ -41,9 +43,11 @@ const std::shared_ptr<const Hosts>& Communicator::hosts() const { return state_-
 Communicator Communicator::split(int color, int key) {
   const InUse in_use(state_->launcher.busy());
   state_->launcher.require_usable();
+  const std::uint64_t number = ++state_->splits;
   std::unique_ptr<Transport> transport = state_->context.transport->split(color, key);
   if (!transport) return Communicator(std::shared_ptr<State>());
   auto made = std::make_shared<State>(std::move(transport), *state_);
+  made->open_watch(*state_, number, color);
   made->join_recording(*state_);
   return Communicator(std::move(made));
 }
@@ -111,6 +115,10 @@ void Communicator::stop_recording(const std::string& file) {
     communicator::write_trace(file, bytes);
     return std::string();
   });
+}
+
+void Communicator::report(std::string_view sentence) const {
+  state_->launcher.watch().report(sentence);
 }
 
 bool Communicator::recording() const { return state_->recording.began(); }

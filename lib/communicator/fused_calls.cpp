@@ -84,7 +84,8 @@ void FusedCalls::compare(const Choice& choice, const Error* wrong, int tag) {
   launcher.load(operation, {&state_.planner.message(StepKind::send, 0, 0, 1)});
   operation.compare_first(std::make_unique<Comparison>(
       state_.context, state_.planner, launcher.runs(), state_.arguments, choice, wrong));
-  operation.enter("comparison of calls", launcher.sequence(), tag);
+  constexpr const char* name = "comparison of calls";
+  operation.enter(name, launcher.sequence(), tag, internal_call(name));
   launcher.run_blocking();
 }
 

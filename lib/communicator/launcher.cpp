@@ -8,8 +8,6 @@
 
 namespace baton::communicator {
 
-using execute::Waiting;
-
 void InUse::refuse() {
   base::refuse(
       "expected one thread at a time to use a communicator, found two (a transport without "
@@ -26,7 +24,8 @@ Launcher::Launcher(const Context& context, Planner& planner, Recording& recordin
       waits_(context.transport->blocking() && !context.can.concurrent),
       operation_tags_((context.can.tags - user_tags) / lanes),
       runs_(context),
-      blocking_(context, runs_, *busy_) {}
+      watch_(context),
+      blocking_(context, runs_, watch_, *busy_) {}
 
 void Launcher::require_usable() const {
   if (broken_.empty() && !interrupted_) [[likely]]
@@ -39,6 +38,7 @@ void Launcher::require_usable() const {
 
 void Launcher::break_off(std::string why) {
   broken_ = why.empty() ? "no reason was given" : std::move(why);
+  watch_.fail(broken_);
   planner_.repeated().forget();
 }
 
@@ -48,7 +48,8 @@ void Launcher::load(Operation& operation, const Work& work) {
 
 void Launcher::enter(Operation& operation, const Work& work) {
   const int tag = next_tag();
-  operation.enter(work.name, sequence_, tag);
+  const bool of_user = work.shown.kind != status::Call::Kind::none;
+  operation.enter(work.name, sequence_, tag, of_user ? work.shown : internal_call(work.name));
   if (work.recorded && operation.execution().run)
     recording_.record(*operation.execution().run, *work.plan, *work.recorded, sequence_);
 }
@@ -70,9 +71,14 @@ void Launcher::run_blocking() {
 
 void Launcher::run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byte* output) {
   const int tag = next_tag();
+  const std::uint64_t place = watch_.begin(sequence_, entry.shown);
   const auto adopt = [&] {
     blocking_.adopt({entry.plan, std::move(entry.run), entry.kernels},
-                    name(entry.call.collective()).data(), sequence_, tag);
+                    name(entry.call.collective()).data(), sequence_, tag, place);
+  };
+  const auto ended = [&](bool done) {
+    if (done) watch_.end(place);
+    return done;
   };
   try {
     execute::Run& run = *entry.run;
@@ -82,10 +88,10 @@ void Launcher::run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byt
     if (recording_.under_way()) [[unlikely]]
       recording_.record(run, *entry.plan,
                         {entry.call.collective(), entry.call.type(), entry.call.op()}, sequence_);
-    if (run.start(*context_.transport, entry.kernels, tag, {context_.can.spins, may_wait()}))
+    if (ended(run.start(*context_.transport, entry.kernels, tag, {context_.can.spins, may_wait()})))
       return;
     for (int i = 0; i < context_.can.spins; ++i) {
-      if (run.drive()) return;
+      if (ended(run.drive())) return;
     }
   } catch (...) {
     adopt();
@@ -106,13 +112,13 @@ std::unique_ptr<Operation> Launcher::take_idle() {
 std::unique_ptr<Operation> Launcher::take_operation() {
   if (auto idle = take_idle()) return idle;
   idle_.reserve(16);
-  return std::make_unique<Operation>(context_, runs_, *busy_);
+  return std::make_unique<Operation>(context_, runs_, watch_, *busy_);
 }
 
 void Launcher::finish_oldest() {
   for (Operation* const operation : under_way_) {
     if (operation->number() + static_cast<std::uint64_t>(operation_tags_) > sequence_ + 1) return;
-    Waiting waiting(*context_.transport, context_.options.timeout);
+    WatchedWaiting waiting(context_, watch_);
     std::size_t completed = operation->completed();
     while (!operation->finished() && !operation->failed()) {
       check_interrupted();
@@ -121,7 +127,7 @@ void Launcher::finish_oldest() {
         completed = now;
         waiting.progressed();
         if (operation->ahead()) std::this_thread::yield();
-      } else if (!waiting.again()) {
+      } else if (!waiting.again(*operation)) {
         try {
           operation->fail_timeout();
         } catch (const Error& error) {
@@ -135,7 +141,7 @@ void Launcher::finish_oldest() {
 }
 
 void Launcher::wait(Operation& operation) {
-  Waiting waiting(*context_.transport, context_.options.timeout);
+  WatchedWaiting waiting(context_, watch_);
   try {
     operation.rethrow();
     std::size_t completed = operation.completed();
@@ -151,7 +157,7 @@ void Launcher::wait(Operation& operation) {
       if (operation.finished()) return;  // an operation in a stream keeps its error
       operation.rethrow();
       check_interrupted();
-      if (!waiting.again()) operation.fail_timeout();
+      if (!waiting.again(operation)) operation.fail_timeout();
     }
   } catch (...) {
     fail(operation);
@@ -162,9 +168,12 @@ void Launcher::fail(Operation& operation) {
   try {
     throw;
   } catch (const Error& error) {
-    const Error named = operation.named(error);
-    if (error.code != ErrorCode::mismatch && error.code != ErrorCode::invalid_argument)
-      break_off(named.what());
+    if (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument) {
+      operation.abandon();
+      throw;
+    }
+    const Error named = operation.named(operation.told(error));
+    break_off(named.what());
     operation.abandon();
     throw named;
   } catch (...) {

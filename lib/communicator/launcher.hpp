@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,12 +17,18 @@
 #include "progress_thread.hpp"
 #include "recording.hpp"
 #include "runs.hpp"
+#include "watch.hpp"
 
 namespace baton::communicator {
 
 /// Shared by a communicator and its splits.
 struct Family {
   execute::ProgressList operations;
+  std::uint64_t name = 0;                    ///< the first communicator's, for watches
+  std::vector<status::ProcessId> processes;  ///< of its ranks
+  /// The communicators that were made without a message, by members: such have equal numbers.
+  std::map<std::vector<int>, std::uint64_t> made;
+  std::mutex making;
   execute::UseFlag busy{false};  ///< used if the transport serves one thread at a time
   std::unique_ptr<ProgressThread> progress_thread;  ///< for communicators on a device's memory
 };
@@ -48,6 +56,7 @@ struct Work {
   std::span<std::byte* const> bases{};     ///< the tensors' addresses
   const char* name = "";                   ///< for errors
   std::optional<RecordedCall> recorded{};  ///< empty: not recorded
+  status::Call shown{};                    ///< on the rank's page; none: by its name
 };
 
 /// Starts operations and waits for them. load() takes a run of the plan, enter() assigns a number
@@ -117,7 +126,8 @@ class Launcher {
   }
 
   Runs& runs() { return runs_; }
-  Family& family() { return *family_; }
+  Watch& watch() { return watch_; }
+  Family& family() const { return *family_; }
   const std::shared_ptr<Family>& shared_family() const { return family_; }
   execute::UseFlag& busy() { return *busy_; }
 
@@ -142,6 +152,7 @@ class Launcher {
   std::atomic<bool> interrupted_ = false;
   std::string broken_;  // the reason if no further calls are possible
   Runs runs_;
+  Watch watch_;
   Operation blocking_;
   std::vector<std::unique_ptr<Operation>> idle_;
   std::vector<Operation*> under_way_;  // nonblocking collectives, oldest first

@@ -1,6 +1,7 @@
 #include "operation.hpp"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <tuple>
 
@@ -8,6 +9,7 @@ namespace baton::communicator {
 
 Error named(const Error& error, const char* operation, std::uint64_t number, int rank) {
   if (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument) return error;
+  if (!error.operation.empty()) return error;  // it names one
   const std::string which = fmt::format("{} #{}", operation, number);
   Error named(error.code, fmt::format("{}: {}", which, error.what()));
   named.rank = rank;
@@ -19,11 +21,13 @@ Error named(const Error& error, const char* operation, std::uint64_t number, int
   return named;
 }
 
-void Operation::enter(const char* name, std::uint64_t number, int tag) {
+void Operation::enter(const char* name, std::uint64_t number, int tag, std::uint64_t place) {
+  place_ = place;
   name_ = name;
   number_ = number;
   tag_ = tag;
   finished_ = false;
+  quiet_ = 0;
   error_ = nullptr;
 }
 
@@ -49,12 +53,13 @@ bool Operation::step() {
 
 std::size_t Operation::completed() const {
   if (finished_ || ahead()) return 0;
-  const std::size_t phase = !comparison_ ? 2 : comparison_->telling() ? 1 : 0;
+  const std::size_t phase = comparison_ ? comparison_->stage() : Comparison::stages;
   return current().completed() + phase * 1000000007u;
 }
 
 void Operation::finish() noexcept {
   runs_.give_back(execution_);
+  watch_.end(place_);
   finished_ = true;
   ended();
 }
@@ -67,16 +72,26 @@ bool Operation::advance(const execute::UseFlag* held) noexcept {
     const bool was_ahead = ahead();
     const std::size_t before = completed();
     try {
-      further = step();
+      further = step() || was_ahead != ahead() || before != completed();
       stepped();
+      if (!ahead()) show(further);
     } catch (...) {
       further = true;
       failed_meanwhile();
     }
-    further = further || was_ahead != ahead() || before != completed();
   }
   if (!mine) busy_.leave();
   return further;
+}
+
+void Operation::show(bool further) {
+  if (further) {
+    if (quiet_ >= quiet_before_show) watch_.hide();
+    quiet_ = 0;
+  } else if (!finished_) {
+    if (++quiet_ == quiet_before_show) watch_.show(*this);
+    if (quiet_ >= quiet_before_show && watch_.told(number_)) fail_timeout();
+  }
 }
 
 void Operation::rethrow() {
@@ -99,16 +114,58 @@ void Operation::abandon() noexcept {
   ended();
 }
 
+void Operation::waits_for(fmt::memory_buffer& text) const {
+  current().waiting(text);
+  if (comparison_) fmt::format_to(std::back_inserter(text), " to compare the call");
+}
+
 std::string Operation::waits_for() const {
-  return current().waiting() + (comparison_ ? " to compare the call" : "");
+  fmt::memory_buffer text;
+  waits_for(text);
+  return fmt::to_string(text);
+}
+
+namespace {
+
+/// The sentence of all ranks as this operation's error.
+Error retold(const Watch::Verdict& verdict, std::string operation, int rank) {
+  Error error(verdict.code, verdict.sentence);
+  error.rank = rank;
+  error.operation = std::move(operation);
+  return error;
+}
+
+}  // namespace
+
+std::string Operation::numbered() const { return fmt::format("{} #{}", name_, number_); }
+
+std::string Operation::cause(std::chrono::milliseconds waited) const {
+  const Watch::Verdict verdict = watch_.verdict(*this, waited);
+  return verdict.sentence.empty() ? fmt::format("rank {} {}", context_.rank, waits_for())
+                                  : verdict.sentence;
 }
 
 void Operation::fail_timeout() const {
-  Error error(ErrorCode::timeout,
-              fmt::format("rank {} {}, without progress for {} s", context_.rank, waits_for(),
-                          static_cast<double>(context_.options.timeout.count()) / 1000));
-  std::tie(error.peer, error.step) = current().blocker();
+  const Watch::Verdict verdict = watch_.verdict(*this, context_.options.timeout);
+  Error error = retold(verdict, numbered(), context_.rank);
+  if (verdict.sentence.empty())
+    error = Error(ErrorCode::timeout,
+                  fmt::format("rank {} {}, without progress for {} s", context_.rank, waits_for(),
+                              static_cast<double>(context_.options.timeout.count()) / 1000));
+  std::tie(error.peer, error.step) = blocker();
   throw error;
+}
+
+Error Operation::told(const Error& error) const {
+  if (error.code == ErrorCode::timeout || number_ == 0) return error;
+  const Watch::Verdict verdict = watch_.verdict(error, name_, number_);
+  if (verdict.sentence.empty()) return error;
+  Error told = retold(verdict, numbered(), context_.rank);
+  told.peer = error.peer;
+  told.step = error.step;
+  told.backend_code = error.backend_code;
+  told.backend_text = error.backend_text;
+  return told;
 }
 
 }  // namespace baton::communicator

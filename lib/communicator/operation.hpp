@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -11,6 +12,7 @@
 #include "baton/error.hpp"
 #include "comparison.hpp"
 #include "runs.hpp"
+#include "watch.hpp"
 
 namespace baton::communicator {
 
@@ -23,20 +25,24 @@ Error named(const Error& error, const char* operation, std::uint64_t number, int
 class Operation : public execute::Advancing {
  public:
   /// `busy` is the communicator's flag.
-  Operation(const Context& context, Runs& runs, execute::UseFlag& busy)
-      : context_(context), runs_(runs), busy_(busy) {}
+  Operation(const Context& context, Runs& runs, Watch& watch, execute::UseFlag& busy)
+      : context_(context), runs_(runs), watch_(watch), busy_(busy) {}
 
-  /// Makes this operation number `number` of its communicator. Its messages carry `tag`.
-  void enter(const char* name, std::uint64_t number, int tag);
+  /// Makes this operation number `number` of its communicator, and shows it as `call`. Its messages
+  /// carry `tag`.
+  void enter(const char* name, std::uint64_t number, int tag, const status::Call& call) {
+    enter(name, number, tag, watch_.begin(number, call));
+  }
   /// Its run; set it before start().
   Execution& execution() { return execution_; }
   /// Compares the call among the ranks before the run.
   void compare_first(std::unique_ptr<Comparison> comparison) {
     comparison_ = std::move(comparison);
   }
-  /// Takes over a run that has already started.
-  void adopt(Execution execution, const char* name, std::uint64_t number, int tag) {
-    enter(name, number, tag);
+  /// Takes over a run that has already started. `place`: its place on the rank's page.
+  void adopt(Execution execution, const char* name, std::uint64_t number, int tag,
+             std::uint64_t place) {
+    enter(name, number, tag, place);
     execution_ = std::move(execution);
   }
 
@@ -49,6 +55,7 @@ class Operation : public execute::Advancing {
   std::size_t completed() const;
   bool finished() const { return finished_; }
   std::uint64_t number() const { return number_; }
+  const char* name() const { return name_; }
   /// Whether it waits for its turn in a device's stream.
   virtual bool ahead() const { return false; }
 
@@ -62,8 +69,16 @@ class Operation : public execute::Advancing {
   void abandon() noexcept;
   /// "waits for rank 3 (step 4 …)".
   std::string waits_for() const;
-  /// Throws Error(timeout) with the ranks that it waits for.
+  /// The same behind `text`.
+  void waits_for(fmt::memory_buffer& text) const;
+  /// Why it does not complete, as all ranks tell it; otherwise the ranks that it waits for.
+  std::string cause(std::chrono::milliseconds waited) const;
+  /// The first peer that it waits for, and the step; -1: none.
+  std::pair<int, int> blocker() const { return current().blocker(); }
+  /// Throws Error(timeout): the cause, as all ranks tell it, or the ranks that it waits for.
   [[noreturn]] void fail_timeout() const;
+  /// A failure of the transport or of a message as all ranks tell it, with the cause. Tells them.
+  Error told(const Error& error) const;
   Error named(const Error& error) const {
     return communicator::named(error, name_, number_, context_.rank);
   }
@@ -83,13 +98,21 @@ class Operation : public execute::Advancing {
   const execute::Run& current() const {
     return comparison_ ? comparison_->current() : *execution_.run;
   }
+  void enter(const char* name, std::uint64_t number, int tag, std::uint64_t place);
+  /// After a step of advance(): shows the operation to others if there was no progress for long.
+  void show(bool further);
   void finish() noexcept;
+  std::string numbered() const;  // "all_reduce #12"
 
   Runs& runs_;
+  Watch& watch_;
   execute::UseFlag& busy_;
   const char* name_ = "";
   std::uint64_t number_ = 0;
   int tag_ = 0;
+  std::uint64_t place_ = 0;  // on the rank's page
+  static constexpr int quiet_before_show = 64;
+  int quiet_ = 0;  // calls of advance() without progress
   bool finished_ = true;
   Execution execution_;
   std::unique_ptr<Comparison> comparison_;

@@ -7,6 +7,7 @@
 
 #include "../execute/plan_cache.hpp"
 #include "../select/select.hpp"
+#include "../status/page.hpp"
 #include "arguments.hpp"
 #include "context.hpp"
 
@@ -48,6 +49,7 @@ class RepeatedCalls {
     std::size_t input_bytes, output_bytes;
     std::ptrdiff_t in_place_distance;  ///< input - output, in bytes
     bool in_place;
+    status::Call shown;  ///< on the rank's page
 
     bool is(const SimpleCall& other, const Choice& its_choice) const {
       return plan && call == other && choice.segment == its_choice.segment &&

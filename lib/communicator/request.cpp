@@ -51,6 +51,10 @@ void Request::wait() {
 
 std::string Request::waits_for() const { return done() ? std::string() : operation_->waits_for(); }
 
+std::string Request::cause(std::chrono::milliseconds waited) const {
+  return done() ? std::string() : operation_->cause(waited);
+}
+
 void Request::abandon(const std::string& why) {
   if (!operation_) return;
   if (!operation_->finished()) {
@@ -76,8 +80,7 @@ void State::wait(Request& request, const std::function<void()>& meanwhile) {
       launcher.fail(*operation);
     }
   };
-  execute::Waiting waiting(*operation->keep_alive->context.transport,
-                           operation->keep_alive->context.options.timeout);
+  WatchedWaiting waiting(operation->keep_alive->context, launcher.watch());
   std::size_t completed = operation->completed();
   const auto ends = [&] {
     operation->rethrow();
@@ -93,7 +96,7 @@ void State::wait(Request& request, const std::function<void()>& meanwhile) {
       continue;
     }
     if (!waiting.spinning()) meanwhile();
-    if (!waiting.again()) in_use([&]() -> bool { operation->fail_timeout(); });
+    if (!waiting.again(*operation)) in_use([&]() -> bool { operation->fail_timeout(); });
   }
   request.operation_.reset();
 }

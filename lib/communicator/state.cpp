@@ -37,12 +37,16 @@ void State::bind(const Call& call, const Choice& choice, Work& work) {
   choose_kernels(call.collective, call.op, arguments.type, work.kernels);
   work.bases = arguments.bases;
   work.recorded = RecordedCall{call.collective, arguments.type, call.op.kind};
+  work.shown = arguments.shown();
+  work.shown.text = work.plan->label;
 }
 
 void State::prepare(Operation& operation, const Call& call, const Choice& choice) {
   launcher.require_usable();
   launcher.free_next_tag();
   Work work{.name = name(call.collective).data()};
+  work.shown.kind = status::Call::Kind::collective;
+  work.shown.collective = static_cast<std::uint8_t>(call.collective);
   const auto load = [&] {
     bind(call, choice, work);
     launcher.load(operation, work);
@@ -135,7 +139,7 @@ Request State::start_message(StepKind kind, Data data, int peer, int tag) {
   std::unique_ptr<Operation> operation = launcher.take_operation();
   launcher.load(*operation,
                 {&planner.message(kind, peer, data.count, size_of(data.type)), {}, bases});
-  operation->enter(name(kind).data(), 0, tag);
+  operation->enter(name(kind).data(), 0, tag, message_call(kind, peer, tag, data.count, data.type));
   if (data.count > 0) recording.record_message(*operation->execution().run, kind, peer, tag, data);
   return start(std::move(operation), false);
 }
@@ -196,8 +200,13 @@ void State::run_schedule(const Schedule& schedule, ConstData input, Data output,
   }
   std::byte* const bases[] = {const_cast<std::byte*>(static_cast<const std::byte*>(input.data)),
                               static_cast<std::byte*>(output.data)};
+  status::Call shown;
+  shown.kind = status::Call::Kind::collective;
+  shown.collective = static_cast<std::uint8_t>(header.collective);
+  shown.type = static_cast<std::uint8_t>(type);
+  shown.text = plan.label;
   launcher.run({&plan, applied, bases, name(header.collective).data(),
-                RecordedCall{header.collective, type, op.kind}});
+                RecordedCall{header.collective, type, op.kind}, shown});
 }
 
 }  // namespace baton::communicator

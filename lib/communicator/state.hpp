@@ -68,13 +68,24 @@ struct State : std::enable_shared_from_this<State> {
   void join_recording(const State& whole);
   /// Every rank's number, in rank order.
   std::vector<std::uint64_t> gathered(std::uint64_t own);
+  /// Opens the rank's status page: of a family's first communicator; of the split number `split` of
+  /// another; and, without a message, of one with these members, ranks of the family's first.
+  void open_watch();
+  void open_watch(State& whole, std::uint64_t split, int color);
+  void open_watch(const std::vector<int>& members);
+
+  std::uint64_t splits = 0;  ///< that this communicator has taken part in
 
  private:
   Request start(std::unique_ptr<Operation> operation, bool ordered);
   void broadcast(std::span<std::byte> bytes);
+  void gather(std::span<std::byte> own, std::span<std::byte> all);
+  std::vector<status::ProcessId> processes_of(const std::vector<int>& members) const;
   template <class Describe>
   void run_anew(RepeatedCalls::Entry& entry, const SimpleCall& simple, std::byte* input,
                 std::byte* output, const Choice& choice, const Describe& describe);
+
+  int family_rank_ = 0;  // in the family's first communicator
 };
 
 }  // namespace baton::communicator

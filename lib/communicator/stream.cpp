@@ -34,6 +34,7 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
                     device->name(), can.name));
   state_ = std::make_shared<State>(std::move(transport), std::move(options));
   state_->agree_options();
+  state_->open_watch();
   const Options& agreed = state_->context.options;
   if (!agreed.trace.empty()) state_->recording.start(*state_, agreed.trace_events);
   state_->device = std::make_unique<communicator::ThreadedCalls>(*state_, std::move(device));
@@ -52,6 +53,7 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> host,
         host->rank(), host->size(), fused->rank(), fused->size());
   state_ = std::make_shared<State>(std::move(host), std::move(options));
   state_->agree_options();
+  state_->open_watch();
   state_->device =
       std::make_unique<communicator::FusedCalls>(*state_, std::move(device), std::move(fused));
 }
@@ -80,9 +82,11 @@ StreamCommunicator StreamCommunicator::split(int color, int key) {
   synchronize();
   const InUse in_use(state_->launcher.busy());
   state_->launcher.require_usable();
+  const std::uint64_t number = ++state_->splits;
   std::unique_ptr<Transport> transport = state_->context.transport->split(color, key);
   std::shared_ptr<State> part;
   if (transport) part = std::make_shared<State>(std::move(transport), *state_);
+  if (part) part->open_watch(*state_, number, color);
   if (part) part->join_recording(*state_);
   auto calls = state_->device->split(part.get(), color, key);
   if (part) part->device = std::move(calls);

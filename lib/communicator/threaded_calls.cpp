@@ -87,7 +87,8 @@ std::unique_ptr<StreamOperation> ThreadedCalls::take_operation() {
   // On a device's memory, all idle operations are StreamOperations.
   if (auto idle = launcher.take_idle())
     return std::unique_ptr<StreamOperation>(static_cast<StreamOperation*>(idle.release()));
-  return std::make_unique<StreamOperation>(state_.context, launcher.runs(), launcher.busy(), *this);
+  return std::make_unique<StreamOperation>(state_.context, launcher.runs(), launcher.watch(),
+                                           launcher.busy(), *this);
 }
 
 void ThreadedCalls::tell_error() {
@@ -168,7 +169,8 @@ std::unique_ptr<StreamOperation> ThreadedCalls::prepare(const StreamMessage& mes
                  bases});
   // Streams may reach their messages in another order on the other side: tags tell these apart.
   const int tag = std::exchange(sent, (sent + 1) % user_tags);
-  operation->enter(name(kind).data(), 0, tag);
+  operation->enter(name(kind).data(), 0, tag,
+                   message_call(kind, message.peer, tag, message.count, message.type));
   if (message.count > 0)
     state_.recording.record_message(*operation->execution().run, kind, message.peer, tag,
                                     {message.data, message.count, message.type});

@@ -21,8 +21,9 @@ class ThreadedCalls;
 /// holds the stream until it is complete.
 class StreamOperation final : public Operation {
  public:
-  StreamOperation(const Context& context, Runs& runs, execute::UseFlag& busy, ThreadedCalls& calls)
-      : Operation(context, runs, busy), calls_(calls) {}
+  StreamOperation(const Context& context, Runs& runs, Watch& watch, execute::UseFlag& busy,
+                  ThreadedCalls& calls)
+      : Operation(context, runs, watch, busy), calls_(calls) {}
 
   /// Both steps of placing it at this point of the stream.
   void mark(Device& device, Stream stream);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -50,6 +51,9 @@ class CachedPlan {
         groups(std::move(groups)),
         queue_(queue) {
     idle_.reserve(4);
+    const std::string text =
+        this->segment > 0 ? this->algorithm + ":" + std::to_string(this->segment) : this->algorithm;
+    text.copy(label.data(), label.size() - 1);
   }
   std::unique_ptr<Run> take(int window) {
     ++taken_;
@@ -80,6 +84,7 @@ class CachedPlan {
   const std::string algorithm;
   const std::int64_t segment;  ///< bytes; 0: not cut
   const std::vector<FusedGroup> groups;
+  std::array<char, 24> label{};  ///< algorithm and segment, "ring:65536"
 
   /// The plan's number in a recorder, for one element type and one op.
   struct Recorded {

@@ -1,10 +1,12 @@
 #include "run.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <iterator>
+#include <utility>
 
 #include "../base/raise.hpp"
 #include "../memory/copy.hpp"
@@ -13,10 +15,6 @@ namespace baton::execute {
 namespace {
 
 constexpr std::uint32_t largest_window = 32;
-
-std::string describe(const Plan::Item& item) {
-  return fmt::format("{} {} B, lane {}", name(item.kind), item.bytes, item.lane);
-}
 
 }  // namespace
 
@@ -198,18 +196,26 @@ void Run::add_to_recorder() noexcept {
   recorded_ = false;
 }
 
-std::string Run::waiting() const {
-  if (active_.empty()) return "waits for no message";
+void Run::waiting(fmt::memory_buffer& text) const {
+  const auto add = [&]<class... Parts>(fmt::format_string<Parts...> form, Parts&&... parts) {
+    fmt::format_to(std::back_inserter(text), form, std::forward<Parts>(parts)...);
+  };
+  if (active_.empty()) return add("waits for no message");
   constexpr std::size_t most = 4;
-  std::string text = "waits for ";
+  add("waits for ");
   for (std::size_t i = 0; i < std::min(active_.size(), most); ++i) {
     const std::uint32_t step = flights_[active_[i]].step;
     const Plan::Item& item = plan_->items()[step];
-    text +=
-        fmt::format("{}rank {} (step {}: {})", i == 0 ? "" : ", ", item.peer, step, describe(item));
+    add("{}rank {} (step {}: {} {} B, lane {})", i == 0 ? "" : ", ", item.peer, step,
+        name(item.kind), item.bytes, item.lane);
   }
-  if (active_.size() > most) text += fmt::format(" and {} more", active_.size() - most);
-  return text;
+  if (active_.size() > most) add(" and {} more", active_.size() - most);
+}
+
+std::string Run::waiting() const {
+  fmt::memory_buffer text;
+  waiting(text);
+  return fmt::to_string(text);
 }
 
 std::pair<int, int> Run::blocker() const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -73,6 +75,8 @@ class Run {
 
   /// The messages in flight: "waits for rank 3 (step 7: recv 128 B, lane 0) and …".
   std::string waiting() const;
+  /// The same behind `text`. Up to 500 characters in all need no allocation.
+  void waiting(fmt::memory_buffer& text) const;
   /// Peer and step of one message in flight, or -1.
   std::pair<int, int> blocker() const;
 

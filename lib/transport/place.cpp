@@ -7,24 +7,17 @@
 #include <fstream>
 #include <map>
 #include <string>
-#include <string_view>
+
+#include "../base/hash.hpp"
 
 namespace baton::transport {
-namespace {
-
-/// Fowler, Noll & Vo's hash, 1a.
-std::uint64_t hash(std::string_view text, std::uint64_t seed = 0xcbf29ce484222325u) {
-  for (const char c : text) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return seed;
-}
-
-}  // namespace
 
 Place own_place() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) name[0] = '\0';
   std::string boot;  // stays empty without such a file: then host names decide
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  using base::hash;
   const std::uint64_t machine = hash(boot.empty() ? name.data() : boot.c_str());
   return {hash(name.data(), machine), machine, sysconf(_SC_NPROCESSORS_ONLN)};
 }

@@ -314,7 +314,7 @@ class Cli(CommandTest):
 
     def test_errors_are_one_sentence(self):
         for sentence, *arguments in [
-                ("explain, simulate, calibrate, timeline, tune), found none",),
+                ("explain, simulate, calibrate, timeline, tune, status), found none",),
                 ('found "lost"', "lost"),
                 ("bench: expected processes of MPI", "bench"),
                 ('--device: expected cuda, found "rocm"', "bench", "--device", "rocm"),

@@ -28,6 +28,7 @@ struct Case {
 struct Buffers {
   std::vector<double> in = std::vector<double>(24), out = std::vector<double>(24);
   Counts even{2, 2, 2, 2}, odd{2, 3, 1, 2};
+  std::string long_label = std::string(600, 'm'), longer_label = std::string(601, 'm');
 
   Data data(std::int64_t count, Datatype type = Datatype::f32) { return {in.data(), count, type}; }
   Data room(std::int64_t count, Datatype type = Datatype::f32) { return {out.data(), count, type}; }
@@ -43,6 +44,10 @@ struct Buffers {
       return call;
     };
     const Call reduce = calls::all_reduce(data(4), room(4), sum);
+    const auto labelled = [&](int root, std::string_view label) {
+      return calls::reduce(data(4, Datatype::u64), room(4, Datatype::u64),
+                           Op::user(fold_each<multiplied_modulo>, nullptr, true, label), root);
+    };
     const auto user = [&](bool commutes) {
       return calls::all_reduce(data(4, Datatype::u64), room(4, Datatype::u64),
                                Op::user(fold_each<multiplied_modulo>, nullptr, commutes, "mine"));
@@ -55,6 +60,11 @@ struct Buffers {
          {"of 4 f32", "of 4 f64"}},
         {"op", reduce, calls::all_reduce(data(4), room(4), max), {"sum", "max"}},
         {"commutativity", user(true), user(false), {"mine", "not commutative"}},
+        {"root behind a long label",
+         labelled(0, long_label),
+         labelled(1, long_label),
+         {"mmm…, root 0", "mmm…, root 1"}},
+        {"long label", labelled(0, long_label), labelled(0, longer_label), {"mmm…, root 0"}},
         {"root", calls::broadcast(data(4), 0), calls::broadcast(data(4), 1), {"root 0", "root 1"}},
         {"collective", reduce, calls::scan(data(4), room(4), sum), {"all_reduce", "scan"}},
         {"barrier", calls::barrier(), reduce, {"barrier", "all_reduce"}},
@@ -213,6 +223,98 @@ TEST_CASE("checking changes no result") {
              }
            },
            checked(), {.seed = 9});
+}
+
+TEST_CASE("every count of a long list counts, and so does a user type's size") {
+  constexpr int ranks = 11;
+  on_ranks(
+      ranks,
+      [](Communicator& c) {
+        std::vector<float> mine(4), all(4 * ranks);
+        const auto gather = [&](const Counts& counts) {
+          c.all_gather_v(std::span(mine).first(
+                             static_cast<std::size_t>(counts[static_cast<std::size_t>(c.rank())])),
+                         std::span(all).first(2 * ranks), counts);
+        };
+        const Counts even(ranks, 2);
+        // Two counts behind the eighth differ, or have changed places.
+        Counts odd = even, turned = even;
+        odd[9] = 1, odd[10] = 3;
+        turned[9] = 3, turned[10] = 1;
+        for (const auto& [usual, unusual] : {std::pair(even, odd), std::pair(odd, turned)}) {
+          const Error error = error_of([&] { gather(c.rank() == 4 ? unusual : usual); });
+          CHECK(error.code == ErrorCode::mismatch);
+          CHECK(holds(error.what(),
+                      {"of counts 2, 2, 2, 2, 2, 2, 2, 2, …", "on rank 0", "on rank 4"}));
+        }
+        gather(even);
+
+        std::vector<std::byte> bytes(48);
+        const auto reduce = [&](std::size_t of) {
+          const Op op = Op::user([](void*, const void*, const void*, std::size_t, void*) {},
+                                 nullptr, true, "nothing", of);
+          c.all_reduce(Data(bytes.data(), 4, Datatype::user), op);
+        };
+        const Error error = error_of([&] { reduce(c.rank() == 3 ? 8 : 12); });
+        CHECK(error.code == ErrorCode::mismatch);
+        CHECK(holds(error.what(), {"of 12 B, nothing on rank 0", "of 8 B, nothing on rank 3"}));
+        reduce(12);
+        works(c);
+      },
+      checked());
+}
+
+TEST_CASE("counts of a pair that differ on its two sides are a mismatch on all ranks") {
+  on_ranks(
+      4,
+      [](Communicator& c) {
+        const auto own = static_cast<std::size_t>(c.rank());
+        std::vector<float> in(16), out(16);
+        Counts sends(4, 2), receives(4, 2);
+        // Rank 2 sends more to rank 1 than that expects, and less to rank 3.
+        if (c.rank() == 2) sends[1] = 3, sends[3] = 1;
+        const auto exchange = [&](bool nonblocking) {
+          const ConstData from(in.data(), 8, Datatype::f32);
+          const Data to(out.data(), 8, Datatype::f32);
+          if (nonblocking) return c.start_all_to_all_v(from, sends, to, receives).wait();
+          c.all_to_all_v(from, sends, to, receives);
+        };
+        for (const bool nonblocking : {false, true}) {
+          const Error error = error_of([&] { exchange(nonblocking); });
+          CHECK(error.code == ErrorCode::mismatch);
+          CHECK(std::string(error.what()) ==
+                "expected equal counts on both sides, found rank 2 to send 3 elements to rank 1, "
+                "which expects 2");
+        }
+        sends.assign(4, 2);
+        exchange(false);
+
+        // Counts that the root alone knows.
+        Counts counts{1, 2, 3, 2};
+        const auto count = static_cast<std::int64_t>(own == 3 ? 1 : counts[own]);
+        Call gather = calls::gather_v(
+            ConstData(in.data(), count, Datatype::f32), Data(out.data(), 8, Datatype::f32),
+            c.rank() == 0 ? std::span<const std::int64_t>(counts) : std::span<const std::int64_t>(),
+            0);
+        gather.counts_at_root = true;
+        CHECK(
+            std::string(error_of([&] { c.run(gather); }).what()) ==
+            "expected equal counts on both sides, found rank 3 to send 1 elements to rank 0, which "
+            "expects 2");
+        Call scatter = calls::scatter_v(
+            ConstData(in.data(), 8, Datatype::f32), Data(out.data(), count, Datatype::f32),
+            c.rank() == 0 ? std::span<const std::int64_t>(counts) : std::span<const std::int64_t>(),
+            0);
+        scatter.counts_at_root = true;
+        CHECK(
+            std::string(error_of([&] { c.run(scatter); }).what()) ==
+            "expected equal counts on both sides, found rank 0 to send 2 elements to rank 3, which "
+            "expects 1");
+        counts[3] = 1;
+        c.run(scatter);
+        works(c);
+      },
+      checked());
 }
 
 TEST_CASE("each rank's own view of an uneven all_to_all is no mismatch") {

@@ -94,6 +94,7 @@ template Option OptionSet::add(const std::string&, int&, const std::string&) con
 template Option OptionSet::add(const std::string&, std::int64_t&, const std::string&) const;
 template Option OptionSet::add(const std::string&, std::uint64_t&, const std::string&) const;
 template Option OptionSet::add(const std::string&, double&, const std::string&) const;
+template Option OptionSet::add(const std::string&, std::vector<int>&, const std::string&) const;
 template Option OptionSet::add(const std::string&, std::vector<std::string>&,
                                const std::string&) const;
 template Option OptionSet::add(const std::string&, std::vector<double>&, const std::string&) const;

@@ -215,7 +215,7 @@ void DropIn::attach(MPI_Comm comm, MPI_Comm own, const Group& like) {
 
 std::vector<int> DropIn::members(MPI_Comm comm) const {
   const auto* const world = group(MPI_COMM_WORLD);
-  if (!world || !(*world)->communicator.recording()) return {};
+  if (!world) return {};
   MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
   int size = 0;
   std::vector<int> members;
@@ -345,7 +345,17 @@ int DropIn::free_type(MPI_Datatype* type) {
   return PMPI_Type_free(type);
 }
 
-int code_of(const Error& error) {
+bool is_fatal(MPI_Comm comm) {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (PMPI_Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return true;
+  const bool fatal = handler == MPI_ERRORS_ARE_FATAL;
+  if (handler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler);
+  return fatal;
+}
+
+int code_of(const Error& error, const Group& group, MPI_Comm comm) {
+  // The MPI library may lose a text when several ranks end the program at once.
+  if (is_fatal(comm)) group.communicator.report(error.what());
   const int kind = class_of(error);
 #ifndef MPICH_VERSION  // MPICH gives a code added to a predefined class another text
   int code = kind;

@@ -149,8 +149,11 @@ void DropIn::until(const Done& done) {
   }
 }
 
-/// An MPI error code of the matching class, with the error's sentence.
-int code_of(const Error& error);
+/// Whether an error on the communicator ends the program.
+bool is_fatal(MPI_Comm comm);
+/// An MPI error code of the matching class, with the error's sentence. If errors on `comm` end the
+/// program, the sentence is reported on standard error, too.
+int code_of(const Error& error, const Group& group, MPI_Comm comm);
 /// Calls the error handler of `comm` and returns the code; does nothing for MPI_SUCCESS.
 int raise(MPI_Comm comm, int code);
 

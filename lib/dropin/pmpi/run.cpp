@@ -1,7 +1,10 @@
 /// Runs the program's collectives by ours, or by the MPI library's.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "baton/version.hpp"
 #include "drop_in.hpp"
@@ -24,6 +27,24 @@ int pass_on(DropIn* drop_in, const MpiCall& call, const char* why) {
     meet(*drop_in, call.comm);
     return call.own(call, nullptr);
   });
+}
+
+/// The sentence about a call that no MPI library accepts; empty: the library must decide.
+std::string refusal_of(const MpiCall& call, int size) {
+  const std::string name(mpi_name(call.function, false));
+  const Collective collective = functions[static_cast<std::size_t>(call.function)].collective;
+  if (rooted(collective) && (call.root < 0 || call.root >= size))
+    return fmt::format("{}: expected a root from 0 to {}, found {}", name, size - 1, call.root);
+  const bool significant = collective != Collective::gather && collective != Collective::scatter;
+  if (significant && call.recv_count < 0)
+    return fmt::format("{}: expected a count of at least 0, found {}", name, call.recv_count);
+  return {};
+}
+
+/// Several ranks that end the program at once may lose the MPI library's text, so ours comes first.
+void report_wrong(const MpiCall& call, const Group& group) {
+  const std::string sentence = refusal_of(call, group.size);
+  if (!sentence.empty() && is_fatal(call.comm)) group.communicator.report(sentence);
 }
 
 /// The same for a call that looks wrong, perhaps on this rank alone: the MPI library refuses it at
@@ -175,8 +196,10 @@ int run(const MpiCall& call) {
     Stats* const stats = drop_in->stats();
     const Stopwatch watch(stats);
     Job job;
-    if (const char* const why = job.prepare(call, *group, drop_in->datatypes()))
+    if (const char* const why = job.prepare(call, *group, drop_in->datatypes())) {
+      report_wrong(call, *group);
       return pass_on_wrong(*drop_in, call, why);
+    }
     if (const int code = job.before(); code != MPI_SUCCESS) return raise(call.comm, code);
     run_job(*drop_in, *group, job);
     const int code = job.after();
@@ -188,7 +211,7 @@ int run(const MpiCall& call) {
     }
     return raise(call.comm, code);
   } catch (const Error& error) {
-    return raise(call.comm, code_of(error));
+    return raise(call.comm, code_of(error, *group, call.comm));
   }
 }
 
@@ -200,15 +223,17 @@ int start(const MpiCall& call, MPI_Request* request) {
   if (!group) return start_passed_on(call, request, no_private_one);
   try {
     auto pending = std::make_unique<PendingCollective>(*group);
-    if (const char* const why = pending->job().prepare(call, **group, drop_in->datatypes()))
+    if (const char* const why = pending->job().prepare(call, **group, drop_in->datatypes())) {
+      report_wrong(call, **group);
       return start_passed_on(call, request, why);
+    }
     if (const int code = pending->job().before(); code != MPI_SUCCESS)
       return raise(call.comm, code);
     pending->start(call);
     if (drop_in->stats()) pending->algorithm = algorithm_of(**group, pending->job().call());
     return raise(call.comm, drop_in->add(std::move(pending), request));
   } catch (const Error& error) {
-    return raise(call.comm, code_of(error));
+    return raise(call.comm, code_of(error, **group, call.comm));
   }
 }
 

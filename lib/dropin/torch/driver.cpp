@@ -14,6 +14,12 @@ using namespace std::chrono_literals;
 // for an answer.
 constexpr auto watch = 50ms;
 
+Error timed_out(const Task& task, const Error& error) {
+  return Error(ErrorCode::timeout, task.name + ": Timed out waiting " +
+                                       std::to_string(task.timeout.count()) + "ms; " +
+                                       error.what());
+}
+
 }  // namespace
 
 Driver::~Driver() {
@@ -138,13 +144,16 @@ bool Driver::advance(Lock& lock) {
           ++i;
           continue;
         }
-        const std::string why = task.waits_for();
+        const std::string why = task.cause();
         task.abandon("an operation took longer than its timeout");
-        throw Error(ErrorCode::timeout, task.name + ": Timed out waiting " +
-                                            std::to_string(task.timeout.count()) +
-                                            "ms; this rank " + why);
+        throw Error(ErrorCode::timeout, why);
       }
       take_over(i, nullptr);
+    } catch (const Error& error) {
+      // This rank's time is over, or another's that depends on it.
+      take_over(i, error.code == ErrorCode::timeout
+                       ? std::make_exception_ptr(timed_out(task, error))
+                       : std::current_exception());
     } catch (...) {
       take_over(i, std::current_exception());
     }

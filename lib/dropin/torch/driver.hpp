@@ -25,6 +25,8 @@ class Task {
   virtual bool advance() = 0;
   /// "waits for rank 3 (step 4 …)".
   virtual std::string waits_for() const = 0;
+  /// Why it does not complete, as all ranks tell it. It is given up then.
+  virtual std::string cause() const = 0;
   /// Gives up all that is under way.
   virtual void abandon(const std::string& why) noexcept = 0;
   /// Called once, outside the driver's turn: it is complete, or has failed with `error`.

@@ -78,6 +78,11 @@ std::string Work::waits_for() const {
   return requests_.empty() ? "waits for a message from any rank" : requests_.back().waits_for();
 }
 
+std::string Work::cause() const {
+  return requests_.empty() ? "this rank waits for a message from any rank"
+                           : requests_.back().cause(timeout);
+}
+
 void Work::abandon(const std::string& why) noexcept {
   for (Request& request : requests_) request.abandon(why);
   requests_.clear();

@@ -74,6 +74,7 @@ class Work final : public c10d::Work, public Task {
   // Task
   bool advance() override;
   std::string waits_for() const override;
+  std::string cause() const override;
   void abandon(const std::string& why) noexcept override;
   void ended(std::exception_ptr error) override;
 

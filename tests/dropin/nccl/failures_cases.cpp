@@ -99,7 +99,7 @@ void failures(const Layout& layout) {
     for (const Rank& one : world.own()) {
       std::byte* const memory = one.put(ints(10, 0));
       failed(ncclSend(memory, 10, ncclInt32, 0, one.comm, one.stream), ncclRemoteError,
-             {"recv", "without progress"}, one.comm);
+             {"recv", "no progress for"}, one.comm);
       ok(ncclCommAbort(one.comm));
     }
     world.own().clear();

@@ -2,9 +2,11 @@
 
 import datetime
 import os
+import tempfile
 import threading
 import time
 import unittest
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -281,6 +283,28 @@ def times_out(rank, size):
     os._exit(0)  # rank 1 does not take part in the end
 
 
+def hangs(rank, size, folder):
+    """All survivors say the same, and name the rank that does not come."""
+    x = torch.ones(1000)
+    dist.broadcast(x, 0)
+    if rank == 1:
+        time.sleep(6)
+        os._exit(0)
+    error = str(raised(lambda: dist.all_reduce(x)))
+    Path(folder, f"part{rank}").write_text(error)
+    os.rename(Path(folder, f"part{rank}"), Path(folder, str(rank)))
+    while len([file for file in os.listdir(folder) if file.isdigit()]) < size - 1:
+        time.sleep(0.01)
+    if rank == 0:
+        said = {Path(folder, file).read_text() for file in os.listdir(folder)}
+        assert len(said) == 1, said
+        for part in ("all_reduce #2: Timed out waiting 2000ms; all_reduce #",
+                     "of communicator 'world' cannot complete (no progress for 2 s): ",
+                     "rank 1 has not entered it (last: broadcast #"):
+            assert part in error, error
+    os._exit(0)
+
+
 def aborts(rank, size):
     """abort() ends what is under way; another thread that waits hears of it."""
     if rank == 1:
@@ -364,8 +388,8 @@ class Behaviour(unittest.TestCase):
 def add(function, sizes, **options):
     def test(self):
         for size in sizes:
-            with self.subTest(size=size):
-                processes.run(size, function, **options)
+            with self.subTest(size=size), tempfile.TemporaryDirectory() as folder:
+                processes.run(size, function, *([folder] if function is hangs else []), **options)
 
     setattr(Behaviour, "test_" + function.__name__, test)
 
@@ -376,6 +400,7 @@ for function in messages, groups, futures:
     add(function, (2, 3, 4))
 add(by_device, (2,), backend="cpu:baton")
 add(names_the_missing, (3,))
+add(hangs, (2, 3, 4), timeout=datetime.timedelta(seconds=2))
 for function in times_out, aborts, destroyed_in_flight:
     add(function, (2, 3), timeout=datetime.timedelta(seconds=2) if function is times_out else None)
 

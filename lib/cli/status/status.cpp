@@ -1,0 +1,180 @@
+// `baton status`: running programs, from the status pages of their ranks.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "baton/error.hpp"
+#include "cli/commands.hpp"
+#include "cli/common/text.hpp"
+#include "status/page.hpp"
+
+namespace baton::cli::status {
+namespace {
+
+using baton::status::Condition;
+using baton::status::Life;
+using baton::status::Operation;
+using baton::status::Standing;
+using Json = nlohmann::ordered_json;
+
+struct StatusCommand {
+  std::vector<int> processes;
+  int operations = 0;
+  bool json = false;
+};
+
+struct Rank {
+  Standing standing;
+  Condition condition;
+};
+
+/// The ranks of each communicator, by its name; those of whole jobs where one of their processes is
+/// asked for.
+std::map<std::uint64_t, std::vector<Rank>> communicators(const StatusCommand& command) {
+  std::map<std::uint64_t, std::vector<Rank>> all;
+  for (const std::string& file : baton::status::all_files()) {
+    const baton::status::PeerPage page(file);
+    if (!page.valid()) continue;
+    Standing standing = page.read();
+    const Condition condition = condition_of(standing.process, standing.thread);
+    all[standing.communicator].push_back({std::move(standing), condition});
+  }
+  for (auto& [name, ranks] : all)
+    std::ranges::sort(ranks, {}, [](const Rank& rank) { return rank.standing.rank; });
+  if (command.processes.empty()) return all;
+  for (const int process : command.processes) {
+    const auto of = [&](const Rank& rank) { return rank.standing.process.pid == process; };
+    if (std::ranges::none_of(all,
+                             [&](const auto& one) { return std::ranges::any_of(one.second, of); }))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("status: expected a process of this user with a communicator, found "
+                              "none with number {}",
+                              process));
+  }
+  std::erase_if(all, [&](const auto& one) {
+    return std::ranges::none_of(one.second, [&](const Rank& rank) {
+      return std::ranges::find(command.processes, rank.standing.process.pid) !=
+             command.processes.end();
+    });
+  });
+  return all;
+}
+
+std::string seconds(const Standing& s, std::int64_t since_ns) {
+  return fmt::format("{:.1f} s",
+                     static_cast<double>(std::max<std::int64_t>(s.read_ns - since_ns, 0)) / 1e9);
+}
+
+std::string title(const Operation& operation) {
+  return operation.number == 0 ? describe(operation.call)
+                               : fmt::format("#{} {}", operation.number, describe(operation.call));
+}
+
+void print(const Rank& rank, int operations) {
+  const Standing& s = rank.standing;
+  std::string doing;
+  for (const Operation& operation : s.operations)
+    if (operation.under_way())
+      doing += fmt::format("{}in {} for {}", doing.empty() ? "" : ", ", title(operation),
+                           seconds(s, operation.begin_ns));
+  if (doing.empty()) {
+    const Operation* const last = s.last_complete();
+    doing = last ? fmt::format("in no operation; last {}, finished {} ago", title(*last),
+                               seconds(s, last->end_ns))
+                 : "in no operation so far";
+  }
+  if (!s.waits.empty()) doing += "; " + s.waits;
+  if (!s.failure.empty()) doing += "; failed: " + s.failure;
+  if (!s.verdict.empty()) doing += "; gave up: " + s.verdict;
+  fmt::print("  rank {}, process {} ({}): {}; {}\n", s.rank, s.process.pid, s.program, doing,
+             describe(rank.condition));
+  const std::size_t shown = std::min(s.operations.size(), static_cast<std::size_t>(operations));
+  for (std::size_t i = s.operations.size() - shown; i < s.operations.size(); ++i) {
+    const Operation& operation = s.operations[i];
+    fmt::print("    {} ago: {}, {}\n", seconds(s, operation.begin_ns), title(operation),
+               operation.under_way()
+                   ? std::string("under way")
+                   : fmt::format("{:.1f} us",
+                                 static_cast<double>(operation.end_ns - operation.begin_ns) / 1e3));
+  }
+}
+
+Json json_of(const Rank& rank) {
+  const Standing& s = rank.standing;
+  Json operations = Json::array();
+  for (const Operation& operation : s.operations)
+    operations.push_back({{"number", operation.number},
+                          {"call", describe(operation.call)},
+                          {"begin_ns", operation.begin_ns},
+                          {"end_ns", operation.under_way() ? Json() : Json(operation.end_ns)}});
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  return {{"rank", s.rank},
+          {"process", s.process.pid},
+          {"thread", s.thread},
+          {"program", s.program},
+          {"condition", describe(rank.condition)},
+          {"read_ns", s.read_ns},
+          {"waits", or_null(s.waits)},
+          {"blocker", s.blocker < 0 ? Json() : Json(s.blocker)},
+          {"failure", or_null(s.failure)},
+          {"verdict", or_null(s.verdict)},
+          {"operations", operations}};
+}
+
+int status(const StatusCommand& command, Launch&) {
+  Json all = Json::array();
+  for (const auto& [name, ranks] : communicators(command)) {
+    const Standing& first = ranks.front().standing;
+    if (command.json) {
+      Json listed = Json::array();
+      for (const Rank& rank : ranks) listed.push_back(json_of(rank));
+      all.push_back({{"communicator", fmt::format("{:016x}", name)},
+                     {"label", first.label},
+                     {"size", first.size},
+                     {"ranks", listed}});
+      continue;
+    }
+    fmt::print("communicator '{}', {}{}\n", first.label,
+               counted(static_cast<std::size_t>(first.size), "rank"),
+               ranks.size() < static_cast<std::size_t>(first.size)
+                   ? fmt::format(", {} of them here", ranks.size())
+                   : "");
+    for (const Rank& rank : ranks) print(rank, command.operations);
+  }
+  if (command.json) fmt::print("{}\n", all.dump(2));
+  return 0;
+}
+
+}  // namespace
+
+void add_status(CommandLine& program) {
+  const auto [set, options] = program.add_command("status",
+                                                  "Show what the ranks of running programs are in, "
+                                                  "since when, and what they wait for, on this\n"
+                                                  "machine, without stopping them",
+                                                  status);
+  set.add("processes", options->processes,
+          "process numbers: show the communicators that they belong to (default: all)")
+      .form("PID");
+  set.add("--operations", options->operations, "and this many of the latest operations (default 0)")
+      .form("N")
+      .range(0, static_cast<std::int64_t>(baton::status::remembered));
+  add_json(set, options->json);
+  set.footer(
+      "Each rank keeps a page for each of its communicators in /dev/shm, with its last 64\n"
+      "operations. Times are the machine's monotonic clock. Pages of processes that were killed\n"
+      "stay until the whole job has ended.\n"
+      "\n"
+      "Examples:\n"
+      "  baton status                    all running programs of this user\n"
+      "  baton status 4711 --operations 8\n"
+      "  baton status --json");
+}
+
+}  // namespace baton::cli::status

@@ -1,0 +1,209 @@
+#include "watch.hpp"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "../base/hash.hpp"
+#include "../status/diagnosis.hpp"
+#include "operation.hpp"
+
+namespace baton::communicator {
+
+status::Call message_call(StepKind kind, int peer, int tag, std::int64_t count, Datatype type) {
+  status::Call call;
+  call.kind = kind == StepKind::send ? status::Call::Kind::send : status::Call::Kind::recv;
+  call.type = static_cast<std::uint8_t>(type);
+  call.root = peer;
+  call.count = count;
+  call.set_text("tag ");
+  std::to_chars(call.text.data() + 4, call.text.data() + call.text.size() - 1, tag);
+  return call;
+}
+
+status::Call internal_call(const char* name) {
+  status::Call call;
+  call.kind = status::Call::Kind::internal;
+  call.set_text(name);
+  return call;
+}
+
+void Watch::open(std::uint64_t communicator, std::uint64_t first, const std::string& label) {
+  communicator_ = communicator;
+  label_ = label;
+  page_ = std::make_unique<status::Page>(communicator, context_.rank, context_.size, first, label);
+}
+
+void Watch::show(const Operation& operation) {
+  if (!page_) return;
+  status::Layout& page = page_->layout();
+  fmt::memory_buffer text;  // repeated calls allocate nothing
+  operation.waits_for(text);
+  page.waits.write({text.data(), text.size()});
+  page.thread.store(status::own_thread(), std::memory_order_relaxed);
+  page.blocker.store(operation.blocker().first + 1, std::memory_order_release);
+}
+
+void Watch::hide() noexcept {
+  if (page_) page_->layout().blocker.store(0, std::memory_order_release);
+}
+
+void Watch::fail(const std::string& why) noexcept {
+  if (page_ && page_->layout().verdict_number.load(std::memory_order_relaxed) == 0)
+    page_->layout().failure.write(why);
+}
+
+std::vector<status::PeerPage> Watch::pages() const {
+  std::vector<status::PeerPage> pages;
+  for (std::size_t r = 0; r < processes_.size(); ++r)
+    pages.emplace_back(status::file_of(processes_[r], communicator_, static_cast<int>(r)));
+  return pages;
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds patience_for_speaker{2000};
+
+/// The pages of other communicators on this machine whose ranks wait.
+std::vector<status::Standing> waiting_elsewhere(std::uint64_t communicator) {
+  std::vector<status::Standing> waiting;
+  for (const std::string& file : status::all_files()) {
+    const status::PeerPage page(file);
+    if (page.valid() && page.layout().communicator != communicator &&
+        page.layout().blocker.load(std::memory_order_relaxed) > 0)
+      waiting.push_back(page.read());
+  }
+  return waiting;
+}
+
+std::vector<status::Witness> witnesses(std::uint64_t communicator,
+                                       const std::vector<status::ProcessId>& processes,
+                                       const std::vector<status::PeerPage>& pages) {
+  const std::vector<status::Standing> elsewhere = waiting_elsewhere(communicator);
+  std::vector<status::Witness> ranks;
+  for (std::size_t r = 0; r < pages.size(); ++r) {
+    status::Witness& witness = ranks.emplace_back();
+    if (pages[r].valid()) witness.standing = pages[r].read();
+    const std::int32_t thread = witness.standing ? witness.standing->thread : 0;
+    witness.condition = status::condition_of(processes[r], thread);
+    if (!witness.standing || witness.standing->blocker >= 0) continue;
+    // Ranks of one process are told apart by their threads.
+    for (const status::Standing& other : elsewhere)
+      if (other.process == processes[r] && other.thread == thread) witness.others.push_back(other);
+  }
+  return ranks;
+}
+
+/// Gives a rank the sentence, unless it has one.
+void tell(status::Layout& page, std::uint64_t number, const std::string& sentence, ErrorCode code) {
+  std::uint32_t none = 0;
+  if (page.verdict_claim.compare_exchange_strong(none, 1)) {
+    page.verdict.write(sentence);
+    page.verdict_code.store(static_cast<std::uint32_t>(code), std::memory_order_relaxed);
+    page.verdict_number.store(number, std::memory_order_release);
+  }
+  page.given_up.store(number, std::memory_order_release);
+}
+
+bool can_speak(const status::Witness& witness) {
+  return witness.standing && witness.standing->blocker >= 0 &&
+         (witness.condition.life == status::Life::runs ||
+          witness.condition.life == status::Life::sleeps) &&
+         !witness.condition.thread_ended &&
+         witness.standing->collective(witness.standing->pending()) != nullptr;
+}
+
+}  // namespace
+
+void Watch::report(std::string_view sentence) const {
+  const std::uint64_t hash = base::hash(sentence);
+  if (!processes_.empty()) {
+    const status::PeerPage first(status::file_of(processes_[0], communicator_, 0));
+    if (first.valid())
+      for (std::atomic<std::uint64_t>& reported : first.layout().reported) {
+        std::uint64_t found = 0;
+        if (reported.compare_exchange_strong(found, hash)) break;
+        if (found == hash) return;
+      }
+  }
+  const std::string line = fmt::format("baton: {}\n", sentence);
+  // One call of the system: lines of several ranks do not mix.
+  static_cast<void>(::write(STDERR_FILENO, line.data(), line.size()) < 0);
+}
+
+Watch::Verdict Watch::heard(std::uint64_t number) const {
+  const status::Layout& own = page_->layout();
+  const std::uint64_t about = own.verdict_number.load(std::memory_order_acquire);
+  if (about == 0 || number < about) return {};
+  return {own.verdict.read(),
+          static_cast<ErrorCode>(own.verdict_code.load(std::memory_order_relaxed))};
+}
+
+Watch::Verdict Watch::tell_all(const std::vector<status::PeerPage>& pages, std::uint64_t number,
+                               const std::string& sentence, ErrorCode code) {
+  for (const status::PeerPage& page : pages)
+    if (page.valid()) tell(page.layout(), number, sentence, code);
+  tell(page_->layout(), number, sentence, code);
+  Verdict said = heard(number);  // another rank may have been first
+  return said.sentence.empty() ? Verdict{sentence, code} : said;
+}
+
+Watch::Verdict Watch::verdict(const Error& error, const char* name, std::uint64_t number) {
+  if (!page_ || processes_.empty()) return {};
+  if (Verdict said = heard(number); !said.sentence.empty()) return said;
+  const std::vector<status::PeerPage> all = pages();
+  return tell_all(all, number,
+                  status::diagnosis({.label = label_,
+                                     .rank = context_.rank,
+                                     .number = number,
+                                     .name = name,
+                                     .failure = error.what()},
+                                    witnesses(communicator_, processes_, all)),
+                  error.code);
+}
+
+Watch::Verdict Watch::verdict(const Operation& operation, std::chrono::milliseconds waited) {
+  if (!page_ || processes_.empty()) return {};
+  show(operation);
+  const std::vector<status::PeerPage> all = pages();
+  const std::vector<status::Witness> ranks = witnesses(communicator_, processes_, all);
+  const auto compose = [&] {
+    return status::diagnosis({.label = label_,
+                              .rank = context_.rank,
+                              .number = operation.number(),
+                              .name = operation.name(),
+                              .peer = operation.blocker().first,
+                              .seconds = static_cast<double>(waited.count()) / 1000},
+                             ranks);
+  };
+  if (operation.number() == 0) return {compose()};
+  if (Verdict said = heard(operation.number()); !said.sentence.empty()) return said;
+  const std::uint64_t number = std::min(operation.number(), status::first_pending(ranks));
+  // The lowest rank that waits speaks for all.
+  for (std::size_t r = 0; r < static_cast<std::size_t>(context_.rank); ++r) {
+    if (!can_speak(ranks[r])) continue;
+    all[r].layout().given_up.store(number, std::memory_order_release);
+    const auto end = std::chrono::steady_clock::now() + patience_for_speaker;
+    while (std::chrono::steady_clock::now() < end) {
+      if (Verdict said = heard(operation.number()); !said.sentence.empty()) return said;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    break;
+  }
+  return tell_all(all, number, compose(), ErrorCode::timeout);
+}
+
+bool WatchedWaiting::again(const Operation& operation) {
+  if (!waiting_.again()) return false;
+  if (waiting_.spinning()) return true;
+  if (idles_ < idles_before_show && ++idles_ == idles_before_show) watch_.show(operation);
+  return !watch_.told(operation.number());
+}
+
+}  // namespace baton::communicator

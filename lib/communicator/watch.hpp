@@ -1,0 +1,117 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../execute/progress.hpp"
+#include "../status/page.hpp"
+#include "baton/error.hpp"
+#include "baton/schedule/step.hpp"
+#include "baton/types.hpp"
+#include "context.hpp"
+
+namespace baton::communicator {
+
+class Operation;
+
+/// A message as ranks show it.
+status::Call message_call(StepKind kind, int peer, int tag, std::int64_t count, Datatype type);
+/// An operation of the library's own.
+status::Call internal_call(const char* name);
+
+/// Shows others this rank's operations, and finds out from theirs why one does not complete.
+class Watch {
+ public:
+  explicit Watch(const Context& context) : context_(context) {}
+
+  /// Opens this rank's page. `communicator` is equal on all its ranks, and no other's; `first`: the
+  /// number of operations before.
+  void open(std::uint64_t communicator, std::uint64_t first, const std::string& label);
+  /// `processes`: of each rank. Until then the pages of others are not looked at.
+  void meet(std::vector<status::ProcessId> processes) { processes_ = std::move(processes); }
+  std::uint64_t communicator() const { return communicator_; }
+  const std::string& label() const { return label_; }
+
+  std::uint64_t begin(std::uint64_t number, const status::Call& call) noexcept {
+    return page_ ? page_->begin(number, call) : 0;
+  }
+  void end(std::uint64_t place) noexcept {
+    if (page_) page_->end(place);
+  }
+  /// Shows what an operation waits for, until hide().
+  void show(const Operation& operation);
+  void hide() noexcept;
+  /// Shows that the communicator is of no further use.
+  void fail(const std::string& why) noexcept;
+  /// Whether a peer has given up this collective or an earlier one.
+  bool told(std::uint64_t number) const {
+    const std::uint64_t given_up =
+        page_ ? page_->layout().given_up.load(std::memory_order_relaxed) : 0;
+    return given_up != 0 && number >= given_up;
+  }
+  /// Writes a sentence to standard error, as one line, unless another rank of this machine has
+  /// reported the same.
+  void report(std::string_view sentence) const;
+  struct Verdict {
+    std::string sentence;  ///< empty: nobody can tell
+    ErrorCode code = ErrorCode::timeout;
+  };
+  /// The sentence of all ranks about an operation that has not completed, for which this one has
+  /// `waited`.
+  Verdict verdict(const Operation& operation, std::chrono::milliseconds waited);
+  /// The sentence of all ranks about a collective that has failed here; `name` and `number` are
+  /// its.
+  Verdict verdict(const Error& error, const char* name, std::uint64_t number);
+
+ private:
+  std::vector<status::PeerPage> pages() const;
+  /// The sentence that a rank has given this one, if it holds for this number.
+  Verdict heard(std::uint64_t number) const;
+  Verdict tell_all(const std::vector<status::PeerPage>& pages, std::uint64_t number,
+                   const std::string& sentence, ErrorCode code);
+
+  const Context& context_;
+  std::uint64_t communicator_ = 0;
+  std::vector<status::ProcessId> processes_;
+  std::string label_;
+  std::unique_ptr<status::Page> page_;
+};
+
+/// Waits for an operation as execute::Waiting does. Meanwhile the rank's page shows what it waits
+/// for, and peers may end the wait.
+class WatchedWaiting {
+ public:
+  WatchedWaiting(const Context& context, Watch& watch)
+      : waiting_(*context.transport, context.options.timeout), watch_(watch) {}
+  ~WatchedWaiting() {
+    if (std::uncaught_exceptions() == 0) progressed();
+  }
+  WatchedWaiting(const WatchedWaiting&) = delete;
+  WatchedWaiting& operator=(const WatchedWaiting&) = delete;
+
+  /// Call this after each attempt that completed nothing. False if the operation must be given up.
+  bool again(const Operation& operation);
+  /// Call this after progress.
+  void progressed() noexcept {
+    waiting_.progressed();
+    if (idles_ >= idles_before_show) watch_.hide();
+    idles_ = 0;
+  }
+  bool spinning() const { return waiting_.spinning(); }
+
+ private:
+  static constexpr int idles_before_show = 8;
+  execute::Waiting waiting_;
+  Watch& watch_;
+  int idles_ = 0;
+};
+
+}  // namespace baton::communicator

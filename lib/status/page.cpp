@@ -1,0 +1,280 @@
+#include "page.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <new>
+#include <span>
+#include <utility>
+
+#include "baton/collective.hpp"
+#include "baton/types.hpp"
+
+namespace baton::status {
+namespace {
+
+std::int64_t monotonic_ns() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Whether the processor's ticks are even and equal on all cores: the system's own clock reads
+/// them.
+bool ticks_are_even() {
+#ifdef __x86_64__
+  static const bool even = [] {
+    std::string source;
+    std::getline(std::ifstream("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+                 source);
+    return source == "tsc" || source == "kvm-clock" || source == "hyperv_clocksource_tsc_page";
+  }();
+  return even;
+#else
+  return false;
+#endif
+}
+
+std::uint64_t ticks_now(bool tsc) {
+#ifdef __x86_64__
+  if (tsc) return __rdtsc();
+#endif
+  static_cast<void>(tsc);
+  return static_cast<std::uint64_t>(monotonic_ns());
+}
+
+/// Converts a page's ticks to the machine's monotonic ns.
+class Conversion {
+ public:
+  Conversion(const Layout& layout, std::int64_t now_ns)
+      : ticks_(layout.anchor_ticks), ns_(layout.anchor_ns) {
+    const auto passed = static_cast<double>(ticks_now(layout.tsc != 0) - ticks_);
+    if (passed > 0) slope_ = static_cast<double>(now_ns - ns_) / passed;
+  }
+  std::int64_t operator()(std::uint64_t ticks) const {
+    return ns_ + static_cast<std::int64_t>(
+                     static_cast<double>(static_cast<std::int64_t>(ticks - ticks_)) * slope_);
+  }
+
+ private:
+  std::uint64_t ticks_;
+  std::int64_t ns_;
+  double slope_ = 1;
+};
+
+void copy_text(std::span<char> to, std::string_view from) {
+  const std::size_t length = std::min(from.size(), to.size() - 1);
+  std::memcpy(to.data(), from.data(), length);
+  to[length] = '\0';
+}
+
+constexpr std::string_view prefix = "baton-";
+
+}  // namespace
+
+std::string name_of(const Call& call) {
+  switch (call.kind) {
+    case Call::Kind::send:
+      return fmt::format("send to rank {}", call.root);
+    case Call::Kind::recv:
+      return fmt::format("recv from rank {}", call.root);
+    case Call::Kind::internal:
+      return std::string(call.note());
+    case Call::Kind::collective:
+      return std::string(name(static_cast<Collective>(call.collective)));
+    case Call::Kind::none:
+      break;
+  }
+  return "an operation";
+}
+
+std::string describe(const Call& call) {
+  std::string text = name_of(call);
+  if (call.kind == Call::Kind::internal || call.kind == Call::Kind::none) return text;
+  const auto collective = static_cast<Collective>(call.collective);
+  const bool message = call.kind != Call::Kind::collective;
+  if (message || collective != Collective::barrier) {
+    text += call.count >= 0 ? fmt::format(" of {}", call.count) : std::string(" of uneven counts");
+    text += fmt::format(" {}", name(static_cast<Datatype>(call.type)));
+  }
+  if (!message && reducing(collective))
+    text += fmt::format(", {}", name(static_cast<OpKind>(call.op)));
+  if (!message && rooted(collective)) text += fmt::format(", root {}", call.root);
+  if (!call.note().empty()) text += fmt::format(" ({})", call.note());
+  return text;
+}
+
+std::uint64_t Standing::pending() const {
+  std::uint64_t least = 0, last = first;
+  for (const Operation& operation : operations) {
+    if (operation.number == 0) continue;
+    last = std::max(last, operation.number);
+    if (operation.under_way() && (least == 0 || operation.number < least)) least = operation.number;
+  }
+  return least != 0 ? least : last + 1;
+}
+
+const Operation* Standing::collective(std::uint64_t number) const {
+  const auto found = std::ranges::find(operations, number, &Operation::number);
+  return number == 0 || found == operations.end() ? nullptr : &*found;
+}
+
+const Operation* Standing::last_complete() const {
+  const Operation* last = nullptr;
+  for (const Operation& operation : operations)
+    if (!operation.under_way() && (!last || operation.end_ns > last->end_ns)) last = &operation;
+  return last;
+}
+
+const Operation* Standing::message_under_way() const {
+  for (const Operation& operation : operations)
+    if (operation.number == 0 && operation.under_way()) return &operation;
+  return nullptr;
+}
+
+std::string folder() { return "/dev/shm"; }
+
+std::string file_of(const ProcessId& process, std::uint64_t communicator, int rank) {
+  return fmt::format("{}/{}{}-{:016x}-{}", folder(), prefix, process.pid, communicator, rank);
+}
+
+Page::Page(std::uint64_t communicator, int rank, int size, std::uint64_t first,
+           std::string_view label)
+    : tsc_(ticks_are_even()) {
+  const ProcessId process = own_process();
+  const std::string file = file_of(process, communicator, rank);
+  void* memory = MAP_FAILED;
+  const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor >= 0) {
+    // Memory that there is not would be found out by a signal at the first write.
+    if (posix_fallocate(descriptor, 0, sizeof(Layout)) == 0)
+      memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    close(descriptor);
+    if (memory == MAP_FAILED) {
+      unlink(file.c_str());
+    } else {
+      file_ = file;
+    }
+  }
+  if (memory == MAP_FAILED)
+    memory =
+        mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  layout_ = new (memory) Layout;  // leaves the zeros
+  layout_->communicator = communicator;
+  layout_->rank = rank;
+  layout_->size = size;
+  layout_->process = process;
+  layout_->first = first;
+  layout_->tsc = tsc_ ? 1 : 0;
+  layout_->anchor_ns = monotonic_ns();
+  layout_->anchor_ticks = ticks();
+  copy_text(layout_->label, label);
+  copy_text(layout_->program, program_invocation_short_name);
+  layout_->thread.store(own_thread(), std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  std::memcpy(layout_->magic, Layout::expected, sizeof layout_->magic);
+}
+
+Page::~Page() {
+  if (!file_.empty() && layout_->process.pid == getpid()) unlink(file_.c_str());  // not in a fork
+  munmap(layout_, sizeof(Layout));
+}
+
+PeerPage::PeerPage(const std::string& file) {
+  const int descriptor = open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0) return;
+  struct stat status {};
+  void* memory = MAP_FAILED;
+  if (fstat(descriptor, &status) == 0 && status.st_size == sizeof(Layout))
+    memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  close(descriptor);
+  if (memory == MAP_FAILED) return;
+  if (std::memcmp(memory, Layout::expected, sizeof Layout::expected) != 0) {
+    munmap(memory, sizeof(Layout));
+    return;
+  }
+  layout_ = static_cast<Layout*>(memory);
+}
+
+PeerPage::PeerPage(PeerPage&& other) noexcept : layout_(std::exchange(other.layout_, nullptr)) {}
+PeerPage::~PeerPage() {
+  if (layout_) munmap(layout_, sizeof(Layout));
+}
+
+Standing PeerPage::read() const {
+  const Layout& page = *layout_;
+  Standing s;
+  s.communicator = page.communicator;
+  s.first = page.first;
+  s.rank = page.rank;
+  s.size = page.size;
+  s.label.assign(page.label, strnlen(page.label, sizeof page.label));
+  s.program.assign(page.program, strnlen(page.program, sizeof page.program));
+  s.process = page.process;
+  s.thread = page.thread.load(std::memory_order_relaxed);
+  s.blocker = page.blocker.load(std::memory_order_relaxed) - 1;
+  if (s.blocker >= 0) s.waits = page.waits.read();
+  s.failure = page.failure.read();
+  s.verdict_number = page.verdict_number.load(std::memory_order_acquire);
+  if (s.verdict_number != 0) s.verdict = page.verdict.read();
+  s.read_ns = monotonic_ns();
+  const Conversion ns(page, s.read_ns);
+  const std::uint64_t begun = page.begun.load(std::memory_order_acquire);
+  for (std::uint64_t place = begun > remembered ? begun - remembered : 0; place < begun; ++place) {
+    const Layout::Entry& entry = page.entries[place % remembered];
+    Operation operation{};
+    operation.number = entry.number.load(std::memory_order_relaxed);
+    operation.begin_ns = ns(entry.begin.load(std::memory_order_relaxed));
+    const std::uint64_t end = entry.end.load(std::memory_order_acquire);
+    operation.end_ns = end == 0 ? 0 : ns(end);
+    std::array<std::uint64_t, sizeof(Call) / 8> words;
+    for (std::size_t i = 0; i < words.size(); ++i)
+      words[i] = entry.call[i].load(std::memory_order_relaxed);
+    operation.call = std::bit_cast<Call>(words);
+    operation.call.text.back() = '\0';
+    s.operations.push_back(operation);
+  }
+  // The oldest may have been overwritten meanwhile.
+  const std::uint64_t now = page.begun.load(std::memory_order_acquire);
+  const auto stale = std::min<std::uint64_t>(now - begun, s.operations.size());
+  s.operations.erase(s.operations.begin(),
+                     s.operations.begin() + static_cast<std::ptrdiff_t>(stale));
+  return s;
+}
+
+std::vector<std::string> all_files() {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(folder(), error))
+    if (file.path().filename().string().starts_with(prefix)) files.push_back(file.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+void remove_abandoned() {
+  std::map<std::uint64_t, std::vector<std::string>> dead;
+  std::map<std::uint64_t, bool> lives;
+  for (const std::string& file : all_files()) {
+    const PeerPage page(file);
+    if (!page.valid()) continue;
+    const Layout& layout = page.layout();
+    if (condition_of(layout.process, 0).life == Life::ended) {
+      dead[layout.communicator].push_back(file);
+    } else {
+      lives[layout.communicator] = true;
+    }
+  }
+  for (const auto& [communicator, files] : dead)
+    if (!lives[communicator])
+      for (const std::string& file : files) unlink(file.c_str());
+}
+
+}  // namespace baton::status

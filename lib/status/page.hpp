@@ -1,0 +1,225 @@
+#pragma once
+/// The status page of one rank of one communicator: a file in shared memory that its rank writes at
+/// every call, and that other processes read without its help.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#ifdef __x86_64__
+#include <x86intrin.h>
+#endif
+
+#include "process.hpp"
+
+namespace baton::status {
+
+/// An operation, as far as ranks must agree on it. Codes are those of the public enumerations.
+struct Call {
+  enum class Kind : std::uint8_t { none, collective, send, recv, internal };
+  Kind kind = Kind::none;
+  std::uint8_t collective = 0, type = 0, op = 0;
+  std::int32_t root = -1;   ///< or the peer of a message
+  std::int64_t count = -1;  ///< elements; -1: each rank has its own
+  /// Algorithm and segment, "ring:65536"; "tag 7" of a message; the name of an internal operation.
+  std::array<char, 24> text{};
+
+  void set_text(std::string_view from) {
+    std::memcpy(text.data(), from.data(), std::min(from.size(), text.size() - 1));
+  }
+  std::string_view note() const { return text.data(); }
+  bool operator==(const Call&) const = default;
+};
+static_assert(sizeof(Call) == 40 && std::is_trivially_copyable_v<Call>);
+
+/// "all_reduce of 10 f32, sum (ring)".
+std::string describe(const Call& call);
+/// "all_reduce".
+std::string name_of(const Call& call);
+
+/// A text that one thread writes and others read. A reader never sees half of two texts.
+template <std::size_t bytes>
+class SharedText {
+ public:
+  void write(std::string_view text) {
+    const std::size_t length = std::min(text.size(), bytes - 1);
+    const std::uint32_t version = version_.load(std::memory_order_relaxed);
+    version_.store(version + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      const std::size_t at = i * sizeof(std::uint64_t);
+      std::uint64_t word = 0;
+      if (at < length) std::memcpy(&word, text.data() + at, std::min(sizeof word, length - at));
+      words_[i].store(word, std::memory_order_relaxed);
+      if (at >= length) break;  // the end is written
+    }
+    version_.store(version + 2, std::memory_order_release);
+  }
+  /// Empty while the writer does not finish.
+  std::string read() const {
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      const std::uint32_t before = version_.load(std::memory_order_acquire);
+      std::array<std::uint64_t, bytes / sizeof(std::uint64_t)> words;
+      for (std::size_t i = 0; i < words.size(); ++i)
+        words[i] = words_[i].load(std::memory_order_relaxed);
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (before % 2 != 0 || before != version_.load(std::memory_order_relaxed)) continue;
+      const char* const begin = reinterpret_cast<const char*>(words.data());
+      return {begin, strnlen(begin, bytes)};
+    }
+    return {};
+  }
+
+ private:
+  std::atomic<std::uint32_t> version_{0};
+  std::array<std::atomic<std::uint64_t>, bytes / sizeof(std::uint64_t)> words_{};
+};
+
+/// Operations that a page remembers, the latest.
+inline constexpr std::size_t remembered = 64;
+
+/// The file's content. All-zero bytes are a valid empty page.
+struct Layout {
+  static constexpr char expected[8] = {'b', 'a', 't', 'o', 'n', 's', 't', '1'};
+  char magic[8];
+  std::uint64_t communicator;  ///< equal on all ranks
+  std::int32_t rank, size;
+  ProcessId process;
+  std::uint64_t first;         ///< the number before its first operation
+  std::uint64_t tsc;           ///< 1: ticks are the processor's, 0: ns
+  std::int64_t anchor_ns;      ///< the machine's monotonic clock …
+  std::uint64_t anchor_ticks;  ///< … at these ticks
+  char label[64], program[64];
+  std::atomic<std::int32_t> thread;          ///< that uses the communicator
+  std::atomic<std::int32_t> blocker;         ///< rank that it waits for, + 1; 0: it does not wait
+  std::atomic<std::uint64_t> given_up;       ///< by a peer: the operation with this number; 0: none
+  std::atomic<std::uint32_t> verdict_claim;  ///< by the first rank that writes the verdict
+  std::atomic<std::uint32_t> verdict_code;   ///< the ErrorCode that goes with it
+  std::atomic<std::uint64_t> verdict_number;  ///< of its operation; stored when it is written
+  /// Hashes of the sentences that this rank's communicator has reported; on rank 0's page.
+  std::array<std::atomic<std::uint64_t>, 8> reported;
+  SharedText<256> waits;     ///< "waits for rank 3 (step 4 …)"
+  SharedText<1024> failure;  ///< why the communicator is of no use any more
+  SharedText<2048> verdict;  ///< why an operation cannot complete, as all ranks say it
+
+  /// An operation: number (0: a message), ticks of begin and end (0: under way), call.
+  struct Entry {
+    std::atomic<std::uint64_t> number, begin, end;
+    std::array<std::atomic<std::uint64_t>, sizeof(Call) / 8> call;
+  };
+  std::atomic<std::uint64_t> begun;  ///< operations so far
+  alignas(64) std::array<Entry, remembered> entries;
+};
+static_assert(sizeof(Layout::Entry) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// An operation as read from a page.
+struct Operation {
+  std::uint64_t number;
+  std::int64_t begin_ns, end_ns;  ///< the machine's monotonic clock; end 0: under way
+  Call call;
+
+  bool under_way() const { return end_ns == 0; }
+};
+
+/// A page as read.
+struct Standing {
+  std::uint64_t communicator = 0, first = 0;
+  int rank = 0, size = 0;
+  std::string label, program;
+  ProcessId process;
+  std::int32_t thread = 0;
+  int blocker = -1;
+  std::string waits, failure, verdict;
+  std::uint64_t verdict_number = 0;
+  std::int64_t read_ns = 0;           ///< when it was read
+  std::vector<Operation> operations;  ///< oldest first
+
+  /// The least number of a collective that is not complete here, begun or not.
+  std::uint64_t pending() const;
+  /// The collective of that number; null: not begun, or forgotten.
+  const Operation* collective(std::uint64_t number) const;
+  const Operation* last_complete() const;
+  const Operation* message_under_way() const;
+};
+
+/// Of all pages on this machine.
+std::string folder();
+std::string file_of(const ProcessId& process, std::uint64_t communicator, int rank);
+
+/// A rank's own page. Where no file can be made (no room, no rights), others see nothing of it.
+class Page {
+ public:
+  /// Throws std::bad_alloc.
+  Page(std::uint64_t communicator, int rank, int size, std::uint64_t first, std::string_view label);
+  /// Removes the file.
+  ~Page();
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
+
+  /// Notes that an operation begins; returns its place. Costs two stores of a line and a clock.
+  std::uint64_t begin(std::uint64_t number, const Call& call) noexcept {
+    const std::uint64_t place = layout_->begun.load(std::memory_order_relaxed);
+    Layout::Entry& entry = layout_->entries[place % remembered];
+    entry.number.store(number, std::memory_order_relaxed);
+    entry.end.store(0, std::memory_order_relaxed);
+    entry.begin.store(ticks(), std::memory_order_relaxed);
+    const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(Call) / 8>>(call);
+    for (std::size_t i = 0; i < words.size(); ++i)
+      entry.call[i].store(words[i], std::memory_order_relaxed);
+    layout_->begun.store(place + 1, std::memory_order_release);
+    return place;
+  }
+  void end(std::uint64_t place) noexcept {
+    if (layout_->begun.load(std::memory_order_relaxed) - place > remembered) return;  // forgotten
+    layout_->entries[place % remembered].end.store(ticks(), std::memory_order_release);
+  }
+  Layout& layout() { return *layout_; }
+  const Layout& layout() const { return *layout_; }
+
+ private:
+  std::uint64_t ticks() const noexcept {
+#ifdef __x86_64__
+    if (tsc_) return __rdtsc();
+#endif
+    return static_cast<std::uint64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+  }
+
+  Layout* layout_;
+  bool tsc_;
+  std::string file_;  // empty: none
+};
+
+/// Another rank's page.
+class PeerPage {
+ public:
+  /// Not valid() where there is no such file, or it is no page.
+  explicit PeerPage(const std::string& file);
+  ~PeerPage();
+  PeerPage(PeerPage&& other) noexcept;
+  PeerPage& operator=(PeerPage&&) = delete;
+
+  bool valid() const { return layout_ != nullptr; }
+  Layout& layout() const { return *layout_; }
+  Standing read() const;
+
+ private:
+  Layout* layout_ = nullptr;
+};
+
+/// The files of all pages on this machine that this user may read.
+std::vector<std::string> all_files();
+/// Removes files of processes that have ended, where no process of the same communicator lives.
+void remove_abandoned();
+
+}  // namespace baton::status

@@ -1,0 +1,110 @@
+#include "process.hpp"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "../transport/place.hpp"
+
+namespace baton::status {
+namespace {
+
+/// Fields of /proc/…/stat behind the name: state, and so on.
+struct Stat {
+  char state = 0;
+  std::uint64_t start = 0;
+  int exit_code = 0;
+};
+
+bool read_stat(const std::string& file, Stat& stat) {
+  std::string line;
+  if (!std::getline(std::ifstream(file), line)) return false;
+  const std::size_t name_end = line.rfind(')');  // names may contain anything
+  if (name_end == std::string::npos) return false;
+  std::istringstream fields(line.substr(name_end + 1));
+  fields >> stat.state;
+  std::string skipped;
+  constexpr int state_field = 3, start_field = 22, exit_code_field = 52;
+  for (int field = state_field + 1; field <= exit_code_field; ++field) {
+    if (field == start_field) {
+      fields >> stat.start;
+    } else if (field == exit_code_field) {
+      fields >> stat.exit_code;
+    } else {
+      fields >> skipped;
+    }
+  }
+  return true;
+}
+
+std::uint64_t visibility() {
+  std::uint64_t seen = transport::own_place().machine;
+  for (const char* const file : {"/proc/self/ns/pid", "/dev/shm"}) {
+    struct stat status {};
+    if (::stat(file, &status) == 0)
+      seen = (seen ^ status.st_ino ^ status.st_dev << 32) * 0x100000001b3u;
+  }
+  return seen;
+}
+
+}  // namespace
+
+ProcessId own_process() {
+  thread_local ProcessId own;
+  if (own.pid != getpid()) {  // not asked before, or this is a fork
+    Stat stat;
+    read_stat("/proc/self/stat", stat);
+    own = {visibility(), stat.start, getpid()};
+  }
+  return own;
+}
+
+std::int32_t own_thread() { return static_cast<std::int32_t>(syscall(SYS_gettid)); }
+
+Condition condition_of(const ProcessId& process, std::int32_t thread) {
+  if (process.machine != own_process().machine) return {};
+  Condition found{.life = Life::ended};
+  const std::string folder = fmt::format("/proc/{}/", process.pid);
+  Stat stat;
+  if (!read_stat(folder + "stat", stat) || stat.start != process.start) return found;
+  if (stat.state == 'Z' || stat.state == 'X') {
+    if (WIFSIGNALED(stat.exit_code)) found.signal = WTERMSIG(stat.exit_code);
+    return found;
+  }
+  if (thread != 0) {
+    Stat own;
+    found.thread_ended = !read_stat(fmt::format("{}task/{}/stat", folder, thread), own);
+    if (!found.thread_ended) stat.state = own.state;
+  }
+  const char state = stat.state;
+  found.life = state == 'R'                   ? Life::runs
+               : state == 'T' || state == 't' ? Life::stopped
+                                              : Life::sleeps;
+  return found;
+}
+
+std::string describe(const Condition& condition) {
+  switch (condition.life) {
+    case Life::elsewhere:
+      return "it runs on another machine and does not answer";
+    case Life::ended:
+      return condition.signal > 0
+                 ? fmt::format("its process has ended with signal {}", condition.signal)
+                 : "its process has ended";
+    case Life::stopped:
+      return "its process is stopped";
+    case Life::runs:
+    case Life::sleeps:
+      break;
+  }
+  if (condition.thread_ended) return "its process is alive, its thread has ended";
+  return condition.life == Life::runs ? "its process is alive and computes"
+                                      : "its process is alive and sleeps";
+}
+
+}  // namespace baton::status

@@ -1,0 +1,242 @@
+/// All survivors of a hang name the same cause: a row per kind of fault, on 2 to 16 ranks.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <barrier>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "baton/schedule/text.hpp"
+#include "support/ranks.hpp"
+
+using namespace baton;
+using namespace support;
+using namespace std::chrono_literals;
+
+namespace {
+
+Options patient(bool check = false) {
+  Options options;
+  options.timeout = 1s;
+  options.check = check;
+  return options;
+}
+
+/// Runs `body` on each rank. Ranks whose body throws a timeout have survived; all survivors must
+/// say the same, which is returned. Nobody leaves before all are done.
+std::string sentence_of(int size, int survivors, const Options& options,
+                        const std::function<void(Communicator&)>& body) {
+  std::mutex mutex;
+  std::set<std::string> sentences;
+  int count = 0;
+  std::barrier all(size);
+  on_ranks(
+      size,
+      [&](Communicator& c) {
+        try {
+          body(c);
+        } catch (const Error& error) {
+          const std::lock_guard lock(mutex);
+          CHECK(error.code == ErrorCode::timeout);
+          CHECK(error.rank == c.rank());
+          sentences.insert(error.what());
+          ++count;
+        }
+        all.arrive_and_wait();
+      },
+      options);
+  CHECK(count == survivors);
+  CHECK(sentences.size() == 1);
+  for (const std::string& sentence : sentences) MESSAGE(sentence);
+  return sentences.empty() ? "" : *sentences.begin();
+}
+
+constexpr int sizes[] = {2, 3, 4, 7, 16};
+
+}  // namespace
+
+TEST_CASE("root cause: a rank that does not come is named by all, with its last operation") {
+  for (const int size : sizes)
+    for (const bool check : {false, true}) {
+      const int absent = size / 2;
+      const std::string text = sentence_of(size, size - 1, patient(check), [&](Communicator& c) {
+        std::vector<float> x(100);
+        c.broadcast(x, 0);
+        if (c.rank() == absent) return;
+        c.all_reduce(x, sum, {"ring", 0});
+        c.all_reduce(x, sum, {"ring", 0});  // far ranks may only notice here
+      });
+      CHECK(holds(text,
+                  {"all_reduce #", "of communicator 'world' cannot complete", "no progress for 1 s",
+                   "rank " + std::to_string(absent) + " has not entered it (last: broadcast #",
+                   "ago; its process is alive", "waits for rank"}));
+      // It is the only one at fault.
+      CHECK(text.find("entered it") == text.rfind("entered it"));
+      CHECK(text.find("disagree") == std::string::npos);
+    }
+}
+
+TEST_CASE("root cause: a thread that has ended") {
+  auto transports = thread_transports(2);
+  std::optional<Communicator> stays;
+  std::thread other([&] { stays.emplace(std::move(transports[1]), patient()); });
+  Communicator own(std::move(transports[0]), patient());
+  other.join();
+  const std::string text = error_of([&] { own.barrier(); }).what();
+  CHECK(holds(text, {"barrier #", "rank 1 has not entered it", "its thread has ended"}));
+}
+
+TEST_CASE("root cause: a rank that left") {
+  auto transports = thread_transports(2);
+  std::thread other([&] { const Communicator gone(std::move(transports[1]), patient()); });
+  Communicator own(std::move(transports[0]), patient());
+  other.join();
+  const std::string text = error_of([&] { own.barrier(); }).what();
+  CHECK(holds(text, {"barrier #", "rank 1 has left the communicator"}));
+}
+
+TEST_CASE("root cause: different operations, roots and counts") {
+  const auto text_of = [](int size, const auto& one, const auto& rest) {
+    std::mutex mutex;
+    std::set<std::string> sentences;
+    std::barrier all(size);
+    on_ranks(
+        size,
+        [&](Communicator& c) {
+          std::vector<float> x(64), y(64 * static_cast<std::size_t>(size));
+          try {
+            c.rank() == size - 1 ? one(c, x, y) : rest(c, x, y);
+            c.barrier();
+          } catch (const Error& error) {
+            const std::lock_guard lock(mutex);
+            if (error.code == ErrorCode::timeout) sentences.insert(error.what());
+          }
+          all.arrive_and_wait();
+        },
+        patient());
+    CHECK(sentences.size() <= 1);
+    return sentences.empty() ? std::string() : *sentences.begin();
+  };
+  for (const int size : sizes) {
+    // A root that differs: nobody sends, or two do.
+    std::string text = text_of(
+        size, [](Communicator& c, auto& x, auto&) { c.broadcast(x, 0); },
+        [](Communicator& c, auto& x, auto&) { c.broadcast(x, c.size() - 1); });
+    CHECK(holds(text, {"broadcast #", "ranks disagree about it", "root 0",
+                       "on rank " + std::to_string(size - 1)}));
+    if (size == 2) continue;  // the one message of either call fits the other
+    text = text_of(
+        size,
+        [](Communicator& c, auto& x, auto& y) {
+          c.all_gather(x, y, Choice{"ring", 0});
+        },
+        [](Communicator& c, auto& x, auto&) {
+          c.reduce(x, x, sum, c.size() - 1, Choice{"binomial", 0});
+        });
+    INFO(text);
+    CHECK(holds(text, {"ranks disagree about it", "reduce of 64 f32, sum, root",
+                       "all_gather of 64 f32 (ring) on rank " + std::to_string(size - 1)}));
+  }
+}
+
+TEST_CASE("root cause: a rank that computes between start and wait") {
+  const std::string text = sentence_of(3, 2, patient(), [&](Communicator& c) {
+    std::vector<float> x(1 << 16);
+    Request request = c.start_all_reduce(x, sum, {"ring", 0});
+    if (c.rank() == 1) {
+      std::this_thread::sleep_for(2500ms);  // longer than the others wait
+      request.abandon("the others have given up");
+      return;
+    }
+    request.wait();
+  });
+  CHECK(holds(text, {"all_reduce #", "rank 1 began it", "and does not wait in it", "is alive"}));
+}
+
+TEST_CASE("root cause: communicators that wait for each other") {
+  // Rank 0 calls on the pair first, rank 1 on the whole.
+  std::mutex mutex;
+  std::vector<std::string> texts;
+  std::barrier all(3);
+  on_ranks(
+      3,
+      [&](Communicator& c) {
+        Communicator pair = c.split(c.rank() < 2 ? 0 : 1);
+        std::vector<float> x(10);
+        try {
+          if (c.rank() == 0) pair.all_reduce(x, sum);
+          c.all_reduce(x, sum);
+          if (c.rank() == 1) pair.all_reduce(x, sum);
+        } catch (const Error& error) {
+          const std::lock_guard lock(mutex);
+          texts.emplace_back(error.what());
+        }
+        all.arrive_and_wait();
+      },
+      patient());
+  REQUIRE(texts.size() == 3);
+  for (const std::string& text : texts) {
+    const bool of_pair = text.find("communicator 'world/1:0' cannot") != std::string::npos;
+    CHECK(holds(text, {of_pair ? "rank 1 has not entered it" : "rank 0 has not entered it",
+                       of_pair ? "of communicator 'world' for" : "of communicator 'world/1:0' for",
+                       "where it waits for rank"}));
+  }
+}
+
+TEST_CASE("root cause: schedules that wait for each other in a circle") {
+  std::string text = "baton-schedule 1\ncollective all_reduce\nsize 3\ninput 1\noutput 1\n";
+  for (int r = 0; r < 3; ++r)
+    text += "rank " + std::to_string(r) + "\nrecv " + std::to_string((r + 2) % 3) +
+            " output[0:1]\nsend " + std::to_string((r + 1) % 3) + " output[0:1]\n";
+  const std::vector<Schedule> schedules = parse(text);
+  const std::string said = sentence_of(3, 3, patient(), [&](Communicator& c) {
+    std::vector<float> in(1), out(1);
+    c.run(schedules[static_cast<std::size_t>(c.rank())], in, out);
+  });
+  CHECK(holds(said, {"all_reduce #", "ranks 0, 2, 1 wait for each other in a circle",
+                     "rank 0 waits for rank 2 (step 0: recv 4 B"}));
+}
+
+TEST_CASE("root cause: a message whose peer is elsewhere") {
+  const std::string text = sentence_of(2, 1, patient(), [&](Communicator& c) {
+    std::vector<float> x(10);
+    c.broadcast(x, 0);
+    if (c.rank() == 0) c.recv(x, 1, 5);
+  });
+  CHECK(holds(text, {"recv of communicator 'world' cannot complete", "rank 1 has not answered it",
+                     "last: broadcast #", "rank 0 waits for rank 1"}));
+}
+
+TEST_CASE("root cause: a rank that failed tells all others at once") {
+  // Ranks 1 and 2 find a message of another length.
+  std::mutex mutex;
+  std::set<std::string> texts;
+  Options options = patient();
+  options.timeout = {};  // none
+  std::barrier all(3);
+  on_ranks(
+      3,
+      [&](Communicator& c) {
+        std::vector<float> x(c.rank() == 0 ? 9 : 10);
+        const Error error = error_of([&] {
+          c.broadcast(x, 0, {"linear", 0});
+          c.barrier();
+        });
+        CHECK(error.code == ErrorCode::truncated);
+        {
+          const std::lock_guard lock(mutex);
+          texts.insert(error.what());
+        }
+        all.arrive_and_wait();
+      },
+      options);
+  REQUIRE(texts.size() == 1);
+  INFO(*texts.begin());
+  CHECK(holds(*texts.begin(),
+              {"broadcast #", "of communicator 'world' failed: ", "found: ", "found 36"}));
+}

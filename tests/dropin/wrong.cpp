@@ -1,0 +1,27 @@
+/// Programs that end by an error, for errors_test.py. Usage: wrong root|count|differs|late|handled
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const std::string fault = argc > 1 ? argv[1] : "";
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  std::vector<float> x(1000);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (fault == "handled") MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (fault == "late" && rank == 1) sleep(3600);
+  const int count = fault == "count" ? -1 : fault == "differs" && rank == 1 ? 900 : 1000;
+  const int root = fault == "root" || fault == "handled" ? size : 0;
+  const int code = MPI_Bcast(x.data(), count, MPI_FLOAT, root, MPI_COMM_WORLD);
+  if (fault == "handled" && rank == 0)
+    std::printf("%s\n", code == MPI_SUCCESS ? "no error" : "handled");
+  if (fault == "late") MPI_Allreduce(MPI_IN_PLACE, x.data(), 1000, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+}

@@ -1,0 +1,144 @@
+"""Processes of which one does not come to a collective: every survivor names it, and `baton status` shows
+it, too.
+
+Usage: faulty_test.py BATON FAULTY [mpirun ARGUMENT...]; without mpirun, processes meet by UCX."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+BATON, FAULTY, *MPIRUN = sys.argv[1:]
+SECONDS = 60
+SIZES = [2, 4, 7]
+
+# A launcher of MPI programs ends the job where a process ends.
+FAULTS = {
+    "sleeps": ["has not entered it (last: broadcast #", "its process is alive and sleeps"],
+    "computes": ["has not entered it (last: broadcast #", "its process is alive and computes"],
+    "stopped": ["has not entered it (last: broadcast #", "its process is stopped"],
+    "leaves": ["has left the communicator (its process is alive"],
+    "differs": ["ranks disagree about it: ", "all_gather of 1000 f32", "on rank "],
+} | ({} if MPIRUN else {
+    "killed": ["has not entered it (last: broadcast #", "its process has ended with signal 9"],
+    "exits": ["has not entered it (last: broadcast #", "its process has ended"],
+})
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Faults(unittest.TestCase):
+    def start(self, folder, fault, culprit, size):
+        environment = os.environ | {"BATON_TIMEOUT": "2"}
+        command = [FAULTY, folder, fault, str(culprit)]
+        if MPIRUN:
+            commands = [[*MPIRUN[:1], "-n", str(size), *MPIRUN[1:], *command]]
+        else:
+            address = f"127.0.0.1:{free_port()}"
+            commands = [[*command, str(r), str(size), address] for r in range(size)]
+        return [subprocess.Popen(c, env=environment, start_new_session=True) for c in commands]
+
+    def end(self, processes, members):
+        # Not waited for before: the system tells how a process ended as long as nobody has asked.
+        for member in members:
+            try:
+                os.kill(member, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for process in processes:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+
+    def wait_for(self, done, what):
+        end = time.monotonic() + SECONDS
+        while not done():
+            self.assertLess(time.monotonic(), end, f"expected {what}")
+            time.sleep(0.01)
+
+    def status(self, process):
+        done = subprocess.run([BATON, "status", "--json", str(process)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (one,) = json.loads(done.stdout)
+        return one
+
+    def members(self, folder):
+        return [int(text) for file in Path(folder).glob("process*") if (text := file.read_text()).endswith("\n")]
+
+    def test_every_survivor_names_the_culprit(self):
+        for size in SIZES:
+            for fault, expected in FAULTS.items():
+                culprit = size // 2
+                with self.subTest(fault=fault, size=size), tempfile.TemporaryDirectory() as folder:
+                    processes = self.start(folder, fault, culprit, size)
+                    try:
+                        survivors = [r for r in range(size) if r != culprit or fault == "differs"]
+                        self.wait_for(lambda: len(self.members(folder)) == size and
+                                      all((Path(folder) / str(r)).exists() for r in survivors),
+                                      f"the files of ranks {survivors}, found {os.listdir(folder)}")
+                        sentences = {(Path(folder) / str(r)).read_text() for r in survivors}
+                        self.assertEqual(len(sentences), 1, sentences)
+                        (sentence,) = sentences
+                        print(f"{size} ranks, {fault}: {sentence}")
+                        for part in ["#", "of communicator 'world' ", *expected]:
+                            self.assertIn(part, sentence)
+                        # Where a message has another length, or a connection ends, a rank finds it at once.
+                        found = "failed: " in sentence and fault in ["leaves", "differs"]
+                        self.assertTrue(found or "cannot complete (no progress for 2 s): " in sentence, sentence)
+                        self.assertIn(f"rank {culprit}", sentence)
+                        self.assertNotIn("on another machine", sentence)
+                        # The view from outside is the same.
+                        process = int((Path(folder) / f"process{survivors[0]}").read_text())
+                        ranks = {r["rank"]: r for r in self.status(process)["ranks"]}
+                        for r in survivors:
+                            self.assertEqual(ranks[r]["verdict"], sentence)
+                            self.assertIsNone(ranks[r]["operations"][-1]["end_ns"])
+                        if fault != "leaves":
+                            self.assertIn(expected[-1] if len(expected) == 2 else "", ranks[culprit]["condition"])
+                    finally:
+                        self.end(processes, self.members(folder))
+
+    def test_status_shows_a_running_hang(self):
+        with tempfile.TemporaryDirectory() as folder:
+            processes = self.start(folder, "sleeps", 0, 2)
+            try:
+                def waits():
+                    mine = self.members(folder)
+                    if len(mine) < 2:
+                        return False
+                    ranks = {r["rank"]: r for r in self.status(mine[0])["ranks"]}
+                    return ranks[1]["waits"] is not None
+                self.wait_for(waits, "a rank that waits")
+                text = subprocess.run([BATON, "status", str(self.members(folder)[0]), "--operations", "2"],
+                                      capture_output=True, text=True).stdout
+                self.assertIn("communicator 'world', 2 ranks", text)
+                self.assertRegex(text, r"rank 0, process \d+ \(faulty\w*\): in no operation; last #\d+ broadcast of "
+                                       r"1000 f32, root 0 \(\S+\), finished \d+\.\d s ago; its process is alive "
+                                       r"and sleeps")
+                self.assertRegex(text, r"rank 1, process \d+ \(faulty\w*\): in #\d+ all_reduce of 1000 f32, sum "
+                                       r"\(ring\) for \d+\.\d s; waits for rank 0 \(step \d+: recv")
+                self.assertRegex(text, r"    \d+\.\d s ago: #\d+ broadcast of 1000 f32, root 0 \(\S+\), [\d.]+ us")
+                self.assertRegex(text, r"    \d+\.\d s ago: #\d+ all_reduce of 1000 f32, sum \(ring\), under way")
+            finally:
+                self.end(processes, self.members(folder))
+
+    def test_a_process_without_a_communicator_is_refused(self):
+        done = subprocess.run([BATON, "status", str(os.getpid())], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, f"baton: status: expected a process of this user with a communicator, "
+                                      f"found none with number {os.getpid()}\n")
+
+
+unittest.main(argv=sys.argv[:1], verbosity=2)

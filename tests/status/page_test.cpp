@@ -1,0 +1,199 @@
+/// A rank's page, as others read it; processes and threads as the system shows them.
+
+#include "status/page.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "baton/collective.hpp"
+
+using namespace baton;
+using namespace baton::status;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint64_t communicator = 0xba707e57;
+
+Call call_of(std::int64_t count) {
+  Call call;
+  call.kind = Call::Kind::collective;
+  call.collective = static_cast<std::uint8_t>(Collective::all_gather);
+  call.count = count;
+  return call;
+}
+
+PeerPage seen(int rank = 0) { return PeerPage(file_of(own_process(), communicator, rank)); }
+
+/// A child that sleeps until it is killed.
+pid_t sleeper() {
+  const pid_t child = fork();
+  if (child == 0)
+    for (;;) pause();
+  return child;
+}
+
+ProcessId id_of(pid_t child) {
+  ProcessId id = own_process();
+  id.pid = child;
+  std::string line;
+  std::getline(std::ifstream("/proc/" + std::to_string(child) + "/stat"), line);
+  std::size_t at = line.rfind(')') + 1;
+  for (int field = 3; field < 22; ++field) at = line.find(' ', at + 1);
+  id.start = std::stoull(line.substr(at + 1));
+  return id;
+}
+
+/// Waits until the process is in this condition; whether it came.
+bool becomes(const ProcessId& id, Life life) {
+  for (int i = 0; i < 5000; ++i) {
+    if (condition_of(id, 0).life == life) return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("page: others read its operations and texts while it exists") {
+  CHECK_FALSE(seen().valid());
+  {
+    Page page(communicator, 0, 3, 7, "world");
+    const PeerPage other = seen();
+    REQUIRE(other.valid());
+    Standing s = other.read();
+    CHECK(s.communicator == communicator);
+    CHECK(s.size == 3);
+    CHECK(s.label == "world");
+    CHECK(s.process == own_process());
+    CHECK(s.thread == own_thread());
+    CHECK(s.blocker == -1);
+    CHECK(s.operations.empty());
+    CHECK(s.pending() == 8);
+
+    const std::uint64_t first = page.begin(8, call_of(5)), second = page.begin(9, call_of(6));
+    std::this_thread::sleep_for(20ms);
+    page.end(second);
+    s = other.read();
+    REQUIRE(s.operations.size() == 2);
+    CHECK(s.pending() == 8);
+    CHECK(s.operations[0].under_way());
+    CHECK(s.operations[1].call == call_of(6));
+    CHECK(s.operations[1].end_ns - s.operations[1].begin_ns >= 19'000'000);
+    CHECK(s.operations[1].end_ns - s.operations[1].begin_ns < 10'000'000'000);
+    CHECK(s.read_ns >= s.operations[1].end_ns - 1'000'000);
+    CHECK(s.last_complete()->number == 9);
+    CHECK(s.collective(8)->call.count == 5);
+    CHECK(s.collective(10) == nullptr);
+    page.end(first);
+    CHECK(other.read().pending() == 10);
+
+    page.layout().waits.write("waits for rank 2");
+    CHECK(other.read().waits.empty());  // it waits for nobody
+    page.layout().blocker = 3;
+    CHECK(other.read().waits == "waits for rank 2");
+    CHECK(other.read().blocker == 2);
+    page.layout().failure.write(std::string(5000, 'x'));
+    CHECK(other.read().failure == std::string(1023, 'x'));
+    page.layout().failure.write("short");
+    CHECK(other.read().failure == "short");
+  }
+  CHECK_FALSE(seen().valid());
+}
+
+TEST_CASE("page: it remembers the latest operations") {
+  Page page(communicator, 1, 2, 0, "world");
+  for (std::uint64_t number = 1; number <= 200; ++number) {
+    const std::uint64_t place = page.begin(number, call_of(static_cast<std::int64_t>(number)));
+    if (number != 150) page.end(place);
+  }
+  const Standing s = seen(1).read();
+  REQUIRE(s.operations.size() == remembered);
+  CHECK(s.operations.front().number == 137);
+  CHECK(s.operations.back().number == 200);
+  CHECK(s.pending() == 150);
+  page.end(3);  // long forgotten: hits nobody else's place
+  CHECK(seen(1).read().pending() == 150);
+}
+
+TEST_CASE("page: texts and operations are never torn") {
+  Page page(communicator, 0, 1, 0, "world");
+  std::atomic<bool> done = false;
+  std::thread writer([&] {
+    for (std::uint64_t i = 1; !done; ++i) {
+      page.layout().verdict.write(std::string(1 + i % 700, static_cast<char>('a' + i % 26)));
+      page.end(page.begin(i, call_of(static_cast<std::int64_t>(i))));
+    }
+  });
+  const PeerPage other = seen();
+  for (int i = 0; i < 3000; ++i) {
+    const std::string text = other.layout().verdict.read();
+    CHECK(std::ranges::all_of(text, [&](char c) { return c == text.front(); }));
+    other.read();
+  }
+  done = true;
+  writer.join();
+}
+
+TEST_CASE("page: a file that is none is refused") {
+  const std::string file = file_of(own_process(), communicator, 5);
+  std::ofstream(file) << std::string(sizeof(Layout), 'x');
+  CHECK_FALSE(PeerPage(file).valid());
+  std::ofstream(file) << "short";
+  CHECK_FALSE(PeerPage(file).valid());
+  // Nor does it stop a rank from working.
+  Page page(communicator, 5, 6, 0, "world");
+  page.end(page.begin(1, call_of(1)));
+  CHECK_FALSE(seen(5).valid());
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("page: a process sleeps, is stopped, and ends by a signal") {
+  const pid_t child = sleeper();
+  const ProcessId id = id_of(child);
+  CHECK(becomes(id, Life::sleeps));
+  CHECK(describe(condition_of(id, 0)) == "its process is alive and sleeps");
+  CHECK(condition_of(id, 1).thread_ended);
+  CHECK_FALSE(condition_of(id, static_cast<std::int32_t>(child)).thread_ended);
+  kill(child, SIGSTOP);
+  CHECK(becomes(id, Life::stopped));
+  kill(child, SIGKILL);
+  CHECK(becomes(id, Life::ended));
+  CHECK(describe(condition_of(id, 0)) ==
+        "its process has ended with signal 9");  // nobody has waited for it
+  waitpid(child, nullptr, 0);
+  CHECK(describe(condition_of(id, 0)) == "its process has ended");
+  ProcessId later = own_process();
+  ++later.start;  // another process that has its number
+  CHECK(condition_of(later, 0).life == Life::ended);
+  later = own_process();
+  ++later.machine;
+  CHECK(condition_of(later, 0).life == Life::elsewhere);
+}
+
+TEST_CASE("page: pages of the dead go when their communicator has no living rank") {
+  Page page(communicator, 0, 2, 0, "world");
+  const pid_t child = fork();
+  if (child == 0) {
+    new Page(communicator, 1, 2, 0, "world");      // of the same communicator
+    new Page(communicator + 1, 0, 1, 0, "alone");  // of the child's own
+    raise(SIGKILL);
+  }
+  const ProcessId id = id_of(child);
+  waitpid(child, nullptr, 0);
+  CHECK(PeerPage(file_of(id, communicator, 1)).valid());
+  CHECK(PeerPage(file_of(id, communicator + 1, 0)).valid());
+  remove_abandoned();
+  CHECK(PeerPage(file_of(id, communicator, 1)).valid());
+  CHECK_FALSE(PeerPage(file_of(id, communicator + 1, 0)).valid());
+  std::filesystem::remove(file_of(id, communicator, 1));
+}
