@@ -90,7 +90,8 @@ void failures(const Layout& layout) {
         ok(ncclCommGetAsyncError(one.comm, &state));
         std::this_thread::sleep_for(1ms);
       }
-      failed(state, ncclRemoteError, {"recv", "rank " + std::to_string(one.rank), "for 3 s"},
+      failed(state, ncclRemoteError,
+             {"recv", "no progress for 3 s", "rank " + std::to_string(one.rank) + " waits for"},
              one.comm);
       ok(ncclCommGetAsyncError(one.comm, &state));
       CHECK(state == ncclRemoteError);  // it stays
