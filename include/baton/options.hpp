@@ -52,6 +52,10 @@ struct Options {
   std::string trace;
   /// Events that each rank keeps, the latest (BATON_TRACE_EVENTS); 40 B each. Agreed.
   std::int64_t trace_events = 1 << 18;
+  /// A file to which the last operations of all ranks of a machine are written when one fails or is
+  /// given up, as a recording of one computation for each (BATON_FLIGHT); empty: none. The rank
+  /// that finds the cause writes it.
+  std::string flight;
   /// The algorithms to choose from; null: Registry::builtin(). Must be the same on all ranks.
   std::shared_ptr<const Registry> registry;
 

@@ -94,6 +94,10 @@ std::vector<Row> rows() {
       {{"BATON_TRACE", "FILE",
         "record every message's times; baton timeline --from FILE draws them"},
        [](Options& o, auto, auto text) { o.trace = text; }},
+      {{"BATON_FLIGHT", "FILE",
+        "when an operation fails, write the last operations of all ranks; baton timeline --from "
+        "FILE draws them"},
+       [](Options& o, auto, auto text) { o.flight = text; }},
       {{"BATON_TRACE_EVENTS", "N", "number of latest events that each rank keeps of a recording"},
        [](Options& o, auto variable, auto text) { o.trace_events = parse_count(variable, text); }},
   };

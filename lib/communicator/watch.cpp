@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <string_view>
@@ -12,7 +13,9 @@
 
 #include "../base/hash.hpp"
 #include "../status/diagnosis.hpp"
+#include "../status/flight.hpp"
 #include "operation.hpp"
+#include "recording.hpp"
 
 namespace baton::communicator {
 
@@ -151,7 +154,23 @@ Watch::Verdict Watch::tell_all(const std::vector<status::PeerPage>& pages, std::
     if (page.valid()) tell(page.layout(), number, sentence, code);
   tell(page_->layout(), number, sentence, code);
   Verdict said = heard(number);  // another rank may have been first
-  return said.sentence.empty() ? Verdict{sentence, code} : said;
+  if (said.sentence.empty()) said = {sentence, code};
+  if (said.sentence == sentence && !context_.options.flight.empty()) write_flight();
+  return said;
+}
+
+void Watch::write_flight() const {
+  std::vector<status::Standing> standings;
+  for (const std::string& file : status::all_files()) {
+    const status::PeerPage page(file);
+    if (page.valid() && std::ranges::find(processes_, page.layout().process) != processes_.end())
+      standings.push_back(page.read());
+  }
+  try {
+    write_trace(context_.options.flight, status::recording_of(standings));
+  } catch (const Error& error) {
+    report(error.what());  // the failure itself must be thrown
+  }
 }
 
 Watch::Verdict Watch::verdict(const Error& error, const char* name, std::uint64_t number) {

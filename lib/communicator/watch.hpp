@@ -75,6 +75,8 @@ class Watch {
   std::vector<status::PeerPage> pages() const;
   /// The sentence that a rank has given this one, if it holds for this number.
   Verdict heard(std::uint64_t number) const;
+  /// Writes the last operations of this machine's ranks to Options::flight.
+  void write_flight() const;
   Verdict tell_all(const std::vector<status::PeerPage>& pages, std::uint64_t number,
                    const std::string& sentence, ErrorCode code);
 

@@ -1,6 +1,7 @@
 #include "cost.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace baton::costs {
 namespace {
@@ -72,6 +73,20 @@ double time_of(const Algorithm& algorithm, const Problem& problem, double elemen
 
 }  // namespace
 
+namespace {
+
+/// A few ranks that stand for all.
+std::vector<Problem> samples(const Problem& problem) {
+  std::vector<Problem> few;
+  for (const int rank : {0, problem.root, problem.size / 2, problem.size - 1}) {
+    few.push_back(problem.at(rank));
+    few.back().in_place = false;  // in_place may differ between ranks, so it must not decide
+  }
+  return few;
+}
+
+}  // namespace
+
 Work work_of(const Algorithm& algorithm, const Problem& problem, const NetworkParameters& network) {
   if (problem.hosts || network.cores == 0 || network.cores >= problem.size) return {};
   Work work{.ranks = static_cast<double>(problem.size) / network.cores};
@@ -87,12 +102,16 @@ Work work_of(const Algorithm& algorithm, const Problem& problem, const NetworkPa
   return work;
 }
 
+std::int64_t most_sent(const Algorithm& algorithm, const Problem& problem) {
+  std::int64_t most = 0;
+  for (const Problem& sample : samples(problem)) most = std::max(most, algorithm.cost(sample).sent);
+  return most;
+}
+
 double estimate(const Algorithm& algorithm, const Problem& problem, std::size_t element_bytes,
                 std::int64_t segment, const NetworkParameters& network, const Work& work) {
   double worst = 0;
-  for (const int rank : {0, problem.root, problem.size / 2, problem.size - 1}) {
-    Problem sample = problem.at(rank);
-    sample.in_place = false;  // in_place may differ between ranks, so it must not decide
+  for (const Problem& sample : samples(problem)) {
     worst = std::max(worst, time_of(algorithm, sample, static_cast<double>(element_bytes),
                                     static_cast<double>(segment), network, work));
   }

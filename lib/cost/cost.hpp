@@ -65,6 +65,9 @@ struct Work {
 /// The exact sum over all ranks. The same on all ranks.
 Work work_of(const Algorithm& algorithm, const Problem& problem, const NetworkParameters& network);
 
+/// Elements that one rank sends: the most of a few ranks. The same on all ranks.
+std::int64_t most_sent(const Algorithm& algorithm, const Problem& problem);
+
 /// Estimated time of an algorithm, in seconds, with messages cut into pieces of `segment` bytes (0:
 /// not cut): the maximum over a few ranks (root, first, middle, last). The same on all ranks.
 ///

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "baton/error.hpp"
 #include "baton/schedule/passes.hpp"
@@ -12,6 +13,9 @@ namespace baton::selecting {
 namespace {
 
 constexpr std::int64_t segments[] = {0, 16 << 10, 32 << 10, 128 << 10, 512 << 10, 1 << 20, 2 << 20};
+
+/// Estimates that differ by less are hardly told apart.
+constexpr double near_tie = 1.12;
 
 std::int64_t elements_of(std::int64_t bytes, std::size_t element_bytes) {
   return bytes <= 0 ? 0
@@ -65,6 +69,11 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
   }
   double least = std::numeric_limits<double>::infinity();
   Selection best;
+  struct Estimate {
+    Selection selection;
+    double time;
+  };
+  std::vector<Estimate> estimates;
   for (const Algorithm* algorithm : registry.of(problem.collective)) {
     if (chosen && algorithm != chosen) continue;
     if (!refusal(*algorithm, problem).empty()) continue;
@@ -76,11 +85,24 @@ Selection select(const Registry& registry, const Problem& problem, std::size_t e
       const std::int64_t piece = forced.value_or(segment);
       if (piece == 0 && algorithm->pipelined && !forced) continue;
       const double time = costs::estimate(*algorithm, problem, element_bytes, piece, network, work);
+      if (problem.hosts) estimates.push_back({{algorithm, piece, {}}, time});
       if (time < least) {
         least = time;
         best = {algorithm, piece, fmt::format("least estimate, {:.3g} us", time * 1e6)};
       }
     }
+  }
+  // Links between hosts serve others, too: what a shorter estimate hardly tells apart, bytes
+  // decide.
+  std::int64_t fewest = best.algorithm && problem.hosts ? costs::most_sent(*best.algorithm, problem)
+                                                        : std::numeric_limits<std::int64_t>::min();
+  for (const auto& [selection, time] : estimates) {
+    if (time > least * near_tie) continue;
+    const std::int64_t sent = costs::most_sent(*selection.algorithm, problem);
+    if (sent >= fewest) continue;
+    fewest = sent;
+    best = selection;
+    best.reason = fmt::format("fewest bytes of estimates near the least, {:.3g} us", time * 1e6);
   }
   if (!best.algorithm) {
     throw Error(

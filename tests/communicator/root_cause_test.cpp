@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <barrier>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "baton/schedule/text.hpp"
+#include "baton/trace.hpp"
 #include "support/ranks.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace baton;
 using namespace support;
@@ -200,6 +203,36 @@ TEST_CASE("root cause: schedules that wait for each other in a circle") {
   });
   CHECK(holds(said, {"all_reduce #", "ranks 0, 2, 1 wait for each other in a circle",
                      "rank 0 waits for rank 2 (step 0: recv 4 B"}));
+}
+
+TEST_CASE("root cause: the last operations of all ranks are written") {
+  const support::TemporaryFolder folder;
+  Options options = patient();
+  options.flight = folder / "flight.trace";
+  sentence_of(3, 2, options, [&](Communicator& c) {
+    std::vector<float> x(100);
+    c.broadcast(x, 0, {"binomial", 0});
+    Communicator all = c.split(0);
+    all.all_gather(std::vector<float>(1), std::span(x).first(3), {"ring", 0});
+    if (c.rank() == 1) return std::this_thread::sleep_for(2s);
+    c.all_reduce(x, sum, {"ring", 0});
+  });
+  const std::string files[] = {options.flight};
+  const Trace trace = read_trace(files);
+  CHECK(trace.damage.empty());
+  CHECK(trace.timeline.ranks == 3);
+  std::map<std::string, int> times;  // events by name
+  for (const Event& event : trace.timeline.events) {
+    const std::string& name = trace.timeline.operations[event.operation].name;
+    ++times[name];
+    if (name.ends_with("way")) {
+      CHECK(event.end - event.start > 900'000'000);
+      CHECK(event.rank != 1);
+    }
+  }
+  CHECK(times["broadcast of 100 f32, root 0 (binomial)"] == 3);
+  CHECK(times["all_gather of 1 f32 (ring), world/1:0"] == 3);
+  CHECK(times["all_reduce of 100 f32, sum (ring), under way"] == 2);
 }
 
 TEST_CASE("root cause: a message whose peer is elsewhere") {

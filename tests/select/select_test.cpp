@@ -233,6 +233,24 @@ TEST_CASE("where ranks share cores, few messages that move few bytes are chosen"
   CHECK(estimate(ring, p, 4, 0, {.cores = 1}) > 1.9 * estimate(ring, p, 4, 0, {.cores = 2}));
 }
 
+TEST_CASE("between hosts, bytes decide between estimates that are hardly told apart") {
+  const std::vector<int> apart = {0, 1, 2, 3};
+  Problem p = problem(Collective::all_reduce, 4, 0, 4096);
+  p.hosts = host_grouping(apart);
+  const auto estimated = [&](const char* name) {
+    return estimate(registry().find(p.collective, name), p, 4, 0, {}, {});
+  };
+  // Half as many rounds, a third more bytes.
+  CHECK(estimated("recursive_doubling") < estimated("rabenseifner"));
+  CHECK(estimated("recursive_doubling") * 1.12 > estimated("rabenseifner"));
+  CHECK(chosen(p).algorithm->name == "rabenseifner");
+  CHECK(chosen(p).reason.starts_with("fewest bytes"));
+  p.count = 1024;
+  CHECK(estimated("recursive_doubling") * 1.12 < estimated("rabenseifner"));
+  CHECK(chosen(p).algorithm->name == "recursive_doubling");
+  CHECK(chosen(p).reason.starts_with("least estimate"));
+}
+
 TEST_CASE("where ranks share hosts, what crosses between hosts decides") {
   const auto on = [&](Collective collective, const char* hosts, std::int64_t count) {
     const Hosts grouping = parse_hosts(hosts);

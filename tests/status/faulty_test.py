@@ -131,6 +131,12 @@ class Faults(unittest.TestCase):
                                        r"\(ring\) for \d+\.\d s; waits for rank 0 \(step \d+: recv")
                 self.assertRegex(text, r"    \d+\.\d s ago: #\d+ broadcast of 1000 f32, root 0 \(\S+\), [\d.]+ us")
                 self.assertRegex(text, r"    \d+\.\d s ago: #\d+ all_reduce of 1000 f32, sum \(ring\), under way")
+                trace = str(Path(folder) / "last.trace")
+                subprocess.run([BATON, "status", str(self.members(folder)[0]), "-o", trace], check=True)
+                contents = subprocess.run([BATON, "timeline", "--from", trace], capture_output=True, text=True,
+                                          check=True).stdout
+                self.assertIn("broadcast of 1000 f32, root 0", contents)
+                self.assertIn("all_reduce of 1000 f32, sum (ring), under way", contents)
             finally:
                 self.end(processes, self.members(folder))
 

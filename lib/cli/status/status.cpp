@@ -6,12 +6,14 @@
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "baton/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/common/text.hpp"
+#include "status/flight.hpp"
 #include "status/page.hpp"
 
 namespace baton::cli::status {
@@ -26,6 +28,7 @@ using Json = nlohmann::ordered_json;
 struct StatusCommand {
   std::vector<int> processes;
   int operations = 0;
+  std::string output;
   bool json = false;
 };
 
@@ -91,7 +94,6 @@ void print(const Rank& rank, int operations) {
   }
   if (!s.waits.empty()) doing += "; " + s.waits;
   if (!s.failure.empty()) doing += "; failed: " + s.failure;
-  if (!s.verdict.empty()) doing += "; gave up: " + s.verdict;
   fmt::print("  rank {}, process {} ({}): {}; {}\n", s.rank, s.process.pid, s.program, doing,
              describe(rank.condition));
   const std::size_t shown = std::min(s.operations.size(), static_cast<std::size_t>(operations));
@@ -128,8 +130,20 @@ Json json_of(const Rank& rank) {
 }
 
 int status(const StatusCommand& command, Launch&) {
+  const auto found = communicators(command);
+  if (!command.output.empty()) {
+    std::vector<Standing> pages;
+    for (const auto& [name, ranks] : found)
+      for (const Rank& rank : ranks) pages.push_back(rank.standing);
+    const std::string bytes = baton::status::recording_of(pages);
+    if (bytes.empty())
+      throw Error(ErrorCode::invalid_argument,
+                  "status: expected a running program of this user, found none");
+    write_file("-o", command.output, bytes);
+    return 0;
+  }
   Json all = Json::array();
-  for (const auto& [name, ranks] : communicators(command)) {
+  for (const auto& [name, ranks] : found) {
     const Standing& first = ranks.front().standing;
     if (command.json) {
       Json listed = Json::array();
@@ -145,6 +159,10 @@ int status(const StatusCommand& command, Launch&) {
                ranks.size() < static_cast<std::size_t>(first.size)
                    ? fmt::format(", {} of them here", ranks.size())
                    : "");
+    std::set<std::string> verdicts;  // all ranks have the same
+    for (const Rank& rank : ranks)
+      if (!rank.standing.verdict.empty()) verdicts.insert(rank.standing.verdict);
+    for (const std::string& verdict : verdicts) fmt::print("  given up: {}\n", verdict);
     for (const Rank& rank : ranks) print(rank, command.operations);
   }
   if (command.json) fmt::print("{}\n", all.dump(2));
@@ -165,7 +183,11 @@ void add_status(CommandLine& program) {
   set.add("--operations", options->operations, "and this many of the latest operations (default 0)")
       .form("N")
       .range(0, static_cast<std::int64_t>(baton::status::remembered));
-  add_json(set, options->json);
+  const Option output =
+      set.add("-o,--output", options->output,
+              "write the last operations of all ranks as a recording, for baton timeline --from")
+          .form("FILE");
+  add_json(set, options->json).excludes({output});
   set.footer(
       "Each rank keeps a page for each of its communicators in /dev/shm, with its last 64\n"
       "operations. Times are the machine's monotonic clock. Pages of processes that were killed\n"
@@ -174,6 +196,7 @@ void add_status(CommandLine& program) {
       "Examples:\n"
       "  baton status                    all running programs of this user\n"
       "  baton status 4711 --operations 8\n"
+      "  baton status 4711 -o last.trace && baton timeline --from last.trace -o last.html\n"
       "  baton status --json");
 }
 
