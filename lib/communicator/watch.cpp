@@ -103,15 +103,17 @@ std::vector<status::Witness> witnesses(std::uint64_t communicator,
   return ranks;
 }
 
-/// Gives a rank the sentence, unless it has one.
-void tell(status::Layout& page, std::uint64_t number, const std::string& sentence, ErrorCode code) {
+/// Writes the sentence on a page, unless it has one. True if this call has written it.
+bool tell(status::Layout& page, std::uint64_t number, const std::string& sentence, ErrorCode code) {
   std::uint32_t none = 0;
-  if (page.verdict_claim.compare_exchange_strong(none, 1)) {
+  const bool mine = page.verdict_claim.compare_exchange_strong(none, 1);
+  if (mine) {
     page.verdict.write(sentence);
     page.verdict_code.store(static_cast<std::uint32_t>(code), std::memory_order_relaxed);
     page.verdict_number.store(number, std::memory_order_release);
   }
   page.given_up.store(number, std::memory_order_release);
+  return mine;
 }
 
 bool can_speak(const status::Witness& witness) {
@@ -140,21 +142,44 @@ void Watch::report(std::string_view sentence) const {
   static_cast<void>(::write(STDERR_FILENO, line.data(), line.size()) < 0);
 }
 
-Watch::Verdict Watch::heard(std::uint64_t number) const {
-  const status::Layout& own = page_->layout();
-  const std::uint64_t about = own.verdict_number.load(std::memory_order_acquire);
+namespace {
+
+/// The sentence on a page, if it holds for this number.
+Watch::Verdict on_page(const status::Layout& page, std::uint64_t number) {
+  const std::uint64_t about = page.verdict_number.load(std::memory_order_acquire);
   if (about == 0 || number < about) return {};
-  return {own.verdict.read(),
-          static_cast<ErrorCode>(own.verdict_code.load(std::memory_order_relaxed))};
+  return {page.verdict.read(),
+          static_cast<ErrorCode>(page.verdict_code.load(std::memory_order_relaxed))};
 }
 
+/// The same; waits for a sentence that is being written.
+Watch::Verdict awaited(const status::Layout& page, std::uint64_t number,
+                       std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    Watch::Verdict said = on_page(page, number);
+    if (!said.sentence.empty() || std::chrono::steady_clock::now() > end) return said;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace
+
+Watch::Verdict Watch::heard(std::uint64_t number) const { return on_page(page_->layout(), number); }
+
+// Several ranks may find a failure at once. The one that writes on the first page speaks for all.
 Watch::Verdict Watch::tell_all(const std::vector<status::PeerPage>& pages, std::uint64_t number,
                                const std::string& sentence, ErrorCode code) {
+  const auto first = std::ranges::find_if(pages, &status::PeerPage::valid);
+  Verdict said{sentence, code};
+  if (first != pages.end() && !tell(first->layout(), number, sentence, code)) {
+    if (Verdict other = awaited(first->layout(), number, patience_for_speaker);
+        !other.sentence.empty())
+      said = std::move(other);
+  }
   for (const status::PeerPage& page : pages)
-    if (page.valid()) tell(page.layout(), number, sentence, code);
-  tell(page_->layout(), number, sentence, code);
-  Verdict said = heard(number);  // another rank may have been first
-  if (said.sentence.empty()) said = {sentence, code};
+    if (page.valid()) tell(page.layout(), number, said.sentence, said.code);
+  tell(page_->layout(), number, said.sentence, said.code);
   if (said.sentence == sentence && !context_.options.flight.empty()) write_flight();
   return said;
 }
@@ -208,11 +233,8 @@ Watch::Verdict Watch::verdict(const Operation& operation, std::chrono::milliseco
   for (std::size_t r = 0; r < static_cast<std::size_t>(context_.rank); ++r) {
     if (!can_speak(ranks[r])) continue;
     all[r].layout().given_up.store(number, std::memory_order_release);
-    const auto end = std::chrono::steady_clock::now() + patience_for_speaker;
-    while (std::chrono::steady_clock::now() < end) {
-      if (Verdict said = heard(operation.number()); !said.sentence.empty()) return said;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    Verdict said = awaited(page_->layout(), operation.number(), patience_for_speaker);
+    if (!said.sentence.empty()) return said;
     break;
   }
   return tell_all(all, number, compose(), ErrorCode::timeout);

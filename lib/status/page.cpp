@@ -193,7 +193,8 @@ PeerPage::PeerPage(const std::string& file) {
   if (descriptor < 0) return;
   struct stat status {};
   void* memory = MAP_FAILED;
-  if (fstat(descriptor, &status) == 0 && status.st_size == sizeof(Layout))
+  if (fstat(descriptor, &status) == 0 && status.st_size == sizeof(Layout) &&
+      status.st_uid == geteuid())
     memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   close(descriptor);
   if (memory == MAP_FAILED) return;

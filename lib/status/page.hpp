@@ -203,7 +203,7 @@ class Page {
 /// Another rank's page.
 class PeerPage {
  public:
-  /// Not valid() where there is no such file, or it is no page.
+  /// Not valid() where there is no such file, or it is no page of this user's.
   explicit PeerPage(const std::string& file);
   ~PeerPage();
   PeerPage(PeerPage&& other) noexcept;
