@@ -1,6 +1,7 @@
 #include "drop_in.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
@@ -345,6 +346,12 @@ int DropIn::free_type(MPI_Datatype* type) {
   return PMPI_Type_free(type);
 }
 
+namespace {
+
+// Launchers lose what they have not yet read of standard error when ranks end the program.
+constexpr std::chrono::milliseconds time_to_arrive{200};
+
+/// Whether an error on the communicator ends the program.
 bool is_fatal(MPI_Comm comm) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   if (PMPI_Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return true;
@@ -353,9 +360,16 @@ bool is_fatal(MPI_Comm comm) {
   return fatal;
 }
 
+}  // namespace
+
+void report_if_fatal(const Group& group, MPI_Comm comm, std::string_view sentence) {
+  if (!is_fatal(comm)) return;
+  group.communicator.report(sentence);
+  std::this_thread::sleep_for(time_to_arrive);
+}
+
 int code_of(const Error& error, const Group& group, MPI_Comm comm) {
-  // The MPI library may lose a text when several ranks end the program at once.
-  if (is_fatal(comm)) group.communicator.report(error.what());
+  report_if_fatal(group, comm, error.what());
   const int kind = class_of(error);
 #ifndef MPICH_VERSION  // MPICH gives a code added to a predefined class another text
   int code = kind;

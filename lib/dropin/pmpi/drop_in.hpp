@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -149,10 +150,11 @@ void DropIn::until(const Done& done) {
   }
 }
 
-/// Whether an error on the communicator ends the program.
-bool is_fatal(MPI_Comm comm);
-/// An MPI error code of the matching class, with the error's sentence. If errors on `comm` end the
-/// program, the sentence is reported on standard error, too.
+/// If errors on `comm` end the program: writes the sentence to standard error, once where several
+/// ranks have the same, and gives the launcher time to read it. The MPI library's own text may be
+/// lost when several ranks end the program at once.
+void report_if_fatal(const Group& group, MPI_Comm comm, std::string_view sentence);
+/// An MPI error code of the matching class, with the error's sentence. Reports it if it is fatal.
 int code_of(const Error& error, const Group& group, MPI_Comm comm);
 /// Calls the error handler of `comm` and returns the code; does nothing for MPI_SUCCESS.
 int raise(MPI_Comm comm, int code);

@@ -41,10 +41,9 @@ std::string refusal_of(const MpiCall& call, int size) {
   return {};
 }
 
-/// Several ranks that end the program at once may lose the MPI library's text, so ours comes first.
 void report_wrong(const MpiCall& call, const Group& group) {
   const std::string sentence = refusal_of(call, group.size);
-  if (!sentence.empty() && is_fatal(call.comm)) group.communicator.report(sentence);
+  if (!sentence.empty()) report_if_fatal(group, call.comm, sentence);
 }
 
 /// The same for a call that looks wrong, perhaps on this rank alone: the MPI library refuses it at
