@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   const int code = MPI_Bcast(x.data(), count, MPI_FLOAT, root, MPI_COMM_WORLD);
   if (fault == "handled" && rank == 0)
     std::printf("%s\n", code == MPI_SUCCESS ? "no error" : "handled");
-  if (fault == "late") MPI_Allreduce(MPI_IN_PLACE, x.data(), 1000, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  if (fault == "late")
+    MPI_Allreduce(MPI_IN_PLACE, x.data(), 1000, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();
 }
