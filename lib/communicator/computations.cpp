@@ -16,16 +16,6 @@ namespace {
 thread_local std::weak_ptr<RecordingSession> current;
 thread_local const std::string* name = nullptr;
 
-/// A program of one rank that only computes.
-Schedule schedule_of(const Computation& computation) {
-  Schedule::Header header;
-  header.collective = Collective::program;
-  Step step;
-  step.kind = StepKind::compute;
-  step.peer = 0;
-  return {std::move(header), {step}, {}, {computation}};
-}
-
 std::shared_ptr<RecordingSession> computing_session() {
   auto session = current.lock();
   return session && session->active ? session : nullptr;
@@ -48,7 +38,7 @@ void RecordingSession::add(const Computation& what, std::int64_t begin, std::int
     TimedOperation operation;
     operation.name = what.name;
     known.number = recorder->add_plan(*own_group, std::move(operation), plan, [](const void* its) {
-      return schedule_of(*static_cast<const Computation*>(its));
+      return tracing::schedule_of(*static_cast<const Computation*>(its));
     });
     known.plan = std::move(plan);
   }

@@ -118,7 +118,7 @@ std::unique_ptr<Operation> Launcher::take_operation() {
 void Launcher::finish_oldest() {
   for (Operation* const operation : under_way_) {
     if (operation->number() + static_cast<std::uint64_t>(operation_tags_) > sequence_ + 1) return;
-    WatchedWaiting waiting(context_, watch_);
+    execute::Waiting waiting(*context_.transport, context_.options.timeout);
     std::size_t completed = operation->completed();
     while (!operation->finished() && !operation->failed()) {
       check_interrupted();
@@ -127,7 +127,7 @@ void Launcher::finish_oldest() {
         completed = now;
         waiting.progressed();
         if (operation->ahead()) std::this_thread::yield();
-      } else if (!waiting.again(*operation)) {
+      } else if (!waiting.again()) {
         try {
           operation->fail_timeout();
         } catch (const Error& error) {
@@ -141,7 +141,7 @@ void Launcher::finish_oldest() {
 }
 
 void Launcher::wait(Operation& operation) {
-  WatchedWaiting waiting(context_, watch_);
+  execute::Waiting waiting(*context_.transport, context_.options.timeout);
   try {
     operation.rethrow();
     std::size_t completed = operation.completed();
@@ -149,6 +149,7 @@ void Launcher::wait(Operation& operation) {
       if (const std::size_t now = operation.completed(); now != completed || operation.ahead()) {
         completed = now;
         waiting.progressed();
+        operation.progressed();
         if (!operation.ahead()) continue;
         std::this_thread::yield();
         family_->operations.advance(busy_);
@@ -157,7 +158,8 @@ void Launcher::wait(Operation& operation) {
       if (operation.finished()) return;  // an operation in a stream keeps its error
       operation.rethrow();
       check_interrupted();
-      if (!waiting.again(operation)) operation.fail_timeout();
+      if (!waiting.again()) operation.fail_timeout();
+      if (!waiting.spinning()) operation.idled();
     }
   } catch (...) {
     fail(operation);

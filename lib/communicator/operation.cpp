@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include <iterator>
 #include <tuple>
 
 namespace baton::communicator {
@@ -28,6 +29,7 @@ void Operation::enter(const char* name, std::uint64_t number, int tag, std::uint
   tag_ = tag;
   finished_ = false;
   quiet_ = 0;
+  shown_ = false;
   error_ = nullptr;
 }
 
@@ -60,6 +62,7 @@ std::size_t Operation::completed() const {
 void Operation::finish() noexcept {
   runs_.give_back(execution_);
   watch_.end(place_);
+  progressed();
   finished_ = true;
   ended();
 }
@@ -74,7 +77,7 @@ bool Operation::advance(const execute::UseFlag* held) noexcept {
     try {
       further = step() || was_ahead != ahead() || before != completed();
       stepped();
-      if (!ahead()) show(further);
+      if (!ahead()) further ? progressed() : idled();
     } catch (...) {
       further = true;
       failed_meanwhile();
@@ -84,14 +87,23 @@ bool Operation::advance(const execute::UseFlag* held) noexcept {
   return further;
 }
 
-void Operation::show(bool further) {
-  if (further) {
-    if (quiet_ >= quiet_before_show) watch_.hide();
-    quiet_ = 0;
-  } else if (!finished_) {
-    if (++quiet_ == quiet_before_show) watch_.show(*this);
-    if (quiet_ >= quiet_before_show && watch_.told(number_)) fail_timeout();
+void Operation::progressed() noexcept {
+  quiet_ = 0;
+  if (std::exchange(shown_, false)) watch_.hide();
+}
+
+// A program may poll an operation thousands of times: few of the calls read the clock.
+void Operation::idled() {
+  if (finished_) return;
+  if (!shown_) {
+    if (++quiet_ % polls_per_clock != 0) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (quiet_ == polls_per_clock) quiet_since_ = now;
+    if (now - quiet_since_ < quiet_before_show) return;
+    watch_.show(*this);
+    shown_ = true;
   }
+  if (watch_.told(number_)) fail_timeout();
 }
 
 void Operation::rethrow() {

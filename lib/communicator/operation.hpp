@@ -59,6 +59,12 @@ class Operation : public execute::Advancing {
   /// Whether it waits for its turn in a device's stream.
   virtual bool ahead() const { return false; }
 
+  /// For loops that wait. After progress.
+  void progressed() noexcept;
+  /// After a step without progress. If that goes on, the rank's page shows what the operation waits
+  /// for, and the call throws if a peer has given it up.
+  void idled();
+
   bool advance(const execute::UseFlag* held) noexcept override;
   /// Whether it holds an unreported error.
   bool failed() const { return error_ != nullptr; }
@@ -99,8 +105,6 @@ class Operation : public execute::Advancing {
     return comparison_ ? comparison_->current() : *execution_.run;
   }
   void enter(const char* name, std::uint64_t number, int tag, std::uint64_t place);
-  /// After a step of advance(): shows the operation to others if there was no progress for long.
-  void show(bool further);
   void finish() noexcept;
   std::string numbered() const;  // "all_reduce #12"
 
@@ -111,8 +115,11 @@ class Operation : public execute::Advancing {
   std::uint64_t number_ = 0;
   int tag_ = 0;
   std::uint64_t place_ = 0;  // on the rank's page
-  static constexpr int quiet_before_show = 64;
-  int quiet_ = 0;  // calls of advance() without progress
+  static constexpr unsigned polls_per_clock = 16;
+  static constexpr std::chrono::milliseconds quiet_before_show{2};
+  unsigned quiet_ = 0;  // calls of idled() since progress
+  std::chrono::steady_clock::time_point quiet_since_;
+  bool shown_ = false;
   bool finished_ = true;
   Execution execution_;
   std::unique_ptr<Comparison> comparison_;

@@ -80,7 +80,8 @@ void State::wait(Request& request, const std::function<void()>& meanwhile) {
       launcher.fail(*operation);
     }
   };
-  WatchedWaiting waiting(operation->keep_alive->context, launcher.watch());
+  const Context& context = operation->keep_alive->context;
+  execute::Waiting waiting(*context.transport, context.options.timeout);
   std::size_t completed = operation->completed();
   const auto ends = [&] {
     operation->rethrow();
@@ -93,10 +94,12 @@ void State::wait(Request& request, const std::function<void()>& meanwhile) {
     if (const std::size_t now = operation->completed(); now != completed) {
       completed = now;
       waiting.progressed();
+      operation->progressed();
       continue;
     }
     if (!waiting.spinning()) meanwhile();
-    if (!waiting.again(*operation)) in_use([&]() -> bool { operation->fail_timeout(); });
+    if (!waiting.again()) in_use([&]() -> bool { operation->fail_timeout(); });
+    if (!waiting.spinning()) in_use([&] { return operation->idled(), false; });
   }
   request.operation_.reset();
 }

@@ -240,11 +240,4 @@ Watch::Verdict Watch::verdict(const Operation& operation, std::chrono::milliseco
   return tell_all(all, number, compose(), ErrorCode::timeout);
 }
 
-bool WatchedWaiting::again(const Operation& operation) {
-  if (!waiting_.again()) return false;
-  if (waiting_.spinning()) return true;
-  if (idles_ < idles_before_show && ++idles_ == idles_before_show) watch_.show(operation);
-  return !watch_.told(operation.number());
-}
-
 }  // namespace baton::communicator

@@ -2,16 +2,12 @@
 
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "../execute/progress.hpp"
 #include "../status/page.hpp"
 #include "baton/error.hpp"
 #include "baton/schedule/step.hpp"
@@ -85,35 +81,6 @@ class Watch {
   std::vector<status::ProcessId> processes_;
   std::string label_;
   std::unique_ptr<status::Page> page_;
-};
-
-/// Waits for an operation as execute::Waiting does. Meanwhile the rank's page shows what it waits
-/// for, and peers may end the wait.
-class WatchedWaiting {
- public:
-  WatchedWaiting(const Context& context, Watch& watch)
-      : waiting_(*context.transport, context.options.timeout), watch_(watch) {}
-  ~WatchedWaiting() {
-    if (std::uncaught_exceptions() == 0) progressed();
-  }
-  WatchedWaiting(const WatchedWaiting&) = delete;
-  WatchedWaiting& operator=(const WatchedWaiting&) = delete;
-
-  /// Call this after each attempt that completed nothing. False if the operation must be given up.
-  bool again(const Operation& operation);
-  /// Call this after progress.
-  void progressed() noexcept {
-    waiting_.progressed();
-    if (idles_ >= idles_before_show) watch_.hide();
-    idles_ = 0;
-  }
-  bool spinning() const { return waiting_.spinning(); }
-
- private:
-  static constexpr int idles_before_show = 8;
-  execute::Waiting waiting_;
-  Watch& watch_;
-  int idles_ = 0;
 };
 
 }  // namespace baton::communicator

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "../trace/part.hpp"
-#include "baton/schedule.hpp"
 
 namespace baton::status {
 namespace {
@@ -44,13 +43,7 @@ tracing::Part part_of(int rank, int ranks, std::vector<Named> row) {
     if (fresh) {
       TimedOperation what;
       what.name = one.name;
-      Schedule::Header header;
-      header.collective = Collective::program;
-      Step step;
-      step.kind = StepKind::compute;
-      step.peer = 0;
-      part.plans.push_back(
-          {0, std::move(what), {std::move(header), {step}, {}, {{.name = one.name}}}});
+      part.plans.push_back({0, std::move(what), tracing::schedule_of({.name = one.name})});
     }
     const std::int64_t begin = std::max(one.begin, free_from), end = std::max(one.end, begin);
     part.records.push_back({begin, begin, end, found->second, sequence++, 0});

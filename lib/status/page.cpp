@@ -22,10 +22,6 @@
 namespace baton::status {
 namespace {
 
-std::int64_t monotonic_ns() {
-  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 /// Whether the processor's ticks are even and equal on all cores: the system's own clock reads
 /// them.
 bool ticks_are_even() {
@@ -40,14 +36,6 @@ bool ticks_are_even() {
 #else
   return false;
 #endif
-}
-
-std::uint64_t ticks_now(bool tsc) {
-#ifdef __x86_64__
-  if (tsc) return __rdtsc();
-#endif
-  static_cast<void>(tsc);
-  return static_cast<std::uint64_t>(monotonic_ns());
 }
 
 /// Converts a page's ticks to the machine's monotonic ns.
@@ -174,8 +162,8 @@ Page::Page(std::uint64_t communicator, int rank, int size, std::uint64_t first,
   layout_->process = process;
   layout_->first = first;
   layout_->tsc = tsc_ ? 1 : 0;
-  layout_->anchor_ns = monotonic_ns();
-  layout_->anchor_ticks = ticks();
+  layout_->anchor_ns = tracing::now();
+  layout_->anchor_ticks = ticks_now(tsc_);
   copy_text(layout_->label, label);
   copy_text(layout_->program, program_invocation_short_name);
   layout_->thread.store(own_thread(), std::memory_order_relaxed);
@@ -226,7 +214,7 @@ Standing PeerPage::read() const {
   s.failure = page.failure.read();
   s.verdict_number = page.verdict_number.load(std::memory_order_acquire);
   if (s.verdict_number != 0) s.verdict = page.verdict.read();
-  s.read_ns = monotonic_ns();
+  s.read_ns = tracing::now();
   const Conversion ns(page, s.read_ns);
   const std::uint64_t begun = page.begun.load(std::memory_order_acquire);
   for (std::uint64_t place = begun > remembered ? begun - remembered : 0; place < begun; ++place) {

@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,6 +19,7 @@
 #include <x86intrin.h>
 #endif
 
+#include "../trace/recorder.hpp"
 #include "process.hpp"
 
 namespace baton::status {
@@ -156,6 +156,15 @@ struct Standing {
 std::string folder();
 std::string file_of(const ProcessId& process, std::uint64_t communicator, int rank);
 
+/// Ticks of a page: the processor's if `tsc`, otherwise the machine's monotonic clock in ns.
+inline std::uint64_t ticks_now(bool tsc) noexcept {
+#ifdef __x86_64__
+  if (tsc) return __rdtsc();
+#endif
+  static_cast<void>(tsc);
+  return static_cast<std::uint64_t>(tracing::now());
+}
+
 /// A rank's own page. Where no file can be made (no room, no rights), others see nothing of it.
 class Page {
  public:
@@ -172,7 +181,7 @@ class Page {
     Layout::Entry& entry = layout_->entries[place % remembered];
     entry.number.store(number, std::memory_order_relaxed);
     entry.end.store(0, std::memory_order_relaxed);
-    entry.begin.store(ticks(), std::memory_order_relaxed);
+    entry.begin.store(ticks_now(tsc_), std::memory_order_relaxed);
     const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(Call) / 8>>(call);
     for (std::size_t i = 0; i < words.size(); ++i)
       entry.call[i].store(words[i], std::memory_order_relaxed);
@@ -181,20 +190,12 @@ class Page {
   }
   void end(std::uint64_t place) noexcept {
     if (layout_->begun.load(std::memory_order_relaxed) - place > remembered) return;  // forgotten
-    layout_->entries[place % remembered].end.store(ticks(), std::memory_order_release);
+    layout_->entries[place % remembered].end.store(ticks_now(tsc_), std::memory_order_release);
   }
   Layout& layout() { return *layout_; }
   const Layout& layout() const { return *layout_; }
 
  private:
-  std::uint64_t ticks() const noexcept {
-#ifdef __x86_64__
-    if (tsc_) return __rdtsc();
-#endif
-    return static_cast<std::uint64_t>(
-        std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
-  }
-
   Layout* layout_;
   bool tsc_;
   std::string file_;  // empty: none

@@ -48,6 +48,9 @@ struct Part {
   std::vector<Record> records;
 };
 
+/// A program of one rank that only computes this: the schedule of a recorded computation.
+Schedule schedule_of(const Computation& computation);
+
 /// The first bytes of a trace file. README.md describes the format.
 std::string file_head();
 /// One rank's part as bytes, to follow the head.

@@ -92,4 +92,13 @@ Part Recorder::take(int rank, int ranks) {
   return part;
 }
 
+Schedule schedule_of(const Computation& computation) {
+  Schedule::Header header;
+  header.collective = Collective::program;
+  Step step;
+  step.kind = StepKind::compute;
+  step.peer = 0;
+  return {std::move(header), {step}, {}, {computation}};
+}
+
 }  // namespace baton::tracing

@@ -14,6 +14,7 @@
 
 #include "baton/schedule/text.hpp"
 #include "baton/trace.hpp"
+#include "status/page.hpp"
 #include "support/ranks.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -272,4 +273,59 @@ TEST_CASE("root cause: a rank that failed tells all others at once") {
   INFO(*texts.begin());
   CHECK(holds(*texts.begin(),
               {"broadcast #", "of communicator 'world' failed: ", "found: ", "found 36"}));
+}
+
+TEST_CASE("root cause: ranks that find failures at the same moment agree on one sentence") {
+  for (int turn = 0; turn < 40; ++turn) {
+    std::mutex mutex;
+    std::set<std::string> texts;
+    std::barrier all(4);
+    on_ranks(
+        4,
+        [&](Communicator& c) {
+          std::vector<float> x(static_cast<std::size_t>(10 + c.rank()));
+          all.arrive_and_wait();
+          const Error error = error_of([&] { c.all_reduce(x, sum, {"recursive_doubling", 0}); });
+          CHECK(error.code == ErrorCode::truncated);
+          {
+            const std::lock_guard lock(mutex);
+            texts.insert(std::string(error.what()));
+          }
+          all.arrive_and_wait();
+        },
+        patient());
+    CHECK(texts.size() == 1);
+  }
+}
+
+TEST_CASE("root cause: who waits is seen while it waits, without a timeout, and no longer") {
+  const auto waits = [] {  // of rank 0 of this process
+    for (const std::string& file : status::all_files()) {
+      const status::PeerPage page(file);
+      if (!page.valid() || page.layout().process != status::own_process()) continue;
+      if (page.layout().rank == 0) return page.read().waits;
+    }
+    return std::string("no page");
+  };
+  for (const bool polls : {false, true}) {
+    std::barrier all(2);
+    on_ranks(
+        2,
+        [&](Communicator& c) {
+          std::vector<float> x(4);
+          if (c.rank() == 0) {
+            Request request = c.start_all_reduce(x, sum, {"ring", 0});
+            while (polls && !request.test()) std::this_thread::yield();
+            request.wait();
+          } else {
+            for (int i = 0; i < 20'000 && waits().empty(); ++i) std::this_thread::sleep_for(1ms);
+            CHECK(holds(waits(), {"waits for rank 1 (step "}));
+            c.all_reduce(x, sum, {"ring", 0});
+          }
+          all.arrive_and_wait();
+          CHECK(waits().empty());
+          all.arrive_and_wait();
+        },
+        Options());
+  }
 }
