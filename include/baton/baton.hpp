@@ -1,11 +1,13 @@
 #pragma once
 /// The whole public interface but the opt-in headers (baton/mpi.hpp …).
 
+#include "baton/checked.hpp"
 #include "baton/communicator.hpp"
 #include "baton/data.hpp"
 #include "baton/device.hpp"
 #include "baton/error.hpp"
 #include "baton/explain.hpp"
+#include "baton/forwarding.hpp"
 #include "baton/fused_transport.hpp"
 #include "baton/launch.hpp"
 #include "baton/memory.hpp"

@@ -29,8 +29,9 @@ struct Choice {
 /// Options of a communicator. Those that affect what is sent are rank 0's on all ranks: they are
 /// agreed when the communicator is made.
 struct Options {
-  /// Compare a fingerprint of every call among the ranks first (BATON_CHECK). Agreed.
-  bool check = false;
+  /// 1: compare a fingerprint of every call among the ranks first. 2: and give every message a
+  /// checksum, see checked_transport(); data lies in the host's memory then (BATON_CHECK). Agreed.
+  int check = 0;
   /// Say on standard error which algorithm was chosen and why (BATON_EXPLAIN). Rank 0 speaks.
   bool explain = false;
   /// Give up after this long without progress; 0: never (BATON_TIMEOUT, seconds).

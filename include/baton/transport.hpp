@@ -24,6 +24,7 @@ struct Capabilities {
   bool one_process = false;    ///< ranks are threads of one process
   bool device_memory = false;  ///< messages may lie in a device's memory
   bool probes = false;         ///< probe() finds messages
+  bool subgroups = false;      ///< subgroup() makes transports
   /// The host of each rank, equal on all ranks; hosts are numbered in the order of their lowest
   /// ranks. Empty: all ranks share one host.
   std::vector<int> hosts = {};
@@ -130,6 +131,13 @@ class Transport {
   /// The transport of the ranks that give the same color, ordered by key, then by rank; null where
   /// color is negative. Collective: every rank of the group calls it. Throws Error(transport).
   virtual std::unique_ptr<Transport> split(int color, int key) = 0;
+  /// The transport of these ranks, in this order. They alone call it, with equal arguments; the
+  /// others may be dead. `number`, from 0 to 32767, differs from that of earlier calls. Only where
+  /// Capabilities::subgroups. Throws Error(transport).
+  virtual std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number);
+  /// Declares that messages may still come that nobody will receive, since this rank gives up
+  /// operations of which others know nothing yet.
+  virtual void expect_strays() {}
 
   /// Whether messages can still be sent: false after the library below was finalized.
   virtual bool alive() const { return true; }

@@ -20,7 +20,7 @@ namespace {
 std::string written(const Options& options) {
   std::random_device random;
   std::string text =
-      fmt::format("{}\n{}\n", std::uint64_t{random()} << 32 | random(), options.check ? 1 : 0);
+      fmt::format("{}\n{}\n", std::uint64_t{random()} << 32 | random(), options.check);
   for (const Choice& choice : options.choices)
     text += fmt::format("{}\n{}\n", choice.algorithm, choice.segment.value_or(-1));
   text += fmt::format("{}\n{}\n{}\n", options.trace, options.trace_events, options.table);
@@ -84,7 +84,7 @@ void State::agree_options() {
     return text.substr(begin, end - begin);
   };
   launcher.family().name = std::stoull(line());
-  options.check = line() == "1";
+  options.check = std::stoi(line());
   for (Choice& choice : options.choices) {
     choice.algorithm = line();
     const std::int64_t segment = std::stoll(line());
@@ -123,11 +123,18 @@ void State::open_watch() {
   Watch& watch = launcher.watch();
   watch.open(family.name, launcher.sequence(), "world");
   family_rank_ = context.rank;
-  status::ProcessId own = status::own_process();
-  family.processes.resize(static_cast<std::size_t>(context.size));
-  gather(std::as_writable_bytes(std::span(&own, 1)),
-         std::as_writable_bytes(std::span(family.processes)));
-  watch.meet(family.processes);
+  struct Rank {
+    status::ProcessId process;
+    std::uint64_t shows;
+  } own{status::own_process(), watch.shows() ? 1u : 0u};
+  std::vector<Rank> all(static_cast<std::size_t>(context.size));
+  gather(std::as_writable_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  std::vector<bool> shown;
+  for (const Rank& rank : all) {
+    family.processes.push_back(rank.process);
+    shown.push_back(rank.shows != 0);
+  }
+  watch.meet(family.processes, std::move(shown));
 }
 
 namespace {
@@ -140,13 +147,30 @@ std::uint64_t mixed(std::uint64_t name, std::uint64_t with) {
 }  // namespace
 
 void State::open_watch(State& whole, std::uint64_t split, int color) {
-  Watch& watch = launcher.watch();
   const Watch& parent = whole.launcher.watch();
-  watch.open(mixed(mixed(parent.communicator(), split), static_cast<std::uint64_t>(color)),
-             launcher.sequence(), fmt::format("{}/{}:{}", parent.label(), split, color));
+  open_watch(whole, mixed(mixed(parent.communicator(), split), static_cast<std::uint64_t>(color)),
+             fmt::format("{}/{}:{}", parent.label(), split, color));
+}
+
+void State::open_watch(State& whole, std::uint32_t shrunk) {
+  constexpr std::uint64_t survivors = std::uint64_t{1} << 32;  // apart from splits
+  const Watch& parent = whole.launcher.watch();
+  open_watch(whole, mixed(parent.communicator(), survivors + shrunk),
+             fmt::format("{}/survivors {}", parent.label(), shrunk));
+}
+
+void State::open_watch(State& whole, std::uint64_t communicator, const std::string& label) {
+  Watch& watch = launcher.watch();
+  watch.open(communicator, launcher.sequence(), label);
   family_rank_ = whole.family_rank_;
-  const std::vector<std::uint64_t> members = gathered(static_cast<std::uint64_t>(family_rank_));
-  watch.meet(processes_of({members.begin(), members.end()}));
+  std::vector<int> members;
+  std::vector<bool> shown;
+  for (const std::uint64_t rank :
+       gathered(static_cast<std::uint64_t>(family_rank_) * 2 + (watch.shows() ? 1 : 0))) {
+    members.push_back(static_cast<int>(rank / 2));
+    shown.push_back(rank % 2 != 0);
+  }
+  watch.meet(processes_of(members), std::move(shown));
 }
 
 void State::open_watch(const std::vector<int>& members) {

@@ -16,6 +16,7 @@ using communicator::State;
 Communicator::Communicator(std::unique_ptr<Transport> transport, Options options)
     : state_(std::make_shared<State>(std::move(transport), std::move(options))) {
   state_->agree_options();
+  if (state_->context.options.check > 1) state_ = State::with_checksums(std::move(state_));
   state_->open_watch();
   const Options& agreed = state_->context.options;
   if (!agreed.trace.empty()) state_->recording.start(*state_, agreed.trace_events);
@@ -50,6 +51,11 @@ Communicator Communicator::split(int color, int key) {
   made->open_watch(*state_, number, color);
   made->join_recording(*state_);
   return Communicator(std::move(made));
+}
+
+Communicator Communicator::shrink(std::chrono::milliseconds patience) {
+  const InUse in_use(state_->launcher.busy());
+  return Communicator(state_->shrink(patience));
 }
 
 void Communicator::run(const Call& call) { state_->run(call, call.choice); }

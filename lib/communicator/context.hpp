@@ -21,7 +21,7 @@ struct Context {
   /// Takes options and table from another context.
   Context(std::unique_ptr<Transport> transport, const Context& like);
 
-  const std::unique_ptr<Transport> transport;
+  std::unique_ptr<Transport> transport;  ///< never null, but in with_checksums()
   Options options;
   const Capabilities can;  ///< the transport's
   const int rank, size;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <exception>
 #include <thread>
 
 #include "../base/raise.hpp"
@@ -22,7 +23,7 @@ Launcher::Launcher(const Context& context, Planner& planner, Recording& recordin
       family_(std::move(family)),
       busy_(context.can.concurrent ? &own_busy_ : &family_->busy),
       waits_(context.transport->blocking() && !context.can.concurrent),
-      operation_tags_((context.can.tags - user_tags) / lanes),
+      operation_tags_((context.can.tags - 1 - user_tags) / lanes),
       runs_(context),
       watch_(context),
       blocking_(context, runs_, watch_, *busy_) {}
@@ -166,6 +167,21 @@ void Launcher::wait(Operation& operation) {
   }
 }
 
+namespace {
+
+/// The exception being handled, of another kind than Error.
+std::string interruption() {
+  try {
+    throw;
+  } catch (const std::exception& exception) {
+    return fmt::format("an operation was interrupted by an exception: {}", exception.what());
+  } catch (...) {
+    return "an operation was interrupted by an exception";
+  }
+}
+
+}  // namespace
+
 void Launcher::fail(Operation& operation) {
   try {
     throw;
@@ -179,7 +195,13 @@ void Launcher::fail(Operation& operation) {
     operation.abandon();
     throw named;
   } catch (...) {
-    break_off("an operation was interrupted by an exception");
+    std::string why = "out of memory";  // allocates nothing
+    try {
+      why = interruption();
+      static_cast<void>(operation.told(Error(ErrorCode::transport, why)));
+    } catch (...) {  // the first exception is thrown on
+    }
+    break_off(std::move(why));
     operation.abandon();
     throw;
   }

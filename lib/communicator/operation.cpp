@@ -95,15 +95,39 @@ void Operation::progressed() noexcept {
 // A program may poll an operation thousands of times: few of the calls read the clock.
 void Operation::idled() {
   if (finished_) return;
+  ++quiet_;
   if (!shown_) {
-    if (++quiet_ % polls_per_clock != 0) return;
+    if (quiet_ % polls_per_clock != 0) return;
     const auto now = std::chrono::steady_clock::now();
     if (quiet_ == polls_per_clock) quiet_since_ = now;
     if (now - quiet_since_ < quiet_before_show) return;
     watch_.show(*this);
     shown_ = true;
+    missing_ = -1;
+    look_at_ = now + between_looks;
   }
-  if (watch_.told(number_)) fail_timeout();
+  if (watch_.told(number_)) {
+    if (watch_.told_as() == ErrorCode::timeout) fail_timeout();
+    fail_hung(quiet_for(std::chrono::steady_clock::now()), watch_.told_as());
+  }
+  if (quiet_ % polls_per_clock == 0) look_for_blocker();
+}
+
+void Operation::look_for_blocker() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < look_at_) return;
+  look_at_ = now + between_looks;
+  const int peer = blocker().first;
+  if (peer < 0 || !watch_.gone(peer)) {
+    missing_ = -1;
+  } else if (peer != missing_) {
+    missing_ = peer;
+    missing_since_ = now;
+    missing_polls_ = quiet_;
+  } else if (quiet_ - missing_polls_ >= polls_of_missing &&
+             (context_.can.one_process || now - missing_since_ >= wait_for_missing)) {
+    fail_hung(quiet_for(now), ErrorCode::transport);
+  }
 }
 
 void Operation::rethrow() {
@@ -157,13 +181,12 @@ std::string Operation::cause(std::chrono::milliseconds waited) const {
                                   : verdict.sentence;
 }
 
-void Operation::fail_timeout() const {
-  const Watch::Verdict verdict = watch_.verdict(*this, context_.options.timeout);
+void Operation::fail_hung(std::chrono::milliseconds waited, ErrorCode code) const {
+  const Watch::Verdict verdict = watch_.verdict(*this, waited, code);
   Error error = retold(verdict, numbered(), context_.rank);
   if (verdict.sentence.empty())
-    error = Error(ErrorCode::timeout,
-                  fmt::format("rank {} {}, without progress for {} s", context_.rank, waits_for(),
-                              static_cast<double>(context_.options.timeout.count()) / 1000));
+    error = Error(code, fmt::format("rank {} {}, without progress for {} s", context_.rank,
+                                    waits_for(), static_cast<double>(waited.count()) / 1000));
   std::tie(error.peer, error.step) = blocker();
   throw error;
 }

@@ -62,7 +62,7 @@ class Operation : public execute::Advancing {
   /// For loops that wait. After progress.
   void progressed() noexcept;
   /// After a step without progress. If that goes on, the rank's page shows what the operation waits
-  /// for, and the call throws if a peer has given it up.
+  /// for, and the call throws if a peer has given it up, or the peer that it waits for is gone.
   void idled();
 
   bool advance(const execute::UseFlag* held) noexcept override;
@@ -82,7 +82,7 @@ class Operation : public execute::Advancing {
   /// The first peer that it waits for, and the step; -1: none.
   std::pair<int, int> blocker() const { return current().blocker(); }
   /// Throws Error(timeout): the cause, as all ranks tell it, or the ranks that it waits for.
-  [[noreturn]] void fail_timeout() const;
+  [[noreturn]] void fail_timeout() const { fail_hung(context_.options.timeout); }
   /// A failure of the transport or of a message as all ranks tell it, with the cause. Tells them.
   Error told(const Error& error) const;
   Error named(const Error& error) const {
@@ -107,6 +107,12 @@ class Operation : public execute::Advancing {
   void enter(const char* name, std::uint64_t number, int tag, std::uint64_t place);
   void finish() noexcept;
   std::string numbered() const;  // "all_reduce #12"
+  [[noreturn]] void fail_hung(std::chrono::milliseconds waited,
+                              ErrorCode code = ErrorCode::timeout) const;
+  void look_for_blocker();
+  std::chrono::milliseconds quiet_for(std::chrono::steady_clock::time_point now) const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now - quiet_since_);
+  }
 
   Runs& runs_;
   Watch& watch_;
@@ -120,6 +126,12 @@ class Operation : public execute::Advancing {
   unsigned quiet_ = 0;  // calls of idled() since progress
   std::chrono::steady_clock::time_point quiet_since_;
   bool shown_ = false;
+  // A peer that is gone may have sent a message that is still on its way.
+  static constexpr unsigned polls_of_missing = 128;
+  static constexpr std::chrono::milliseconds between_looks{20}, wait_for_missing{1000};
+  std::chrono::steady_clock::time_point look_at_, missing_since_;
+  int missing_ = -1;            // peer that is gone
+  unsigned missing_polls_ = 0;  // quiet_ when that was found
   bool finished_ = true;
   Execution execution_;
   std::unique_ptr<Comparison> comparison_;

@@ -31,6 +31,12 @@ bool parse_switch(std::string_view variable, std::string_view text) {
   refuse(variable, "0 or 1", text);
 }
 
+int parse_level(std::string_view variable, std::string_view text) {
+  if (text.empty()) return 0;
+  if (text == "0" || text == "1" || text == "2") return text[0] - '0';
+  refuse(variable, "0, 1 or 2", text);
+}
+
 /// The number that is all of the text; none: it is no number.
 template <class Number>
 std::optional<Number> number(std::string_view text) {
@@ -75,8 +81,10 @@ struct Row {
 
 std::vector<Row> rows() {
   std::vector<Row> rows{
-      {{"BATON_CHECK", "0|1", "compare every call among the ranks before anything is sent"},
-       [](Options& o, auto variable, auto text) { o.check = parse_switch(variable, text); }},
+      {{"BATON_CHECK", "0|1|2",
+        "1: compare every call among the ranks before anything is sent; 2: and give each message a "
+        "checksum"},
+       [](Options& o, auto variable, auto text) { o.check = parse_level(variable, text); }},
       {{"BATON_EXPLAIN", "0|1",
         "rank 0 prints each chosen algorithm and the reason on standard error"},
        [](Options& o, auto variable, auto text) { o.explain = parse_switch(variable, text); }},

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "../base/raise.hpp"
+#include "baton/checked.hpp"
 #include "baton/memory.hpp"
 #include "device_calls.hpp"
+#include "survivors.hpp"
 
 namespace baton::communicator {
 
@@ -21,7 +23,17 @@ State::State(std::unique_ptr<Transport> transport, const State& like)
       planner(context),
       launcher(context, planner, recording, like.launcher.shared_family()) {}
 
-State::~State() { recording.finish_trace(*this); }
+State::~State() {
+  recording.finish_trace(*this);
+  if (!launcher.broken().empty() && context.transport) context.transport->expect_strays();
+}
+
+std::shared_ptr<State> State::with_checksums(std::shared_ptr<State> state) {
+  auto checked =
+      std::make_shared<State>(checked_transport(std::move(state->context.transport)), *state);
+  checked->context.options.trace = state->context.options.trace;
+  return checked;
+}
 
 void State::join_recording(const State& whole) {
   auto session = whole.recording.active_session();
@@ -92,6 +104,25 @@ Request State::start(std::unique_ptr<Operation> operation, bool ordered) {
   launcher.keep(started, ordered);
   started.start();
   return request;
+}
+
+std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
+  if (!context.can.subgroups)
+    base::raise(ErrorCode::unsupported,
+                fmt::format("shrink: expected a transport that makes subgroups, found \"{}\"",
+                            context.can.name),
+                {.rank = context.rank});
+  if (patience.count() <= 0)
+    base::refuse("shrink: expected a patience of more than 0 ms, found {}", patience.count());
+  ++shrunk_;
+  Transport& transport = *context.transport;
+  Survivors survivors(transport, context.can.tags - 1, shrunk_,
+                      {patience, [&](int rank) { return launcher.watch().gone(rank); }});
+  const std::vector<int> members = survivors.agree();
+  auto made = std::make_shared<State>(
+      transport.subgroup(members, static_cast<int>(shrunk_ % 32768)), *this);
+  made->open_watch(*this, shrunk_);
+  return made;
 }
 
 Choice State::chosen(const Call& call) {

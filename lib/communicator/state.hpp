@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,8 @@ struct State : std::enable_shared_from_this<State> {
   /// Takes options, table and family from another.
   State(std::unique_ptr<Transport> transport, const State& like);
   ~State();
+  /// The same ranks and options; each message carries a checksum.
+  static std::shared_ptr<State> with_checksums(std::shared_ptr<State> state);
 
   Context context;
   std::unique_ptr<DeviceCalls>
@@ -72,7 +75,12 @@ struct State : std::enable_shared_from_this<State> {
   /// another; and, without a message, of one with these members, ranks of the family's first.
   void open_watch();
   void open_watch(State& whole, std::uint64_t split, int color);
+  /// Of the survivors of another, after so many calls of its shrink().
+  void open_watch(State& whole, std::uint32_t shrunk);
   void open_watch(const std::vector<int>& members);
+
+  /// The communicator of the ranks that call this too within `patience`.
+  std::shared_ptr<State> shrink(std::chrono::milliseconds patience);
 
   std::uint64_t splits = 0;  ///< that this communicator has taken part in
 
@@ -85,7 +93,10 @@ struct State : std::enable_shared_from_this<State> {
   void run_anew(RepeatedCalls::Entry& entry, const SimpleCall& simple, std::byte* input,
                 std::byte* output, const Choice& choice, const Describe& describe);
 
+  void open_watch(State& whole, std::uint64_t communicator, const std::string& label);
+
   int family_rank_ = 0;  // in the family's first communicator
+  std::uint32_t shrunk_ = 0;
 };
 
 }  // namespace baton::communicator

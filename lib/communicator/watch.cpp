@@ -69,6 +69,14 @@ std::vector<status::PeerPage> Watch::pages() const {
   return pages;
 }
 
+bool Watch::gone(int rank) const {
+  if (processes_.empty()) return false;
+  const auto r = static_cast<std::size_t>(rank);
+  if (status::condition_of(processes_[r], 0).life == status::Life::ended) return true;
+  return !shown_.empty() && shown_[r] &&
+         !status::PeerPage(status::file_of(processes_[r], communicator_, rank)).valid();
+}
+
 namespace {
 
 constexpr std::chrono::milliseconds patience_for_speaker{2000};
@@ -212,7 +220,8 @@ Watch::Verdict Watch::verdict(const Error& error, const char* name, std::uint64_
                   error.code);
 }
 
-Watch::Verdict Watch::verdict(const Operation& operation, std::chrono::milliseconds waited) {
+Watch::Verdict Watch::verdict(const Operation& operation, std::chrono::milliseconds waited,
+                              ErrorCode code) {
   if (!page_ || processes_.empty()) return {};
   show(operation);
   const std::vector<status::PeerPage> all = pages();
@@ -226,18 +235,19 @@ Watch::Verdict Watch::verdict(const Operation& operation, std::chrono::milliseco
                               .seconds = static_cast<double>(waited.count()) / 1000},
                              ranks);
   };
-  if (operation.number() == 0) return {compose()};
+  if (operation.number() == 0) return {compose(), code};
   if (Verdict said = heard(operation.number()); !said.sentence.empty()) return said;
   const std::uint64_t number = std::min(operation.number(), status::first_pending(ranks));
   // The lowest rank that waits speaks for all.
   for (std::size_t r = 0; r < static_cast<std::size_t>(context_.rank); ++r) {
     if (!can_speak(ranks[r])) continue;
+    all[r].layout().verdict_code.store(static_cast<std::uint32_t>(code), std::memory_order_relaxed);
     all[r].layout().given_up.store(number, std::memory_order_release);
     Verdict said = awaited(page_->layout(), operation.number(), patience_for_speaker);
     if (!said.sentence.empty()) return said;
     break;
   }
-  return tell_all(all, number, compose(), ErrorCode::timeout);
+  return tell_all(all, number, compose(), code);
 }
 
 }  // namespace baton::communicator

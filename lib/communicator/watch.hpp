@@ -31,8 +31,14 @@ class Watch {
   /// Opens this rank's page. `communicator` is equal on all its ranks, and no other's; `first`: the
   /// number of operations before.
   void open(std::uint64_t communicator, std::uint64_t first, const std::string& label);
-  /// `processes`: of each rank. Until then the pages of others are not looked at.
-  void meet(std::vector<status::ProcessId> processes) { processes_ = std::move(processes); }
+  /// `processes`: of each rank; `shown`: which had a page then, empty: unknown. Until then the
+  /// pages of others are not looked at.
+  void meet(std::vector<status::ProcessId> processes, std::vector<bool> shown = {}) {
+    processes_ = std::move(processes);
+    shown_ = std::move(shown);
+  }
+  /// Whether others can see this rank's page.
+  bool shows() const { return page_ && page_->shared(); }
   std::uint64_t communicator() const { return communicator_; }
   const std::string& label() const { return label_; }
 
@@ -53,6 +59,13 @@ class Watch {
         page_ ? page_->layout().given_up.load(std::memory_order_relaxed) : 0;
     return given_up != 0 && number >= given_up;
   }
+  /// The kind of failure for which it was given up.
+  ErrorCode told_as() const {
+    const std::uint32_t code = page_->layout().verdict_code.load(std::memory_order_relaxed);
+    return code == 0 ? ErrorCode::timeout : static_cast<ErrorCode>(code);
+  }
+  /// Whether a rank of this machine has ended, or has left the communicator.
+  bool gone(int rank) const;
   /// Writes a sentence to standard error, as one line, unless another rank of this machine has
   /// reported the same.
   void report(std::string_view sentence) const;
@@ -62,7 +75,8 @@ class Watch {
   };
   /// The sentence of all ranks about an operation that has not completed, for which this one has
   /// `waited`.
-  Verdict verdict(const Operation& operation, std::chrono::milliseconds waited);
+  Verdict verdict(const Operation& operation, std::chrono::milliseconds waited,
+                  ErrorCode code = ErrorCode::timeout);
   /// The sentence of all ranks about a collective that has failed here; `name` and `number` are
   /// its.
   Verdict verdict(const Error& error, const char* name, std::uint64_t number);
@@ -79,6 +93,7 @@ class Watch {
   const Context& context_;
   std::uint64_t communicator_ = 0;
   std::vector<status::ProcessId> processes_;
+  std::vector<bool> shown_;
   std::string label_;
   std::unique_ptr<status::Page> page_;
 };

@@ -142,7 +142,9 @@ Page::Page(std::uint64_t communicator, int rank, int size, std::uint64_t first,
   const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor >= 0) {
     // Memory that there is not would be found out by a signal at the first write.
-    if (posix_fallocate(descriptor, 0, sizeof(Layout)) == 0)
+    int refused = 0;
+    while ((refused = posix_fallocate(descriptor, 0, sizeof(Layout))) == EINTR) continue;
+    if (refused == 0)
       memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     close(descriptor);
     if (memory == MAP_FAILED) {

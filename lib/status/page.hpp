@@ -104,7 +104,7 @@ struct Layout {
   std::atomic<std::int32_t> blocker;         ///< rank that it waits for, + 1; 0: it does not wait
   std::atomic<std::uint64_t> given_up;       ///< by a peer: the operation with this number; 0: none
   std::atomic<std::uint32_t> verdict_claim;  ///< by the first rank that writes the verdict
-  std::atomic<std::uint32_t> verdict_code;   ///< the ErrorCode that goes with it
+  std::atomic<std::uint32_t> verdict_code;   ///< the ErrorCode that goes with it, or will
   std::atomic<std::uint64_t> verdict_number;  ///< of its operation; stored when it is written
   /// Hashes of the sentences that this rank's communicator has reported; on rank 0's page.
   std::array<std::atomic<std::uint64_t>, 8> reported;
@@ -174,6 +174,9 @@ class Page {
   ~Page();
   Page(const Page&) = delete;
   Page& operator=(const Page&) = delete;
+
+  /// Whether others can see it.
+  bool shared() const { return !file_.empty(); }
 
   /// Notes that an operation begins; returns its place. Costs two stores of a line and a clock.
   std::uint64_t begin(std::uint64_t number, const Call& call) noexcept {

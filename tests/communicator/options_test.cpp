@@ -61,7 +61,7 @@ TEST_CASE("what cannot be read is refused with the variable's name") {
     CHECK(error.code == ErrorCode::invalid_argument);
     CHECK_MESSAGE(holds(error.what(), parts), std::string(error.what()));
   };
-  says("BATON_CHECK", "yes", {"BATON_CHECK", "0 or 1", "found \"yes\""});
+  says("BATON_CHECK", "yes", {"BATON_CHECK", "0, 1 or 2", "found \"yes\""});
   says("BATON_TIMEOUT", "-1", {"BATON_TIMEOUT", "seconds", "found \"-1\""});
   says("BATON_TIMEOUT", "5s", {"BATON_TIMEOUT", "found \"5s\""});
   says("BATON_WINDOW", "0", {"BATON_WINDOW", "at least 1", "found \"0\""});

@@ -329,3 +329,45 @@ TEST_CASE("root cause: who waits is seen while it waits, without a timeout, and 
         Options());
   }
 }
+
+TEST_CASE("root cause: without a timeout, a rank that has left is noticed at once") {
+  Options options;  // no timeout
+  for (const int size : sizes)
+    for (const std::uint64_t seed : {0, 3}) {
+      CAPTURE(size);
+      const int absent = size / 2;
+      std::mutex mutex;
+      std::set<std::string> sentences;
+      on_ranks(size,
+               [&](Communicator& c) {
+                 std::vector<float> x(1000, 1);
+                 c.all_reduce(x, sum);
+                 if (c.rank() == absent) return;
+                 const Error error = error_of([&] {
+                   for (;;) c.all_reduce(x, sum, {"ring"});
+                 });
+                 CHECK(error.code == ErrorCode::transport);
+                 const std::lock_guard lock(mutex);
+                 sentences.insert(error.what());
+               },
+               options, {.seed = seed});
+      REQUIRE(sentences.size() == 1);
+      MESSAGE(*sentences.begin());
+      CHECK(holds(*sentences.begin(),
+                  {"of communicator 'world' cannot complete (no progress for",
+                   "rank " + std::to_string(absent), "has left the communicator"}));
+    }
+}
+
+TEST_CASE("root cause: a message of a rank that has left is not lost") {
+  on_ranks(2,
+           [](Communicator& c) {
+             std::vector<int> x(10, c.rank());
+             if (c.rank() == 1) return c.send(x, 0, 7);
+             std::this_thread::sleep_for(50ms);
+             c.recv(x, 1, 7);
+             CHECK(x == std::vector<int>(10, 1));
+             CHECK(holds(error_of([&] { c.recv(x, 1, 7); }).what(), {"recv", "rank 1"}));
+           },
+           Options{}, {.seed = 9});
+}

@@ -2,12 +2,16 @@
 /// others write into FOLDER/RANK why their all_reduce does not complete. FOLDER/processRANK has the
 /// process number of each.
 ///
-/// Usage: faulty FOLDER FAULT CULPRIT [RANK SIZE HOST:PORT]
+/// With ",shrink" after the fault they then go on without it: FOLDER/shrunkRANK has their number
+/// and the sum of as many ones.
+///
+/// Usage: faulty FOLDER FAULT[,shrink] CULPRIT [RANK SIZE HOST:PORT]
 /// By UCX where there is an address, otherwise under an MPI launcher. The processes stay until
 /// they are killed.
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -46,8 +50,26 @@ void fail(const std::string& fault, std::optional<baton::Communicator>& c, std::
   stay();
 }
 
+/// Others see all of the file or nothing.
+void write(const std::filesystem::path& folder, const std::string& name, const std::string& text) {
+  const std::filesystem::path part = folder / ("part " + name);
+  std::ofstream(part) << text;
+  std::filesystem::rename(part, folder / name);
+}
+
+void go_on(baton::Communicator& c, const std::filesystem::path& folder) {
+  baton::Communicator survivors = c.shrink(std::chrono::seconds(2));
+  std::vector<float> ones(10000, 1);
+  survivors.all_reduce(ones, baton::sum);
+  write(folder, "shrunk" + std::to_string(c.rank()),
+        std::to_string(survivors.size()) + " " + std::to_string(static_cast<int>(ones.back())));
+}
+
 void run(std::unique_ptr<baton::Transport> transport, const std::filesystem::path& folder,
-         const std::string& fault, int culprit) {
+         std::string fault, int culprit) {
+  const std::size_t comma = fault.find(',');
+  const bool shrinks = comma != std::string::npos;
+  fault.resize(std::min(comma, fault.size()));
   std::optional<baton::Communicator> c(std::in_place, std::move(transport));
   std::vector<float> x(1000);
   c->broadcast(x, 0);
@@ -57,9 +79,8 @@ void run(std::unique_ptr<baton::Transport> transport, const std::filesystem::pat
     if (rank == culprit) fail(fault, c, x);
     c->all_reduce(x, baton::sum, {"ring", 0});
   } catch (const baton::Error& error) {
-    const std::filesystem::path part = folder / ("part" + std::to_string(rank));
-    std::ofstream(part) << error.what();
-    std::filesystem::rename(part, folder / std::to_string(rank));
+    write(folder, std::to_string(rank), error.what());
+    if (shrinks) go_on(*c, folder);
   }
   stay();
 }

@@ -38,8 +38,8 @@ def free_port():
 
 
 class Faults(unittest.TestCase):
-    def start(self, folder, fault, culprit, size):
-        environment = os.environ | {"BATON_TIMEOUT": "2"}
+    def start(self, folder, fault, culprit, size, timeout=2):
+        environment = os.environ | {"BATON_TIMEOUT": str(timeout)}
         command = [FAULTY, folder, fault, str(culprit)]
         if MPIRUN:
             commands = [[*MPIRUN[:1], "-n", str(size), *MPIRUN[1:], *command]]
@@ -107,6 +107,38 @@ class Faults(unittest.TestCase):
                             self.assertIsNone(ranks[r]["operations"][-1]["end_ns"])
                         if fault != "leaves":
                             self.assertIn(expected[-1] if len(expected) == 2 else "", ranks[culprit]["condition"])
+                    finally:
+                        self.end(processes, self.members(folder))
+
+    def test_without_a_timeout_the_end_of_a_rank_is_noticed(self):
+        for size in SIZES:
+            for fault in {"leaves", "killed", "exits"} & FAULTS.keys():
+                culprit = size - 1
+                with self.subTest(fault=fault, size=size), tempfile.TemporaryDirectory() as folder:
+                    processes = self.start(folder, fault, culprit, size, timeout=0)
+                    try:
+                        files = [Path(folder) / str(r) for r in range(size - 1)]
+                        self.wait_for(lambda: all(f.exists() for f in files), f"{size - 1} files")
+                        sentences = {f.read_text() for f in files}
+                        self.assertEqual(len(sentences), 1, sentences)
+                        self.assertRegex(sentences.pop(), f"rank {culprit} .*"
+                                         "(has left the communicator|its process has ended)")
+                    finally:
+                        self.end(processes, self.members(folder))
+
+    def test_survivors_go_on(self):
+        for size in SIZES:
+            for fault in FAULTS:
+                culprit = 0 if size == 4 else size // 2
+                with self.subTest(fault=fault, size=size), tempfile.TemporaryDirectory() as folder:
+                    processes = self.start(folder, fault + ",shrink", culprit, size)
+                    try:
+                        survivors = [r for r in range(size) if r != culprit or fault == "differs"]
+                        files = [Path(folder) / f"shrunk{r}" for r in survivors]
+                        self.wait_for(lambda: all(f.exists() for f in files),
+                                      f"the files of ranks {survivors}")
+                        self.assertEqual([f.read_text() for f in files],
+                                         [f"{len(survivors)} {len(survivors)}"] * len(survivors))
                     finally:
                         self.end(processes, self.members(folder))
 

@@ -397,6 +397,28 @@ inline void split(Transport& t) {
 }
 
 /// Hosts are numbered by first appearance, and a part's are those of its ranks.
+/// Some ranks make a group of their own, in any order, while the others call nothing; their tags
+/// are apart from the whole group's.
+inline void subgroup(Transport& t) {
+  if (!t.capabilities().subgroups) return;
+  for (int number = 0; number < 3; ++number) {
+    std::vector<int> ranks;  // every third is left out, then every second, then none
+    for (int r = t.size() - 1; r >= 0; --r)
+      if (number == 2 || r % (3 - number) != 1) ranks.push_back(r);
+    const auto own = std::find(ranks.begin(), ranks.end(), t.rank());
+    if (own == ranks.end()) continue;
+    const auto part = t.subgroup(ranks, number);
+    CHECK(part->rank() == own - ranks.begin());
+    CHECK(part->size() == static_cast<int>(ranks.size()));
+    CHECK(part->capabilities().subgroups);
+    traffic(*part, 2, static_cast<std::uint64_t>(number));
+    const auto again = part->split(0, 0);
+    exchanges(*again);
+    meet(*again);
+  }
+}
+
+/// Hosts are numbered by first appearance, and a part's are those of its ranks.
 inline void hosts(Transport& t) {
   const auto hosts = t.capabilities().hosts;
   if (!hosts.empty()) REQUIRE(hosts.size() == static_cast<std::size_t>(t.size()));
@@ -434,6 +456,7 @@ inline void everything(Transport& t, bool exact_lengths) {
   meet(t);
   traffic(t, 6, 1);
   split(t);
+  subgroup(t);
   hosts(t);
   traffic(t, 6, 2);
 }

@@ -138,6 +138,7 @@ class MpiTransport final : public Transport {
             .cancels = false,  // MPI promises no cancelling of sends
             .spins = crowded_ ? 256 : 4096,
             .device_memory = cuda_aware(),
+            .subgroups = true,
             .hosts = hosts_};
   }
 
@@ -213,6 +214,19 @@ class MpiTransport final : public Transport {
     if (part == MPI_COMM_NULL) return nullptr;
     return std::make_unique<MpiTransport>(*this, part);
   }
+  std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number) override {
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    check(MPI_Comm_group(communicator_, &all), "MPI_Comm_group", rank_);
+    check(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some),
+          "MPI_Group_incl", rank_);
+    MPI_Comm part = MPI_COMM_NULL;
+    const int code = MPI_Comm_create_group(communicator_, some, number, &part);
+    check(MPI_Group_free(&all), "MPI_Group_free", rank_);
+    check(MPI_Group_free(&some), "MPI_Group_free", rank_);
+    check(code, "MPI_Comm_create_group", rank_);
+    return std::make_unique<MpiTransport>(*this, part);
+  }
+  void expect_strays() override { gave_up_ = true; }
 
  private:
   void prepare() {
@@ -274,7 +288,7 @@ class MpiTransport final : public Transport {
   MpiBlockingCalls blocking_{communicator_, rank_};
   std::vector<int> hosts_;  // of each rank
   bool crowded_ = false;
-  bool gave_up_ = false;  // a message was abandoned
+  bool gave_up_ = false;  // a message was abandoned, or may come and find no receiver
   std::optional<MemoryReads> single_copy_;
   int rank_ = 0;
   int size_ = 0;

@@ -86,6 +86,11 @@ class StagedTransport final : public Transport {
     if (!part) return nullptr;
     return std::make_unique<StagedTransport>(std::move(part), device_, route_.segment);
   }
+  std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number) override {
+    return std::make_unique<StagedTransport>(host_->subgroup(ranks, number), device_,
+                                             route_.segment);
+  }
+  void expect_strays() override { host_->expect_strays(); }
 
  private:
   static Transfer*& transfer_in(Message& message) {

@@ -77,22 +77,36 @@ void Group::seat_everyone() {
     std::vector<int>& ranks = members;  // lambdas cannot capture structured bindings
     std::stable_sort(ranks.begin(), ranks.end(),
                      [&](int a, int b) { return member(a).key < member(b).key; });
-    std::vector<std::shared_ptr<Bell>> bells;
-    for (int rank : ranks) bells.push_back(member(rank).bell);
-    ThreadOptions options = options_;
-    if (options.seed != 0) options.seed += static_cast<std::uint64_t>(color) + 1;
-    const auto keep_those_of_ranks = [&](auto& list) {
-      if (list.size() != members_.size()) return;  // one device each, or none
-      auto of_ranks = std::remove_reference_t<decltype(list)>();
-      for (int rank : ranks) of_ranks.push_back(list[static_cast<std::size_t>(rank)]);
-      list = std::move(of_ranks);
-    };
-    keep_those_of_ranks(options.hosts);
-    keep_those_of_ranks(options.devices);
-    const auto group = std::make_shared<Group>(std::move(bells), options, spin_);
+    const auto group = group_of(ranks, static_cast<std::uint64_t>(color) + 1);
     for (std::size_t i = 0; i < ranks.size(); ++i)
       member(ranks[i]).seat = {group, static_cast<int>(i)};
   }
+}
+
+std::shared_ptr<Group> Group::group_of(const std::vector<int>& ranks, std::uint64_t seed) const {
+  std::vector<std::shared_ptr<Bell>> bells;
+  for (int rank : ranks) bells.push_back(members_[static_cast<std::size_t>(rank)]->bell);
+  ThreadOptions options = options_;
+  if (options.seed != 0) options.seed += seed;
+  const auto keep_those_of_ranks = [&](auto& list) {
+    if (list.size() != members_.size()) return;  // one device each, or none
+    auto of_ranks = std::remove_reference_t<decltype(list)>();
+    for (int rank : ranks) of_ranks.push_back(list[static_cast<std::size_t>(rank)]);
+    list = std::move(of_ranks);
+  };
+  keep_those_of_ranks(options.hosts);
+  keep_those_of_ranks(options.devices);
+  return std::make_shared<Group>(std::move(bells), options, spin_);
+}
+
+Group::Seat Group::subgroup(int rank, const std::vector<int>& ranks, int number) {
+  const std::lock_guard lock(split_mutex_);
+  const std::pair key(ranks, number);
+  Subgroup& made = subgroups_[key];
+  if (!made.group) made.group = group_of(ranks, static_cast<std::uint64_t>(number) << 32);
+  Seat seat{made.group, static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin())};
+  if (++made.seated == ranks.size()) subgroups_.erase(key);
+  return seat;
 }
 
 void Group::leave(int rank) {

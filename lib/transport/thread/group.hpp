@@ -3,8 +3,11 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "baton/thread.hpp"
@@ -45,6 +48,8 @@ class Group {
   /// This rank's seat in the group of its color. Returns when all ranks have called it; throws
   /// Error(transport) if a rank has left.
   Seat split(int rank, int color, int key);
+  /// This rank's seat in the group of these ranks, which the first of them to call it makes.
+  Seat subgroup(int rank, const std::vector<int>& ranks, int number);
   /// Declares that a rank makes no further calls.
   void leave(int rank);
 
@@ -66,6 +71,7 @@ class Group {
 
   Member& member(int rank) { return *members_[static_cast<std::size_t>(rank)]; }
   void seat_everyone();
+  std::shared_ptr<Group> group_of(const std::vector<int>& ranks, std::uint64_t seed) const;
 
   std::vector<std::unique_ptr<Member>> members_;
   ThreadOptions options_;
@@ -75,6 +81,11 @@ class Group {
   std::condition_variable split_changed_;
   int arrived_ = 0;
   int splits_ = 0;  // complete ones
+  struct Subgroup {
+    std::shared_ptr<Group> group;
+    std::size_t seated = 0;
+  };
+  std::map<std::pair<std::vector<int>, int>, Subgroup> subgroups_;  // that some have not joined
 };
 
 }  // namespace baton::threads

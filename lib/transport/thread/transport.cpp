@@ -66,6 +66,7 @@ class ThreadTransport final : public Transport {
             .cancels = true,
             .one_process = true,
             .device_memory = group_->has_devices(),
+            .subgroups = true,
             .hosts = group_->options().hosts};
   }
 
@@ -153,6 +154,10 @@ class ThreadTransport final : public Transport {
   std::unique_ptr<Transport> split(int color, int key) override {
     Group::Seat seat = group_->split(rank_, color, key);
     if (seat.group == nullptr) return nullptr;
+    return std::make_unique<ThreadTransport>(std::move(seat.group), seat.rank);
+  }
+  std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number) override {
+    Group::Seat seat = group_->subgroup(rank_, ranks, number);
     return std::make_unique<ThreadTransport>(std::move(seat.group), seat.rank);
   }
 

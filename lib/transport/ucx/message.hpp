@@ -29,8 +29,9 @@ static_assert(context_bits + rank_bits + tag_bits == 64);
 inline constexpr std::uint32_t contexts = 1u << context_bits;
 inline constexpr int most_ranks = 1 << rank_bits;
 /// The transport itself uses tags from here on.
-inline constexpr int user_tags = (1 << tag_bits) - 1;
-inline constexpr int split_tag = user_tags;
+inline constexpr int subgroup_tags = 1 << 15;
+inline constexpr int user_tags = (1 << tag_bits) - 1 - subgroup_tags;
+inline constexpr int subgroup_tag = user_tags, split_tag = user_tags + subgroup_tags;
 
 constexpr ucp_tag_t tag_of(std::uint32_t context, int source, int tag) {
   return static_cast<ucp_tag_t>(context) << (rank_bits + tag_bits) |

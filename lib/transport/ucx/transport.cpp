@@ -64,6 +64,7 @@ class UcxTransport final : public Transport {
             .spins = world_->crowded() ? 64 : 2048,
             .device_memory = world_->takes_cuda_memory(),
             .probes = true,
+            .subgroups = true,
             .hosts = hosts_,
             .cores = world_->cores()};
   }
@@ -177,23 +178,32 @@ class UcxTransport final : public Transport {
       int color, key;
     };
     const std::vector<Wish> wishes = transport::gathered(*this, Wish{color, key}, split_tag);
-    const std::uint32_t context = new_context();
+    const std::uint32_t context = new_context(transport::Part{*this}, split_tag);
     if (color < 0) return nullptr;
     std::vector<int> group;  // ranks here
     for (int r = 0; r < size(); ++r)
       if (wishes[static_cast<std::size_t>(r)].color == color) group.push_back(r);
     std::ranges::stable_sort(group, {},
                              [&](int r) { return wishes[static_cast<std::size_t>(r)].key; });
-    const auto own = std::ranges::find(group, rank_) - group.begin();
-    for (int& r : group) r = members_[static_cast<std::size_t>(r)];
-    return std::make_unique<UcxTransport>(world_, context, static_cast<int>(own), std::move(group));
+    return group_of(std::move(group), context);
+  }
+  std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number) override {
+    return group_of(ranks, new_context(transport::Part{*this, ranks}, subgroup_tag + number));
   }
 
  private:
-  /// A context that no member has used. Groups of one split share no rank, so they may share it.
-  std::uint32_t new_context() {
+  /// The group of these ranks of this one.
+  std::unique_ptr<Transport> group_of(std::vector<int> ranks, std::uint32_t context) {
+    const auto own = std::ranges::find(ranks, rank_) - ranks.begin();
+    for (int& r : ranks) r = members_[static_cast<std::size_t>(r)];
+    return std::make_unique<UcxTransport>(world_, context, static_cast<int>(own), std::move(ranks));
+  }
+
+  /// A context that none of these ranks has used. Groups of one split share no rank, so they may
+  /// share it.
+  std::uint32_t new_context(const transport::Part& ranks, int tag) {
     const auto agree = [&](std::uint32_t own) {
-      return std::ranges::max(transport::gathered(*this, own, split_tag));
+      return std::ranges::max(transport::gathered(ranks, own, tag));
     };
     for (;;) {
       const std::uint32_t context = agree([&] {

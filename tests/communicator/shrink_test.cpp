@@ -1,0 +1,174 @@
+/// After a failure the survivors' communicator goes on.
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <barrier>
+#include <latch>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "communicator/survivors.hpp"
+#include "support/ranks.hpp"
+
+using namespace baton;
+using namespace support;
+using namespace std::chrono_literals;
+
+namespace {
+
+Options patient() {
+  Options options;
+  options.timeout = 500ms;
+  return options;
+}
+
+/// The sum of these ranks' numbers in the first communicator, by several algorithms.
+void adds_up(Communicator& c, int first_rank, const std::vector<int>& members) {
+  CHECK(c.size() == static_cast<int>(members.size()));
+  CHECK(members.at(static_cast<std::size_t>(c.rank())) == first_rank);
+  int expected = 0;
+  for (const int member : members) expected += member;
+  for (const char* algorithm : {"", "ring", "tree", "circulant"}) {
+    std::vector<std::int32_t> x(1000, first_rank);
+    c.all_reduce(x, sum, {algorithm});
+    CHECK(x == std::vector<std::int32_t>(1000, expected));
+  }
+}
+
+std::vector<int> without(int size, const std::set<int>& absent) {
+  std::vector<int> ranks;
+  for (int r = 0; r < size; ++r)
+    if (!absent.contains(r)) ranks.push_back(r);
+  return ranks;
+}
+
+}  // namespace
+
+TEST_CASE("shrink: a rank that has left is left out, at once") {
+  for (const int size : {2, 3, 4, 7, 16})
+    for (const int culprit : {0, size / 2, size - 1})
+      for (const std::uint64_t seed : {0, 7}) {
+        CAPTURE(size);
+        CAPTURE(culprit);
+        on_ranks(size,
+                 [&](Communicator& c) {
+                   std::vector<float> x(100);
+                   if (c.rank() == culprit) return;
+                   CHECK_THROWS_AS(c.all_reduce(x, sum, {"ring", 0}), Error);
+                   // Without the culprit's end it would take an hour.
+                   Communicator survivors = c.shrink(1h);
+                   adds_up(survivors, c.rank(), without(size, {culprit}));
+                 },
+                 patient(), {.seed = seed});
+      }
+}
+
+TEST_CASE(
+    "shrink: a rank that stays away is left out after the patience, and is told when it comes") {
+  for (const int size : {2, 3, 5}) {
+    const int culprit = size / 2;
+    std::latch others(size - 1);
+    on_ranks(
+        size,
+        [&](Communicator& c) {
+          if (c.rank() == culprit) {
+            others.wait();
+            const Error error = error_of([&] { c.shrink(200ms); });
+            CHECK(error.code == ErrorCode::timeout);
+            CHECK(error.rank == culprit);
+            CHECK(holds(error.what(), {"shrink: rank " + std::to_string(culprit), "came too late",
+                                       "have gone on without it"}));
+            return;
+          }
+          Communicator survivors = c.shrink(200ms);
+          adds_up(survivors, c.rank(), without(size, {culprit}));
+          others.count_down();
+          others.wait();
+        },
+        patient());
+  }
+}
+
+TEST_CASE("shrink: of a sound communicator, again and again, and of the survivors themselves") {
+  on_ranks(
+      7,
+      [&](Communicator& c) {
+        for (int i = 0; i < 3; ++i) {
+          Communicator all = c.shrink(1h);
+          adds_up(all, c.rank(), without(7, {}));
+        }
+        adds_up(c, c.rank(), without(7, {}));  // still of use
+        if (c.rank() == 3) return;
+        Communicator six = c.shrink(1h);
+        adds_up(six, c.rank(), without(7, {3}));
+        if (c.rank() == 0) return;
+        std::vector<float> x(10);
+        CHECK_THROWS_AS(six.all_reduce(x, sum, {"ring"}), Error);
+        Communicator five = six.shrink(1h);
+        adds_up(five, c.rank(), without(7, {0, 3}));
+        Communicator half = five.split(c.rank() % 2);
+        adds_up(half, c.rank(), c.rank() % 2 == 0 ? std::vector{2, 4, 6} : std::vector{1, 5});
+      },
+      patient());
+}
+
+TEST_CASE("shrink: a hang among survivors names its cause") {
+  on_ranks(
+      4,
+      [&](Communicator& c) {
+        if (c.rank() == 0) return;
+        Communicator three = c.shrink(1h);
+        if (c.rank() == 2) return;
+        std::vector<float> x(10);
+        CHECK(holds(error_of([&] { three.all_reduce(x, sum, {"ring"}); }).what(),
+                    {"of communicator 'world/survivors 1'", "rank 1", "left the communicator"}));
+      },
+      patient());
+}
+
+TEST_CASE("shrink: refusals send nothing") {
+  on_ranks(2, [&](Communicator& c) {
+    CHECK(holds(error_of([&] { c.shrink(0ms); }).what(), {"patience of more than 0 ms, found 0"}));
+    std::vector<float> x(10, 1);
+    c.all_reduce(x, sum);
+    CHECK(x[0] == 2);
+  });
+}
+
+TEST_CASE("survivors: whatever the order and the delays, no rank is in two groups") {
+  constexpr int size = 5;
+  constexpr auto patience = 20ms;
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    std::vector<std::vector<int>> groups(size);
+    std::barrier all(size);
+    run_threads(
+        size,
+        [&](std::unique_ptr<Transport> t) {
+          std::minstd_rand random(seed * 100 + static_cast<std::uint32_t>(t->rank()) + 1);
+          random.discard(3);
+          std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
+          {
+            communicator::Survivors survivors(*t, 5, seed, {patience, [](int) { return false; }});
+            try {
+              groups[static_cast<std::size_t>(t->rank())] = survivors.agree();
+            } catch (const Error& error) {
+              CHECK(error.code == ErrorCode::timeout);
+            }
+            all.arrive_and_wait();
+          }
+        },
+        {.seed = seed % 2});
+    int members = 0;
+    for (int r = 0; r < size; ++r) {
+      const std::vector<int>& group = groups[static_cast<std::size_t>(r)];
+      for (const int member : group) CHECK(groups[static_cast<std::size_t>(member)] == group);
+      members += group.empty() ? 0 : 1;
+    }
+    CHECK(members > 0);
+  }
+}

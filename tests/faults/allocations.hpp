@@ -1,0 +1,22 @@
+#pragma once
+/// A failing allocator, and a count of what is not freed. allocations.cpp must be part of the
+/// program itself: it replaces operator new.
+
+#include <cstdint>
+
+namespace faults {
+
+/// From its making on, this thread's allocation with this number, from 0, throws std::bad_alloc.
+class FailingAllocation {
+ public:
+  explicit FailingAllocation(int number);
+  ~FailingAllocation();
+  FailingAllocation(const FailingAllocation&) = delete;
+  FailingAllocation& operator=(const FailingAllocation&) = delete;
+  bool happened() const;
+};
+
+/// Blocks of operator new that all threads have and have not freed.
+std::int64_t live_blocks();
+
+}  // namespace faults

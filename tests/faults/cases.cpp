@@ -1,0 +1,322 @@
+#include "cases.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "allocations.hpp"
+#include "baton/communicator.hpp"
+#include "baton/error.hpp"
+#include "baton/schedule/algorithm.hpp"
+#include "baton/thread.hpp"
+
+namespace faults {
+
+using namespace baton;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int block = 5;  // elements
+constexpr std::chrono::milliseconds silence = 1s, patience = 20s;
+
+std::int32_t value(int rank, int i) { return rank * 1000 + i * 7; }
+
+/// A call with its buffers and the result that it should have.
+class Work {
+ public:
+  Work(Collective collective, int rank, int size)
+      : collective_(collective), rank_(rank), size_(size), root_(size / 2) {
+    const int in = scattering(collective) || collective == Collective::all_to_all ? size : 1;
+    const int out = gathering(collective) || collective == Collective::all_to_all ? size : 1;
+    for (int i = 0; i < in * block; ++i) input_.push_back(value(rank, i));
+    output_.assign(static_cast<std::size_t>(out * block), untouched);
+    if (collective == Collective::broadcast && rank == root_) output_ = input_;
+    for (int i = 0; i < out * block; ++i) expected_.push_back(expected(i));
+  }
+
+  Call call() {
+    switch (collective_) {
+      case Collective::broadcast:
+        return calls::broadcast(output_, root_);
+      case Collective::reduce:
+        return calls::reduce(input_, output_, sum, root_);
+      case Collective::all_reduce:
+        return calls::all_reduce(input_, output_, sum);
+      case Collective::gather:
+        return calls::gather(input_, output_, root_);
+      case Collective::scatter:
+        return calls::scatter(input_, output_, root_);
+      case Collective::all_gather:
+        return calls::all_gather(input_, output_);
+      case Collective::reduce_scatter:
+        return calls::reduce_scatter(input_, output_, sum);
+      case Collective::all_to_all:
+        return calls::all_to_all(input_, output_);
+      case Collective::scan:
+        return calls::scan(input_, output_, sum);
+      case Collective::exscan:
+        return calls::exscan(input_, output_, sum);
+      default:
+        return calls::barrier();
+    }
+  }
+  bool right() const { return output_ == expected_; }
+
+ private:
+  static constexpr std::int32_t untouched = -1;
+
+  std::int32_t sum_of(int first, int last, int i) const {
+    std::int32_t sum = 0;
+    for (int r = first; r < last; ++r) sum += value(r, i);
+    return sum;
+  }
+  std::int32_t expected(int i) const {
+    const int from = i / block, within = i % block;
+    switch (collective_) {
+      case Collective::broadcast:
+        return value(root_, i);
+      case Collective::reduce:
+        return rank_ == root_ ? sum_of(0, size_, i) : untouched;
+      case Collective::all_reduce:
+        return sum_of(0, size_, i);
+      case Collective::gather:
+        return rank_ == root_ ? value(from, within) : untouched;
+      case Collective::scatter:
+        return value(root_, rank_ * block + i);
+      case Collective::all_gather:
+        return value(from, within);
+      case Collective::reduce_scatter:
+        return sum_of(0, size_, rank_ * block + i);
+      case Collective::all_to_all:
+        return value(from, rank_ * block + within);
+      case Collective::scan:
+        return sum_of(0, rank_ + 1, i);
+      case Collective::exscan:
+        return rank_ == 0 ? untouched : sum_of(0, rank_, i);
+      default:
+        return untouched;
+    }
+  }
+
+  Collective collective_;
+  int rank_, size_, root_;
+  std::vector<std::int32_t> input_, output_, expected_;
+};
+
+/// What the ranks of a case find.
+class Judge {
+ public:
+  void problem(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (!problem_.empty()) problem_ += "; ";
+    problem_ += text;
+  }
+  void failed(const Error& error) {
+    const std::lock_guard lock(mutex_);
+    sentences_.insert(error.what());
+    ++failed_;
+  }
+  const std::set<std::string>& sentences() const { return sentences_; }
+  int failed() const { return failed_; }
+  const std::string& found() const { return problem_; }
+
+ private:
+  std::mutex mutex_;
+  std::string problem_;
+  std::set<std::string> sentences_;
+  int failed_ = 0;
+};
+
+/// One case's ranks and what they share.
+struct Stage {
+  explicit Stage(const Case& one) : one(one), ready(one.size) {}
+  const Case& one;
+  Course course{};
+  Judge judge{};
+  std::barrier<> ready;
+  std::atomic<int> done = 0, ended = 0;
+  std::atomic<bool> served = true;
+
+  bool harmless() const { return one.plan.kind <= Kind::reordered; }
+  /// The plan's rank ends with its fault.
+  bool loses_rank() const {
+    return one.plan.kind == Kind::dead || one.plan.kind == Kind::stopped ||
+           one.plan.kind == Kind::no_memory;
+  }
+};
+
+void go_on(Stage& stage, Communicator& c) {
+  const int lost = stage.course.happened && stage.loses_rank() ? 1 : 0;
+  Communicator survivors = c.shrink(patience);
+  if (survivors.size() != stage.one.size - lost)
+    stage.judge.problem("expected " + std::to_string(stage.one.size - lost) + " survivors, found " +
+                        std::to_string(survivors.size()));
+  std::vector<std::int32_t> ones(100, 1);
+  survivors.all_reduce(ones, sum);
+  if (ones[99] != survivors.size()) stage.judge.problem("the survivors' all_reduce is wrong");
+}
+
+/// The collective and a barrier; what it throws is the caller's.
+void collective(Stage& stage, Communicator& c, Work& work, int rank) {
+  const Plan& plan = stage.one.plan;
+  std::optional<FailingAllocation> fails;
+  if (plan.kind == Kind::no_memory && rank == plan.rank) fails.emplace(plan.at);
+  try {
+    Call call = work.call();
+    call.choice = stage.one.choice;
+    c.run(call);
+    if (fails && fails->happened()) stage.course.happened = true;
+    fails.reset();
+    if (rank == plan.rank) stage.course.armed = false;  // the barrier is sound
+    if (!work.right()) stage.judge.problem("rank " + std::to_string(rank) + ": a wrong result");
+    c.barrier();
+  } catch (...) {
+    if (fails && fails->happened()) stage.course.happened = true;
+    throw;
+  }
+}
+
+void survive(Stage& stage, Communicator& c, const Error& error) {
+  if (error.code == ErrorCode::invalid_argument) {  // the algorithm does not serve them
+    stage.served = false;
+    return;
+  }
+  stage.judge.failed(error);
+  // A rank that has stopped leaves when the others have found that it is missing.
+  if (++stage.done == stage.one.size - 1) stage.course.over = true;
+  if (error.code != ErrorCode::mismatch) go_on(stage, c);
+}
+
+void rank(Stage& stage, std::unique_ptr<Transport> transport) {
+  const int rank = transport->rank();
+  Options options;
+  options.check = stage.one.check;
+  options.timeout = stage.harmless() ? 60s : silence;
+  try {
+    Communicator c(faulty_transport(std::move(transport), stage.one.plan, stage.course), options);
+    Work work(stage.one.collective, rank, stage.one.size);
+    stage.ready.arrive_and_wait();
+    if (rank == 0) stage.course.armed = true;
+    stage.ready.arrive_and_wait();
+    try {
+      collective(stage, c, work, rank);
+    } catch (const Error& error) {
+      stage.course.armed = false;
+      survive(stage, c, error);
+    }
+  } catch (const Ended&) {
+    ++stage.ended;
+  } catch (const std::bad_alloc&) {
+    ++stage.ended;
+  } catch (const std::exception& error) {
+    stage.judge.problem("rank " + std::to_string(rank) + ": " + error.what());
+  }
+}
+
+std::int64_t threads() {
+  std::int64_t count = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/task"))
+    ++count;
+  return count;
+}
+
+/// Whether there are as many as before; one that was joined may be seen for a moment longer.
+bool threads_are(std::int64_t before) {
+  for (int i = 0; i < 2000; ++i) {
+    if (threads() == before) return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return false;
+}
+
+void judge(Stage& stage) {
+  Judge& judge = stage.judge;
+  const bool happened = stage.course.happened;
+  if (stage.harmless() || !happened) {
+    for (const std::string& sentence : judge.sentences()) judge.problem(sentence);
+    return;
+  }
+  const int survivors = stage.one.size - stage.ended;
+  if (judge.failed() != 0 && judge.failed() != survivors)
+    judge.problem("of " + std::to_string(survivors) + " survivors " +
+                  std::to_string(judge.failed()) + " got an error");
+  if (judge.sentences().size() > 1) {
+    judge.problem("different sentences");
+    for (const std::string& sentence : judge.sentences()) judge.problem(sentence);
+  }
+  const std::string culprit = "rank " + std::to_string(stage.one.plan.rank);
+  for (const std::string& sentence : judge.sentences())
+    if (stage.loses_rank() && sentence.find(culprit) == std::string::npos)
+      judge.problem("no word of " + culprit + ": " + sentence);
+}
+
+}  // namespace
+
+std::string describe(const Case& one) {
+  std::string text = std::string(name(one.collective)) + " " + one.choice.algorithm;
+  if (one.choice.segment.value_or(0) > 0) text += ":" + std::to_string(*one.choice.segment);
+  return text + " on " + std::to_string(one.size) + " ranks, check " + std::to_string(one.check) +
+         ", " + describe(one.plan);
+}
+
+namespace {
+
+Outcome run_anew(const Case& one) {
+  const std::int64_t threads_before = threads();
+  Outcome outcome;
+  outcome.problem.reserve(10'000);
+  const std::int64_t blocks_before = live_blocks();
+  {
+    Stage stage(one);
+    ThreadOptions options;
+    if (one.plan.kind != Kind::reordered) options.seed = one.plan.seed;
+    for (int r = 0; r < one.size; ++r) options.hosts.push_back(r % 2);
+    run_threads(
+        one.size, [&](auto transport) { rank(stage, std::move(transport)); }, options);
+    judge(stage);
+    outcome.happened = stage.course.happened;
+    outcome.served = stage.served;
+    outcome.right = stage.judge.failed() == 0 && stage.ended == 0;
+    if (outcome.served) outcome.problem.append(stage.judge.found(), 0, 9000);
+  }
+  if (live_blocks() != blocks_before)
+    outcome.problem +=
+        "; blocks of memory are left: " + std::to_string(live_blocks() - blocks_before);
+  if (!threads_are(threads_before)) outcome.problem += "; threads are left";
+  return outcome;
+}
+
+}  // namespace
+
+Outcome run(const Case& one) {
+  // What the library keeps for good is allocated before the count.
+  static const bool warm = [] {
+    for (const Kind kind : {Kind::none, Kind::shortened})
+      run_anew({Collective::all_reduce, {"tree", 8}, 4, 2, {kind}});
+    return true;
+  }();
+  static_cast<void>(warm);
+  return run_anew(one);
+}
+
+std::vector<Subject> subjects() {
+  std::vector<Subject> all;
+  const Registry registry = Registry::builtin();
+  for (const Algorithm& algorithm : registry.all())
+    for (const std::int64_t segment : {0, 8})
+      if (segment == 0 || algorithm.collective != Collective::barrier)
+        all.push_back({algorithm.collective, {algorithm.name, segment}, algorithm.hierarchical});
+  return all;
+}
+
+}  // namespace faults
