@@ -12,7 +12,7 @@
 namespace baton::communicator {
 
 /// send() and recv() use tags 0 … user_tags - 1. An operation has one tag for each lane; NCCL has
-/// as many channels.
+/// as many channels. shrink() uses the last tag.
 inline constexpr int user_tags = 1024, lanes = 32;
 
 /// Facts that hold for a communicator's whole life, once options and table are agreed.

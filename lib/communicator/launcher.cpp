@@ -23,7 +23,7 @@ Launcher::Launcher(const Context& context, Planner& planner, Recording& recordin
       family_(std::move(family)),
       busy_(context.can.concurrent ? &own_busy_ : &family_->busy),
       waits_(context.transport->blocking() && !context.can.concurrent),
-      operation_tags_((context.can.tags - 1 - user_tags) / lanes),
+      operation_tags_((context.can.tags - (context.can.subgroups ? 1 : 0) - user_tags) / lanes),
       runs_(context),
       watch_(context),
       blocking_(context, runs_, watch_, *busy_) {}

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "baton/forwarding.hpp"
 #include "baton/schedule.hpp"
 #include "execute/progress.hpp"
 #include "support/ranks.hpp"
@@ -14,43 +15,36 @@ using namespace support;
 namespace {
 
 /// A transport that can less: it may serve one thread only, and have few tags.
-class Modest final : public Transport {
+class Modest final : public ForwardingTransport {
  public:
   Modest(std::unique_ptr<Transport> inner, bool concurrent, int tags, std::atomic<bool>& go)
-      : inner_(std::move(inner)), concurrent_(concurrent), tags_(tags), go_(go) {}
+      : ForwardingTransport(std::move(inner)), concurrent_(concurrent), tags_(tags), go_(go) {}
   int idles() const { return idles_; }
   void go() { go_ = true; }
   void wait_for_go() {
     while (!go_.exchange(false)) std::this_thread::yield();
   }
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
   Capabilities capabilities() const override {
     return {.name = "modest", .tags = tags_, .concurrent = concurrent_, .cancels = true};
   }
   void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
     CHECK(tag < tags_);
-    inner_->isend(peer, tag, data, bytes, message);
+    inner().isend(peer, tag, data, bytes, message);
   }
   void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
     CHECK(tag < tags_);
-    inner_->irecv(peer, tag, data, bytes, message);
+    inner().irecv(peer, tag, data, bytes, message);
   }
-  bool test(Message& message, std::size_t& bytes) override { return inner_->test(message, bytes); }
-  void cancel(Message& message) override { inner_->cancel(message); }
-  void progress() override { inner_->progress(); }
   void idle(std::chrono::microseconds at_most) override {
     ++idles_;
-    inner_->idle(at_most);
-  }
-  std::unique_ptr<Transport> split(int color, int key) override {
-    auto part = inner_->split(color, key);
-    if (!part) return nullptr;
-    return std::make_unique<Modest>(std::move(part), concurrent_, tags_, go_);
+    inner().idle(at_most);
   }
 
  private:
-  std::unique_ptr<Transport> inner_;
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
+    return std::make_unique<Modest>(std::move(part), concurrent_, tags_, go_);
+  }
+
   bool concurrent_;
   int tags_;
   std::atomic<int> idles_{0};

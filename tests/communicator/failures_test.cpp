@@ -57,39 +57,44 @@ TEST_CASE("timeout: who waits for whom, in which operation and step") {
 
 TEST_CASE("timeout: nonblocking, and with checking on") {
   Options options = patient();
+  std::latch two(2), one(1);
   on_ranks(
       3,
-      [](Communicator& c) {
-        if (c.rank() == 1) return;
+      [&](Communicator& c) {
+        if (c.rank() == 1) return two.wait();
         std::vector<float> x(10);
         Request request = c.start_all_reduce(x, sum, {"ring", 0});
         const Error error = error_of([&] { request.wait(); });
         CHECK(error.code == ErrorCode::timeout);
         CHECK(holds(error.what(), {"waits for rank"}));
+        two.count_down();
       },
       options);
   options.check = true;
   on_ranks(
       2,
-      [](Communicator& c) {
-        if (c.rank() == 1) return;
+      [&](Communicator& c) {
+        if (c.rank() == 1) return one.wait();
         std::vector<float> x(10);
         const Error error = error_of([&] { c.all_reduce(x, sum); });
         CHECK(error.code == ErrorCode::timeout);
         CHECK(error.peer == 1);
         CHECK(holds(error.what(), {"all_reduce", "waits for rank 1", "compare the call"}));
+        one.count_down();
       },
       options);
 }
 
 TEST_CASE("timeout: send and recv, and making a communicator") {
+  std::latch one(1);
   on_ranks(
       2,
-      [](Communicator& c) {
-        if (c.rank() == 1) return;
+      [&](Communicator& c) {
+        if (c.rank() == 1) return one.wait();
         std::vector<float> x(10'000);
         CHECK(
             holds(error_of([&] { c.recv(x, 1, 5); }).what(), {"recv", "rank 0 waits for rank 1"}));
+        one.count_down();
       },
       patient());
   auto transports = thread_transports(2);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "baton/communicator.hpp"
+#include "baton/forwarding.hpp"
 #include "baton/timeline.hpp"
 #include "baton/trace.hpp"
 #include "stream_cases.hpp"
@@ -72,35 +73,19 @@ TEST_CASE("streams: 64 ranks on one device whose streams share one hardware queu
 }
 
 /// As ranks in several processes have it, of which some may be in one.
-class Apart final : public Transport {
+class Apart final : public ForwardingTransport {
  public:
-  explicit Apart(std::unique_ptr<Transport> threads) : threads_(std::move(threads)) {}
-  int rank() const override { return threads_->rank(); }
-  int size() const override { return threads_->size(); }
+  using ForwardingTransport::ForwardingTransport;
   Capabilities capabilities() const override {
-    Capabilities can = threads_->capabilities();
+    Capabilities can = inner().capabilities();
     can.one_process = false;
     return can;
   }
-  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
-    threads_->isend(peer, tag, data, bytes, message);
-  }
-  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
-    threads_->irecv(peer, tag, data, bytes, message);
-  }
-  bool test(Message& message, std::size_t& bytes) override {
-    return threads_->test(message, bytes);
-  }
-  void cancel(Message& message) override { threads_->cancel(message); }
-  void progress() override { threads_->progress(); }
-  void idle(std::chrono::microseconds at_most) override { threads_->idle(at_most); }
-  std::unique_ptr<Transport> split(int color, int key) override {
-    auto part = threads_->split(color, key);
-    return part ? std::make_unique<Apart>(std::move(part)) : nullptr;
-  }
 
  private:
-  const std::unique_ptr<Transport> threads_;
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
+    return std::make_unique<Apart>(std::move(part));
+  }
 };
 
 TEST_CASE("streams: ranks of one process share a hardware queue beside other processes' ranks") {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "baton/forwarding.hpp"
 #include "support/conformance.hpp"
 #include "support/ranks.hpp"
 
@@ -11,40 +12,26 @@ using namespace support;
 namespace {
 
 /// A transport for one thread that has blocking calls.
-class Patient final : public Transport, public BlockingCalls {
+class Patient final : public ForwardingTransport, public BlockingCalls {
  public:
-  explicit Patient(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
+  using ForwardingTransport::ForwardingTransport;
   int waited() const { return waited_; }
-  int rank() const override { return inner_->rank(); }
-  int size() const override { return inner_->size(); }
   Capabilities capabilities() const override { return {.name = "patient", .concurrent = false}; }
-  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
-    inner_->isend(peer, tag, data, bytes, message);
-  }
-  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
-    inner_->irecv(peer, tag, data, bytes, message);
-  }
   BlockingCalls* blocking() override { return this; }
-  void send(const OutgoingMessage& out) override { baton::send(*inner_, out); }
+  void send(const OutgoingMessage& out) override { baton::send(inner(), out); }
   std::size_t recv(const IncomingMessage& in) override {
     ++waited_;
-    return baton::recv(*inner_, in);
+    return baton::recv(inner(), in);
   }
   std::size_t send_recv(const OutgoingMessage& out, const IncomingMessage& in) override {
     ++waited_;
-    return baton::send_recv(*inner_, out, in);
-  }
-  bool test(Message& message, std::size_t& bytes) override { return inner_->test(message, bytes); }
-  void cancel(Message& message) override { inner_->cancel(message); }
-  void progress() override { inner_->progress(); }
-  void idle(std::chrono::microseconds at_most) override { inner_->idle(at_most); }
-  std::unique_ptr<Transport> split(int color, int key) override {
-    auto part = inner_->split(color, key);
-    return part ? std::make_unique<Patient>(std::move(part)) : nullptr;
+    return baton::send_recv(inner(), out, in);
   }
 
  private:
-  std::unique_ptr<Transport> inner_;
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
+    return std::make_unique<Patient>(std::move(part));
+  }
   int waited_ = 0;
 };
 

@@ -54,7 +54,7 @@ TEST_CASE("faults: a rank that ends") {
   for (const int check : {0, 1, 2}) sample(Kind::dead, 40, check);
 }
 TEST_CASE("faults: a rank that stops") {
-  for (const int check : {0, 2}) sample(Kind::stopped, 10, check);
+  for (const int check : {0, 2}) sample(Kind::stopped, 6, check);
 }
 TEST_CASE("faults: a rank without memory") {
   for (const int check : {0, 1, 2}) sample(Kind::no_memory, 30, check);

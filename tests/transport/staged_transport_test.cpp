@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "baton/forwarding.hpp"
 #include "baton/thread.hpp"
 #include "contract.hpp"
 #include "support/ranks.hpp"
@@ -116,29 +117,15 @@ TEST_CASE("staged transport: a message that is given up leaves its memory alone"
 
 TEST_CASE("device transport: staged unless every rank's messages may lie in a device's memory") {
   /// The host's transport, which says so on some ranks only.
-  struct Says final : Transport {
-    Says(std::unique_ptr<Transport> host, bool says) : host(std::move(host)), says(says) {}
-    int rank() const override { return host->rank(); }
-    int size() const override { return host->size(); }
+  struct Says final : ForwardingTransport {
+    Says(std::unique_ptr<Transport> host, bool says)
+        : ForwardingTransport(std::move(host)), says(says) {}
     Capabilities capabilities() const override {
-      Capabilities can = host->capabilities();
+      Capabilities can = inner().capabilities();
       can.device_memory = says;
       return can;
     }
-    void isend(int peer, int tag, const void* data, std::size_t n, Message& m) override {
-      host->isend(peer, tag, data, n, m);
-    }
-    void irecv(int peer, int tag, void* data, std::size_t n, Message& m) override {
-      host->irecv(peer, tag, data, n, m);
-    }
-    bool test(Message& message, std::size_t& bytes) override { return host->test(message, bytes); }
-    void cancel(Message& message) override { host->cancel(message); }
-    void progress() override { host->progress(); }
-    void idle(std::chrono::microseconds at_most) override { host->idle(at_most); }
-    std::unique_ptr<Transport> split(int color, int key) override {
-      return host->split(color, key);
-    }
-    std::unique_ptr<Transport> host;
+    std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override { return part; }
     bool says;
   };
   for (const int size : {1, 2, 3, 5, 8})

@@ -152,7 +152,10 @@ class CheckedTransport final : public ForwardingTransport {
       refuse(fmt::format("expected a checksum of {} bytes, found a message of {}", sizeof(Checksum),
                          found));
     const std::size_t bytes = found - sizeof(Checksum);
-    if (bytes > recv.bytes) return bytes;
+    if (bytes > recv.bytes) {
+      if (recv.bytes > 0) std::memcpy(recv.data, recv.buffer, recv.bytes);
+      return bytes;
+    }
     const Checksum expected = checksum(recv.buffer, bytes, recv.peer, recv.tag);
     Checksum sent = 0;
     std::memcpy(&sent, recv.buffer + bytes, sizeof sent);
