@@ -202,7 +202,7 @@ std::string diagnosis(const Complaint& complaint, std::span<const Witness> ranks
                          ? std::string("all ranks have entered it")
                          : fmt::format("{} wait for each other in a circle", listed(in_turn)));
   }
-  return fmt::format("{} of communicator '{}' cannot complete (no progress for {} s): {}{}{}",
+  return fmt::format("{} of communicator '{}' cannot complete (no progress for {:.3g} s): {}{}{}",
                      message ? what : fmt::format("{} #{}", what, number), complaint.label,
                      complaint.seconds, joined(causes), waiting.empty() ? "" : "; ",
                      joined(waiting));

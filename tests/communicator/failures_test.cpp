@@ -177,3 +177,33 @@ TEST_CASE("a request that is dropped while an exception passes does not wait") {
       },
       Options());
 }
+
+TEST_CASE(
+    "without checking, ranks that disagree about a length all fail, also where the sender waits") {
+  // Short and long messages, each way: buffered, or until the receiver comes.
+  constexpr std::size_t lengths[] = {1, 100, 2000, 300'000};
+  for (const std::uint64_t seed : {0, 5})
+    for (const std::size_t sent : lengths)
+      for (const std::size_t expected : lengths) {
+        if (sent == expected) continue;
+        CAPTURE(sent);
+        CAPTURE(expected);
+        std::mutex mutex;
+        std::vector<std::string> said;
+        on_ranks(3,
+                 [&](Communicator& c) {
+                   std::vector<float> x(c.rank() == 0 ? sent : expected);
+                   const Error error = error_of([&] {
+                     c.broadcast(x, 0, {"linear", 0});
+                     c.barrier();
+                   });
+                   CHECK(error.code == ErrorCode::truncated);
+                   const std::lock_guard lock(mutex);
+                   said.emplace_back(error.what());
+                 },
+                 test_options(), {.seed = seed});
+        REQUIRE(said.size() == 3);
+        CHECK(said[0] == said[1]);
+        CHECK(said[0] == said[2]);
+      }
+}

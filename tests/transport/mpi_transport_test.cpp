@@ -125,6 +125,28 @@ TEST_CASE("mpi transport: the capabilities are MPI's") {
   CHECK(can.concurrent == (level == MPI_THREAD_MULTIPLE));
 }
 
+TEST_CASE("mpi transport: a message to a group that has given up meets no later group") {
+  const auto world = mpi_transport(MPI_COMM_WORLD);
+  if (world->size() < 2) return;
+  for (int round = 0; round < 5; ++round) {
+    auto first = world->split(0, 0);
+    // Rank 0 gives up before it receives anything, and leaves; the others send only then.
+    if (world->rank() == 0) {
+      first->expect_strays();
+      first.reset();
+    }
+    contract::meet(*world);
+    if (world->rank() == 1) contract::send(*first, 0, 3, contract::pattern(16, 1));
+    contract::meet(*world);
+    if (world->rank() != 0) first->expect_strays();
+    first.reset();
+    auto second = world->split(0, 0);
+    if (world->rank() == 1) contract::send(*second, 0, 3, contract::pattern(16, 2));
+    if (world->rank() == 0) CHECK(contract::recv(*second, 1, 3, 16) == contract::pattern(16, 2));
+    contract::meet(*second);
+  }
+}
+
 TEST_CASE("mpi transport: a receive given up does not hang, whether its sender comes or not") {
   const auto t = mpi_transport(MPI_COMM_WORLD);
   Message never, late;
