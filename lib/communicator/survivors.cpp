@@ -37,8 +37,16 @@ Survivors::Survivors(Transport& transport, int tag, std::uint32_t turn, Limits l
 
 Survivors::~Survivors() {
   for (Sent& sent : sent_) transport_.cancel(sent.message);
-  for (Peer& peer : peers_)
-    if (peer.listening) transport_.cancel(peer.message);
+  bool listening = false;
+  for (Peer& peer : peers_) {
+    if (!peer.listening) continue;
+    transport_.cancel(peer.message);
+    listening = true;
+  }
+  if (transport_.capabilities().cancels) return;
+  // The transport may use these buffers for ever.
+  if (!sent_.empty()) new std::list<Sent>(std::move(sent_));
+  if (listening) new std::vector<Peer>(std::move(peers_));
 }
 
 void Survivors::listen(int rank) {

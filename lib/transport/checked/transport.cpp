@@ -52,10 +52,7 @@ class CheckedTransport final : public ForwardingTransport {
  public:
   explicit CheckedTransport(std::unique_ptr<Transport> inner)
       : ForwardingTransport(std::move(inner)), cancels_(this->inner().capabilities().cancels) {}
-  ~CheckedTransport() override {
-    close();  // from now on no buffer is written
-    for (const auto& [buffer, bytes] : abandoned_) pool_.give(buffer, bytes);
-  }
+  ~CheckedTransport() override { close(); }  // from now on no buffer is used
 
   Capabilities capabilities() const override {
     Capabilities can = inner().capabilities();
@@ -95,8 +92,7 @@ class CheckedTransport final : public ForwardingTransport {
     Transfer* const transfer = transfer_in(message);
     if (!transfer) return;  // test() has thrown
     inner().cancel(transfer->message);
-    if (!cancels_)
-      abandoned_.emplace_back(std::exchange(transfer->buffer, nullptr), transfer->in_buffer());
+    if (!cancels_) transfer->buffer = nullptr;  // lost: the message may still come
     release(message);
   }
 
@@ -170,7 +166,6 @@ class CheckedTransport final : public ForwardingTransport {
   base::BlockPool pool_;
   std::vector<std::unique_ptr<Transfer>> all_;
   std::vector<Transfer*> idle_;
-  std::vector<std::pair<std::byte*, std::size_t>> abandoned_;
 };
 
 }  // namespace

@@ -77,7 +77,7 @@ std::vector<pid_t> readable_processes(Transport& group, std::span<const transpor
 }
 
 SingleCopyMessage& MemoryReads::take() {
-  if (free_.empty()) return messages_.emplace_back();
+  if (free_.empty()) return messages_->emplace_back();
   SingleCopyMessage& message = *free_.back();
   free_.pop_back();
   return message;
@@ -239,7 +239,10 @@ void MemoryReads::cancel(SingleCopyMessage& message) {
     case State::answering:
       released = give_up(message.answering, false, rank_, message.peer) != Ending::unknown;
   }
-  if (released) free_.push_back(&message);  // otherwise MPI may still use it
+  if (released)
+    free_.push_back(&message);
+  else
+    in_use_ = true;
 }
 
 void MemoryReads::fail(int peer, int code, const std::string& text) const {

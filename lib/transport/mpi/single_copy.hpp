@@ -48,6 +48,9 @@ class MemoryReads final : public SingleCopy {
   /// `tag`: the first tag for answers. `processes`: from readable_processes().
   MemoryReads(MPI_Comm communicator, int rank, int tag, std::vector<pid_t> processes)
       : communicator_(communicator), rank_(rank), tag_(tag), processes_(std::move(processes)) {}
+  ~MemoryReads() override {
+    if (in_use_) static_cast<void>(messages_.release());
+  }
 
   pid_t process(int rank) const { return processes_[static_cast<std::size_t>(rank)]; }
   std::size_t least_bytes() const override {
@@ -86,7 +89,9 @@ class MemoryReads final : public SingleCopy {
   int rank_, tag_;
   std::vector<pid_t> processes_;
   std::uint32_t offers_ = 0;
-  std::deque<SingleCopyMessage> messages_;
+  std::unique_ptr<std::deque<SingleCopyMessage>> messages_ =
+      std::make_unique<std::deque<SingleCopyMessage>>();
+  bool in_use_ = false;  // MPI may write to a cancelled message for ever
   std::vector<SingleCopyMessage*> free_;
   std::vector<SingleCopyMessage*> fetches_;  // awaited or being read
   std::unique_ptr<std::byte[]> part_;
