@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "baton/error.hpp"
+#include "baton/output_file.hpp"
 #include "diagrams.hpp"
 
 namespace baton::diagrams {
@@ -47,15 +49,30 @@ class TemporaryFile {
   std::string name_;
 };
 
+/// The standard output of a new process is a file that is open here.
+struct Actions {
+  explicit Actions(int output) {
+    if (posix_spawn_file_actions_init(&list) != 0 ||
+        posix_spawn_file_actions_adddup2(&list, output, STDOUT_FILENO) != 0)
+      throw std::bad_alloc();
+  }
+  ~Actions() { posix_spawn_file_actions_destroy(&list); }
+  Actions(const Actions&) = delete;
+  Actions& operator=(const Actions&) = delete;
+  posix_spawn_file_actions_t list{};
+};
+
 }  // namespace
 
 void convert(const std::string& svg, const std::string& format, const std::string& file) {
   const TemporaryFile source(svg);
-  std::string arguments[] = {"rsvg-convert", "--format", format, "--output", file, source.name()};
+  OutputFile output(file);
+  std::string arguments[] = {"rsvg-convert", "--format", format, source.name()};
   char* pointers[std::size(arguments) + 1] = {};
   for (std::size_t i = 0; i < std::size(arguments); ++i) pointers[i] = arguments[i].data();
   pid_t process = 0;
-  const int error = posix_spawnp(&process, pointers[0], nullptr, nullptr, pointers, environ);
+  const Actions actions(output.descriptor());
+  const int error = posix_spawnp(&process, pointers[0], &actions.list, nullptr, pointers, environ);
   if (error == ENOENT) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("{}: expected the program rsvg-convert, which makes PNG and PDF of SVG "
@@ -76,6 +93,7 @@ void convert(const std::string& svg, const std::string& format, const std::strin
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: expected rsvg-convert to write it, found that it failed", file));
   }
+  output.commit();
 }
 
 }  // namespace baton::diagrams

@@ -1,8 +1,7 @@
 #include <fmt/core.h>
 
-#include <fstream>
-
 #include "baton/error.hpp"
+#include "baton/output_file.hpp"
 #include "diagrams.hpp"
 
 namespace baton::diagrams {
@@ -48,10 +47,7 @@ void write(const std::string& file, const Timeline& timeline, const Options& opt
   const Form& form = form_of(ending_of(file), file);
   const std::string text = form.render(timeline, options);
   if (form.converted) return convert(text, std::string(form.ending), file);
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) refuse(fmt::format("-o: expected to write {}, found that it cannot be written", file));
+  write_file(file, text);
 }
 
 }  // namespace baton::diagrams

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "baton/error.hpp"
+#include "baton/output_file.hpp"
 #include "state.hpp"
 
 namespace baton::communicator {
@@ -73,7 +74,7 @@ void State::agree_options() {
   const std::string text = agreed([&] {
     if (!options.trace.empty()) {
       options.trace = next_trace_name(options.trace);
-      write_trace(options.trace, {});  // throws now if the file cannot be written
+      const OutputFile try_now(options.trace);  // throws if the file cannot be written
     }
     return written(options);
   });

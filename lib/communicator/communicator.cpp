@@ -5,6 +5,7 @@
 
 #include "../select/select.hpp"
 #include "../trace/part.hpp"
+#include "baton/output_file.hpp"
 #include "baton/timeline.hpp"
 #include "state.hpp"
 
@@ -118,7 +119,7 @@ void Communicator::stop_recording(const std::string& file) {
   const InUse in_use(state_->launcher.busy());
   const std::string bytes = state_->recording.stop(*state_);
   state_->agreed([&] {
-    communicator::write_trace(file, bytes);
+    write_file(file, bytes);
     return std::string();
   });
 }

@@ -5,11 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -17,6 +14,7 @@
 
 #include "../base/raise.hpp"
 #include "../trace/part.hpp"
+#include "baton/output_file.hpp"
 #include "state.hpp"
 
 namespace baton::communicator {
@@ -252,7 +250,7 @@ void Recording::finish_trace(State& state) noexcept {
         const auto after = compare_clocks(state, *session_);
         own = own_part(after);
         const std::string all = gathered_parts(state, own);
-        if (context.rank == 0) write_trace(context.options.trace, all);
+        if (context.rank == 0) write_file(context.options.trace, all);
         return;
       } catch (const Error& error) {
         why = error.what();
@@ -260,7 +258,7 @@ void Recording::finish_trace(State& state) noexcept {
     }
     if (own.empty()) own = own_part({});
     const std::string file = fmt::format("{}.rank{}", context.options.trace, context.rank);
-    write_trace(file, tracing::file_head() + own);
+    write_file(file, tracing::file_head() + own);
     std::fputs(fmt::format("baton: rank {} writes its part of the recording to {}, since {}\n",
                            context.rank, file, why)
                    .c_str(),
@@ -268,15 +266,6 @@ void Recording::finish_trace(State& state) noexcept {
   } catch (const std::exception& error) {
     std::fputs(fmt::format("baton: rank {}: {}\n", context.rank, error.what()).c_str(), stderr);
   }
-}
-
-void write_trace(const std::string& file, std::string_view bytes) {
-  std::ofstream stream(file, std::ios::binary);
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (stream) return;
-  base::refuse("expected a file for a recording, found that {} cannot be written: {}", file,
-               std::strerror(errno));
 }
 
 std::string next_trace_name(const std::string& file) {

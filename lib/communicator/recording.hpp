@@ -123,9 +123,6 @@ class Recording {
   bool began_ = false;  // start() was called here and stop() was not
 };
 
-/// Throws Error(invalid_argument) if the file cannot be written.
-void write_trace(const std::string& file, std::string_view bytes);
-
 /// The file name of this process's next recording to `file`: FILE, then FILE-2 and so on.
 std::string next_trace_name(const std::string& file);
 

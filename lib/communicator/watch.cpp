@@ -14,6 +14,7 @@
 #include "../base/hash.hpp"
 #include "../status/diagnosis.hpp"
 #include "../status/flight.hpp"
+#include "baton/output_file.hpp"
 #include "operation.hpp"
 #include "recording.hpp"
 
@@ -200,7 +201,7 @@ void Watch::write_flight() const {
       standings.push_back(page.read());
   }
   try {
-    write_trace(context_.options.flight, status::recording_of(standings));
+    write_file(context_.options.flight, status::recording_of(standings));
   } catch (const Error& error) {
     report(error.what());  // the failure itself must be thrown
   }

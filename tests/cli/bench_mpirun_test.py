@@ -151,7 +151,7 @@ class BenchUnderMpirun(CommandTest):
                 ("found no symbol baton_pmpi_version", "--through", "drop-in"),
                 ("expected a collective (", "bcast"),
                 ("--factor: expected a whole number from 2", "--factor", "1"),
-                ("--json: expected a file to write, found /nowhere/x", "--json", "/nowhere/x"),
+                ("--json: /nowhere/x: expected a file to write, found No such", "--json", "/nowhere/x"),
                 ("--registry /nowhere.so: expected a shared object, found /nowhere.so: cannot open",
                  "--registry", "/nowhere.so"),
                 ("--registry: expected --through api or both, which use it, found drop-in",

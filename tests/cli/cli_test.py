@@ -75,7 +75,7 @@ class Cli(CommandTest):
         self.assertRegex(printed, r"hosts 2x2\nbarrier +0 +\w+ +0\n$")
         self.refused("expected a table for hosts 1x3 over thread, found one for hosts 1x2 over "
                      "thread", "run", "all_reduce", "--ranks", "3", BATON_TABLE=table)
-        self.refused("expected a file that can be written", "tune", "barrier", "--repeats", "1",
+        self.refused("expected a file to write, found", "tune", "barrier", "--repeats", "1",
                      "--output", "/no/such/folder/table")
 
     # --- run ----------------------------------------------------------------------------------

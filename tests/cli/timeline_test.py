@@ -140,7 +140,7 @@ class Timeline(CommandTest):
             ("found all_reduce", "all_reduce", "--split-assemble", "-o", svg),
             ("expected .svg, .png, .pdf or .drawio, found .json", "all_to_all", "--split-assemble",
              "-o", str(self.folder / "x.json")),
-            ("expected a file that can be written", "broadcast", "-o",
+            ("expected a file to write, found", "broadcast", "-o",
              str(self.folder / "nowhere" / "x.svg")),
         ]:
             with self.subTest(arguments=arguments):

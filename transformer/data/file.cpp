@@ -5,13 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <utility>
 
 #include "baton/error.hpp"
 
@@ -19,22 +16,21 @@ namespace baton::transformer::data {
 
 namespace {
 
-[[noreturn]] void refuse_access(const std::filesystem::path& file, std::string_view to,
-                                std::string_view found) {
+[[noreturn]] void refuse_access(const std::filesystem::path& file, std::string_view found) {
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{}: expected a file to {}, found {}", file.string(), to, found));
+              fmt::format("{}: expected a file to read, found {}", file.string(), found));
 }
 
 }  // namespace
 
 std::string read_file(const std::filesystem::path& file) {
   if (std::error_code error; std::filesystem::is_directory(file, error))
-    refuse_access(file, "read", "a folder");
+    refuse_access(file, "a folder");
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) refuse_access(file, "read", std::strerror(errno));
+  if (!stream) refuse_access(file, std::strerror(errno));
   std::string content(std::istreambuf_iterator<char>(stream), {});
-  if (stream.bad()) refuse_access(file, "read", std::strerror(errno));
+  if (stream.bad()) refuse_access(file, std::strerror(errno));
   return content;
 }
 
@@ -48,8 +44,8 @@ InputFile::InputFile(const std::filesystem::path& file)
     return;
   }
   if (file_ >= 0) close(file_);
-  if (!good) refuse_access(file, "read", std::strerror(why));
-  refuse_access(file, "read", S_ISDIR(status.st_mode) ? "a folder" : "a device or a pipe");
+  if (!good) refuse_access(file, std::strerror(why));
+  refuse_access(file, S_ISDIR(status.st_mode) ? "a folder" : "a device or a pipe");
 }
 
 InputFile::~InputFile() { close(file_); }
@@ -65,48 +61,6 @@ void InputFile::read(std::int64_t first, void* to, std::size_t bytes) const {
     }
     done += static_cast<std::size_t>(got);
   }
-}
-
-OutputFile::OutputFile(const std::filesystem::path& file) : name_(file) {
-  static std::atomic<int> made_before = 0;  // ranks that are threads may write one file at once
-  part_ = fmt::format("{}.{}.{}.part", file.string(), getpid(), made_before.fetch_add(1));
-  file_ = open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file_ < 0) refuse();
-}
-
-OutputFile::~OutputFile() {
-  if (file_ >= 0) close(file_);
-  if (!part_.empty()) unlink(part_.c_str());
-}
-
-void OutputFile::refuse() { refuse_access(name_, "write", std::strerror(errno)); }
-
-void OutputFile::write(const void* data, std::size_t bytes) {
-  for (std::size_t done = 0; done < bytes;) {
-    const ssize_t written = ::write(file_, static_cast<const char*>(data) + done, bytes - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) refuse();
-    done += static_cast<std::size_t>(written);
-  }
-}
-
-void OutputFile::commit() {
-  if (fsync(file_) != 0) refuse();  // on the disk before it has its name
-  const bool closed = close(std::exchange(file_, -1)) == 0;
-  if (!closed || std::rename(part_.c_str(), name_.c_str()) != 0) refuse();
-  part_.clear();
-  // The name as well; where folders cannot be synchronised, the system does it in its own time.
-  const std::filesystem::path folder = name_.has_parent_path() ? name_.parent_path() : ".";
-  const int names = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (names < 0) return;
-  fsync(names);
-  close(names);
-}
-
-void write_file(const std::filesystem::path& file, std::string_view content) {
-  OutputFile output(file);
-  output.write(content.data(), content.size());
-  output.commit();
 }
 
 void refuse(const std::filesystem::path& file, std::int64_t byte, std::string_view expected,

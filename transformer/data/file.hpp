@@ -1,5 +1,5 @@
 #pragma once
-/// Files, read and written.
+/// Files, read. baton/output_file.hpp writes them.
 
 #include <cstddef>
 #include <cstdint>
@@ -34,31 +34,6 @@ class InputFile {
   int file_ = -1;
   std::int64_t size_ = 0;
 };
-
-/// A file that is written in pieces beside the one of its name, which it replaces when it is whole:
-/// where writing fails, or the program ends meanwhile, a file that was there stays as it was.
-class OutputFile {
- public:
-  /// Throws Error(invalid_argument) where it cannot be written, as do all functions.
-  explicit OutputFile(const std::filesystem::path& file);
-  /// Removes what has not been committed.
-  ~OutputFile();
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-
-  /// Appends bytes.
-  void write(const void* data, std::size_t bytes);
-  /// Gives the file its name, when all of it is on the disk.
-  void commit();
-
- private:
-  [[noreturn]] void refuse();
-  std::filesystem::path name_, part_;
-  int file_ = -1;
-};
-
-/// Writes an OutputFile at once. Throws Error(invalid_argument).
-void write_file(const std::filesystem::path& file, std::string_view content);
 
 /// Throws Error(invalid_argument): "FILE, byte N: expected …, found …".
 [[noreturn]] void refuse(const std::filesystem::path& file, std::int64_t byte,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "baton/error.hpp"
+#include "baton/output_file.hpp"
 #include "file.hpp"
 #include "text.hpp"
 
@@ -108,7 +109,7 @@ Tokenizer Tokenizer::read(const std::filesystem::path& file) {
 }
 
 void Tokenizer::write(const std::filesystem::path& file) const {
-  data::write_file(file, model_->serialized);
+  write_file(file.string(), model_->serialized);
 }
 
 int Tokenizer::vocabulary() const { return model_->processor.GetPieceSize(); }

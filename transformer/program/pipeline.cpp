@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "../pipeline/schedule.hpp"
 #include "../pipeline/verify.hpp"
+#include "baton/output_file.hpp"
 #include "draw.hpp"
 #include "values.hpp"
 
@@ -177,12 +177,7 @@ int explain(const PipelineOptions& options) {
     print_flaws(subject);
     return 1;
   }
-  if (!options.output.empty()) {
-    std::ofstream file(options.output, std::ios::binary);
-    file << print(subject.schedule);
-    file.close();
-    if (!file) refuse(fmt::format("{}: cannot be written", options.output));
-  }
+  if (!options.output.empty()) write_file(options.output, print(subject.schedule));
   if (options.json) {
     fmt::print("{}\n", json_of(subject).dump(2));
     return 0;

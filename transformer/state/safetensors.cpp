@@ -16,6 +16,7 @@
 #include "../instantiation.hpp"
 #include "../shape_guard.hpp"
 #include "baton/error.hpp"
+#include "baton/output_file.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -322,12 +323,12 @@ Array<T> SafetensorsFile::read(const FileTensor& tensor) const {
 
 struct SafetensorsWriter::State {
   State(const std::filesystem::path& file, const std::vector<FileTensor>& tensors)
-      : file(file), tensors(tensors), output(file) {}
+      : file(file), tensors(tensors), output(file.string()) {}
 
   std::filesystem::path file;
   std::vector<FileTensor> tensors;
   std::size_t written = 0;
-  data::OutputFile output;
+  OutputFile output;
 };
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& file,

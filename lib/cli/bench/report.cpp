@@ -175,14 +175,14 @@ Json json_of(const Links& links) {
       {{"within_host", json_of(links.within)}, {"across_hosts", json_of(links.across)}});
 }
 
-JsonFile::JsonFile(const std::string& path) : path_(path), stream_(path) {
-  if (!stream_) refuse(fmt::format("--json: expected a file to write, found {}", path));
-}
+JsonFile::JsonFile(const std::string& path)
+    : file_(of_option("--json", [&] { return OutputFile(path); })) {}
 
 void JsonFile::write(const Json& json) {
-  stream_ << text_of(json);
-  stream_.close();
-  if (!stream_) refuse(fmt::format("--json: expected to write {}, found it fail", path_));
+  of_option("--json", [&] {
+    file_.write(text_of(json));
+    file_.commit();
+  });
 }
 
 Report::Report(bool speaks, int ranks, std::size_t cases, bool progress)

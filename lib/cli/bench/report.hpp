@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "baton/output_file.hpp"
 #include "cli/common/text.hpp"
 #include "comparison.hpp"
 
@@ -34,16 +34,15 @@ std::string bench_lines(const BenchRow& row);
 Json json_of(const std::vector<BenchRow>& rows);
 Json json_of(const Links& links);
 
-/// The file of option --json, opened before anything is measured. Throws Error(invalid_argument) if
-/// it cannot be written.
+/// The file of option --json, begun before anything is measured and replaced when it is written.
+/// Throws Error(invalid_argument) if it cannot be written.
 class JsonFile {
  public:
   explicit JsonFile(const std::string& path);
   void write(const Json& json);
 
  private:
-  std::string path_;
-  std::ofstream stream_;
+  OutputFile file_;
 };
 
 /// The results of a benchmark so far. One rank prints them as they come, with a line of progress.

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "baton/error.hpp"
+#include "baton/output_file.hpp"
 
 namespace baton::cli {
 
@@ -55,12 +56,7 @@ std::string file_text(const std::string& file) {
 }
 
 void write_file(const std::string& option, const std::string& file, std::string_view text) {
-  std::ofstream stream(file, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) {
-    refuse(fmt::format("{}: expected a file that can be written, found \"{}\"", option, file));
-  }
+  of_option(option, [&] { baton::write_file(file, text); });
 }
 
 void write_output(const std::string& file, std::string_view text) {

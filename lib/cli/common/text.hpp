@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "baton/error.hpp"
+
 namespace baton::cli {
 
 /// Throws Error(invalid_argument).
@@ -40,7 +42,16 @@ auto mapped(const Values& values, const F& f) {
 
 /// The text of a file. Throws Error(invalid_argument).
 std::string file_text(const std::string& file);
-/// Writes a file; throws Error(invalid_argument) that names `option`.
+/// f(), whose error names the option.
+template <class F>
+auto of_option(const std::string& option, const F& f) {
+  try {
+    return f();
+  } catch (const Error& error) {
+    throw Error(error.code, fmt::format("{}: {}", option, error.what()));
+  }
+}
+/// Writes a file, whole or not at all; throws Error(invalid_argument) that names `option`.
 void write_file(const std::string& option, const std::string& file, std::string_view text);
 /// Writes the file of option --output, or, where it is empty, prints the text.
 void write_output(const std::string& file, std::string_view text);
