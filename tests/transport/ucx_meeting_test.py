@@ -1,10 +1,13 @@
 """Processes that meet at a TCP address, without MPI: ucx_meeting_test.py PROGRAM"""
 
+import itertools
 import os
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -17,15 +20,16 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def meet(*ranks, address=None, limit=20000, before=lambda port: None, pause=0.0, **environment):
-    """What each of the processes (rank, size) says, and its exit code."""
+def meet(*ranks, address=None, limit=20000, before=lambda port: None, pause=0.0, secrets=(), **environment):
+    """What each of the processes (rank, size) says, and its exit code. Each may have a secret."""
     port = free_port()
     address = address or f"127.0.0.1:{port}"
     processes = []
-    for rank, size in ranks:
+    for (rank, size), secret in itertools.zip_longest(ranks, secrets):
+        own = environment if secret is None else environment | {"BATON_SECRET": secret}
         command = [program, str(rank), str(size), address, str(limit)]
         processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
-                                          env=os.environ | environment))
+                                          env=os.environ | own))
         time.sleep(pause)
         if rank == 0:
             before(port)
@@ -73,6 +77,84 @@ class Meeting(unittest.TestCase):
         self.assertEqual(meet((0, 2), (1, 2), before=come, pause=0.5), [("3", 0)] * 2)
         for stranger in strangers:
             stranger.close()
+
+    def test_strangers_without_end(self):
+        """Strangers that send without end, or nothing, and come all the time hold up nobody."""
+        over = threading.Event()
+        threads = []
+
+        def pester(port, bytes_at_once):
+            stay = []
+            while not over.is_set():
+                try:
+                    stay.append(socket.create_connection(("127.0.0.1", port), timeout=1))
+                    while bytes_at_once and not over.is_set():
+                        stay[-1].sendall(b"\0" * bytes_at_once)
+                except OSError:
+                    time.sleep(0.01)
+                stay = stay[-100:]
+            for one in stay:
+                one.close()
+
+        def begin(port):
+            for bytes_at_once in 0, 1, 100_000:
+                threads.append(threading.Thread(target=pester, args=(port, bytes_at_once)))
+                threads[-1].start()
+
+        try:
+            self.assertEqual(meet((0, 3), (1, 3), (2, 3), before=begin, pause=0.5), [("6", 0)] * 3)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+    def test_a_shared_secret(self):
+        self.assertEqual(meet((0, 3), (1, 3), (2, 3), BATON_SECRET="s3cret"), [("6", 0)] * 3)
+
+    def test_another_secret(self):
+        """A rank without the secret hears so, and the others go on without it."""
+        for theirs, found in ("", "has none"), ("other", "has another one"):
+            said = meet((0, 2), (1, 2), (1, 2), secrets=["s3cret", theirs, "s3cret"], pause=0.3)
+            self.assertEqual([said[0], said[2]], [("3", 0)] * 2)
+            sentence, code = said[1]
+            self.assertEqual(code, 1)
+            self.assertRegex(sentence, r"^transport: rank 1 was expected to have the secret "
+                                       rf"\(BATON_SECRET\) of rank 0 at 127.0.0.1:\d+, but {found}$")
+
+    def test_only_ranks_with_another_secret(self):
+        said = meet((0, 2), (1, 2), secrets=["s3cret", "other"], limit=1500)
+        self.assertIn("timeout: 2 ranks were expected", said[0][0])
+        self.assertIn("did not come: 1; 1 came with another secret (BATON_SECRET)", said[0][0])
+        self.assertNotIn("s3cret", said[0][0] + said[1][0])
+
+    def test_a_place_without_the_secret(self):
+        """A rank with a secret does not believe one that listens without it."""
+        said = meet((0, 2), (1, 2), secrets=["", "s3cret"], limit=1500)
+        self.assertIn("but has another one", said[1][0])
+
+    def test_a_place_that_pretends(self):
+        """A program that speaks as rank 0 but has no proof is found out."""
+        with socket.socket() as place:
+            place.bind(("127.0.0.1", 0))
+            place.listen()
+            address = "127.0.0.1:%d" % place.getsockname()[1]
+            thread = threading.Thread(target=self.pretend, args=(place,))
+            thread.start()
+            ((sentence, code),) = meet((1, 2), address=address, BATON_SECRET="s3cret")
+            thread.join()
+        self.assertEqual(code, 1)
+        self.assertIn("but found that the other side does not know it", sentence)
+
+    @staticmethod
+    def pretend(place):
+        guest, _ = place.accept()
+        guest.recv(1000)
+        guest.sendall(struct.pack("<Q", 0x3F6E6F7461627875) + bytes(32))
+        guest.recv(1000)
+        blocks = b"".join(struct.pack("<Q", 1) + block for block in (b"a", b"b"))
+        guest.sendall(struct.pack("<QQ", 0, len(blocks)) + bytes(32) + blocks)
+        guest.recv(1000)
+        guest.close()
 
     def all_hear(self, said, *parts):
         self.assertEqual(len(set(said)), 1, said)

@@ -38,10 +38,19 @@ std::chrono::milliseconds patience() {
   return timeout.count() > 0 ? timeout : std::chrono::milliseconds(10min);
 }
 
+/// This host's addresses that lead here from others; loopback where there are none.
+std::vector<std::string> public_addresses() {
+  const char* const interfaces = std::getenv("NCCL_SOCKET_IFNAME");
+  std::vector<std::string> addresses = ucx::own_addresses(interfaces ? interfaces : "");
+  if (addresses.size() > 1) addresses.pop_back();
+  return addresses;
+}
+
 /// This process's lobby, with the key to it.
 struct Door {
   const std::uint64_t key = random_number();
-  const ucx::Lobby lobby{key};
+  const std::vector<std::string> addresses = public_addresses();
+  const ucx::Lobby lobby{key, addresses};
 };
 
 Door& door() {
@@ -103,13 +112,10 @@ Origin Origin::with(std::uint64_t what) const {
 
 ncclUniqueId make_identifier() {
   const Door& own = door();
-  const char* const interfaces = std::getenv("NCCL_SOCKET_IFNAME");
-  std::vector<std::string> addresses = ucx::own_addresses(interfaces ? interfaces : "");
-  if (addresses.size() > 1) addresses.pop_back();  // loopback leads no other host here
   std::string text =
       fmt::format("{} {:x} {:x} {}", head, own.key, random_number(), own.lobby.port());
   ncclUniqueId identifier{};
-  for (const std::string& address : addresses)
+  for (const std::string& address : own.addresses)
     if (text.size() + 1 + address.size() < sizeof identifier.internal) text += " " + address;
   std::memcpy(identifier.internal, text.c_str(), text.size());
   return identifier;
@@ -134,9 +140,9 @@ std::unique_ptr<Transport> connect(const Origin& origin, int rank, int size, int
   const Card own = own_card(ordinal);
   std::vector<Card> cards(static_cast<std::size_t>(size), own);
   const auto exchange = [&](const Origin& where, const ucx::Bytes& block) {
-    return ucx::exchange_in_lobby(
-        where.addresses, {.key = where.key, .meeting = where.meeting, .rank = rank, .size = size},
-        block, patience());
+    return ucx::exchange_in_lobby(where.addresses, where.key,
+                                  {.meeting = where.meeting, .rank = rank, .size = size}, block,
+                                  patience());
   };
   if (size > 1) {
     const auto* bytes = reinterpret_cast<const std::byte*>(&own);

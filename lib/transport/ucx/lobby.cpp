@@ -5,6 +5,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
@@ -20,8 +21,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t most_milliseconds = 1u << 30;  // 12 days
-// How often the thread looks whether the lobby ends, if nothing wakes it.
-constexpr auto watch = 10s;
+constexpr auto watch = 10s;                            // of a thread that nothing wakes
 constexpr std::string_view place = "the process that made the identifier";
 
 bool wanted(std::string_view name, std::string_view interfaces) {
@@ -39,36 +39,59 @@ bool wanted(std::string_view name, std::string_view interfaces) {
   return found != others;
 }
 
+/// Listens at those of the addresses that can be listened at, all at one port. Where another
+/// program holds the port at one of them, another port may be free at all.
+std::vector<Socket> doors_at(std::span<const std::string> addresses) {
+  for (int attempts = 16;; --attempts) {
+    std::vector<Socket> doors;
+    bool all = true;
+    for (const std::string& address : addresses) {
+      try {
+        const int port = doors.empty() ? 0 : doors.front().port();
+        doors.push_back(listening(fmt::format("{}:{}", address, port)));
+      } catch (const Error&) {
+        all = false;
+        if (doors.empty() && &address == &addresses.back()) throw;
+      }
+    }
+    if (all || attempts == 1) return doors;
+  }
+}
+
+Socket event() {
+  const int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (descriptor < 0)
+    base::raise(ErrorCode::transport, "an event was expected of the system, but found none", {});
+  return Socket(descriptor);
+}
+
 }  // namespace
 
-Lobby::Lobby(std::uint64_t key)
-    : key_(key),
-      socket_(listening("[::]:0", "0.0.0.0:0")),
-      port_(socket_.port()),
+Lobby::Lobby(std::uint64_t number, std::span<const std::string> addresses)
+    : key_(proof_key(number)),
+      doors_(doors_at(addresses)),
+      end_(event()),
       thread_([this] { receive(); }) {}
 
 Lobby::~Lobby() {
-  stop_ = true;
-  std::string reason;
-  // A guest wakes the thread.
-  const auto wake = connected(fmt::format("127.0.0.1:{}", port_), Clock::now() + 1s, reason);
+  static_cast<void>(eventfd_write(end_.descriptor(), 1));  // fails only at 2^64 - 1
   thread_.join();
 }
 
 void Lobby::receive() {
   std::map<std::uint64_t, Meeting> meetings;
-  while (!stop_) {
+  Reception reception(key_);
+  const int end = end_.descriptor();
+  while (!readable({&end, 1}, Clock::now())) {
     Time until = Clock::now() + watch;
     for (const auto& [number, meeting] : meetings) until = std::min(until, meeting.until());
-    std::optional<Socket> guest = socket_.accept(until + 1ms);
-    Bytes block;
-    if (guest && !stop_) {
-      if (const auto hello = hello_of(*guest, key_, block, Clock::now() + 2s))
-        meetings
-            .try_emplace(hello->meeting, std::string(place), hello->size,
-                         std::chrono::milliseconds(
-                             std::min<std::uint64_t>(hello->milliseconds, most_milliseconds)))
-            .first->second.greet(*hello, std::move(block), std::move(*guest));
+    if (std::optional<Guest> guest = reception.next(doors_, until + 1ms, end)) {
+      const Hello& hello = guest->hello;
+      const auto time = std::min<std::uint64_t>(hello.milliseconds, most_milliseconds);
+      meetings
+          .try_emplace(hello.meeting, std::string(place), hello.size,
+                       std::chrono::milliseconds(time))
+          .first->second.greet(std::move(*guest));
     }
     for (auto one = meetings.begin(); one != meetings.end();) {
       if (!one->second.over()) {
@@ -76,7 +99,7 @@ void Lobby::receive() {
         continue;
       }
       try {
-        one->second.end();
+        one->second.end(key_, 0);
       } catch (const Error&) {  // its guests were told
       }
       one = meetings.erase(one);
@@ -110,9 +133,10 @@ std::vector<std::string> own_addresses(std::string_view interfaces) {
   return addresses;
 }
 
-std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, Hello hello,
-                                     const Bytes& own, std::chrono::milliseconds limit) {
-  hello.bytes = own.size();
+std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, std::uint64_t number,
+                                     Hello hello, const Bytes& own,
+                                     std::chrono::milliseconds limit) {
+  const Bytes key = proof_key(number);
   hello.milliseconds = static_cast<std::uint64_t>(limit.count());
   if (addresses.empty()) base::refuse("addresses of {} were expected, but found none", place);
   const Time until = Clock::now() + limit;
@@ -122,7 +146,7 @@ std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, Hel
       const auto host = connected(address, std::min(until, Clock::now() + 1s), reason);
       if (!host) continue;
       try {
-        return attend(*host, fmt::format("{} at {}", place, address), hello, own, limit);
+        return attend(*host, fmt::format("{} at {}", place, address), key, hello, own, limit);
       } catch (const Error& error) {
         if (error.code != ErrorCode::transport) throw;
         reason = error.what();  // another program listens there

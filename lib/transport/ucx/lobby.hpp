@@ -1,7 +1,6 @@
 #pragma once
 /// Meetings at a process that need not be a rank.
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -18,22 +17,22 @@ namespace baton::ucx {
 /// receives them.
 class Lobby {
  public:
-  /// Listens at a free port, on all addresses of this host. Guests know the `key`. A meeting ends
-  /// when its first guest has waited for as long as it will. Throws Error(transport).
-  explicit Lobby(std::uint64_t key);
+  /// Listens at these addresses of this host, all at one free port, and at no others. Guests prove
+  /// that they know `number` and BATON_SECRET; both are never sent. A meeting ends when its first
+  /// guest has waited for as long as it will. Throws Error(transport).
+  Lobby(std::uint64_t number, std::span<const std::string> addresses);
   ~Lobby();
   Lobby(const Lobby&) = delete;
   Lobby& operator=(const Lobby&) = delete;
 
-  int port() const { return port_; }
+  int port() const { return doors_.front().port(); }
 
  private:
   void receive();
 
-  const std::uint64_t key_;
-  const Socket socket_;
-  const int port_;
-  std::atomic<bool> stop_ = false;
+  const Bytes key_;
+  const std::vector<Socket> doors_;
+  const Socket end_;    // an event: the lobby ends
   std::thread thread_;  // last: it uses all other members
 };
 
@@ -41,10 +40,11 @@ class Lobby {
 /// begin so, "eth,ib"; exact names after "="; all others after "^"; empty: all.
 std::vector<std::string> own_addresses(std::string_view interfaces = {});
 
-/// All ranks' blocks in rank order, through the lobby at the first of `addresses` ("host:port")
-/// that leads there. Collective. `hello` has all but times and bytes. Throws Error(transport,
-/// timeout, mismatch).
-std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, Hello hello,
-                                     const Bytes& own, std::chrono::milliseconds limit);
+/// All ranks' blocks in rank order, through the lobby of this number at the first of `addresses`
+/// ("host:port") that leads there. Collective. `hello` has the meeting, rank and size. Throws
+/// Error(transport, timeout, mismatch).
+std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, std::uint64_t number,
+                                     Hello hello, const Bytes& own,
+                                     std::chrono::milliseconds limit);
 
 }  // namespace baton::ucx

@@ -1,3 +1,5 @@
+#include "meeting.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -5,49 +7,30 @@
 #include <optional>
 
 #include "../../base/raise.hpp"
-#include "meeting.hpp"
-#include "message.hpp"
 
 namespace baton::ucx {
 namespace {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
-
-/// The answer to a rank. A sentence follows, or all blocks, each after its length.
-struct Answer {
-  std::uint64_t error;  // ErrorCode + 1; 0: no error
-  std::uint64_t bytes;  // of the text or blocks that follow
-};
-
-// The limit of a block; a worker's address has a few hundred bytes.
-constexpr std::uint64_t most_bytes = 1u << 20;
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-template <class T>
-std::span<std::byte> room_of(T& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-
 using base::raise;
+
+/// Reads so many bytes; memory grows as they arrive, whatever number the other side has claimed.
+bool read_all(const Socket& from, std::uint64_t bytes, Bytes& text, Time until) {
+  constexpr std::uint64_t piece = 1u << 16;
+  while (text.size() < bytes) {
+    const std::size_t before = text.size();
+    text.resize(before + std::min(piece, bytes - before));
+    if (!from.read(std::span(text).subspan(before), until)) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
-std::optional<Hello> hello_of(const Socket& guest, std::uint64_t key, Bytes& block, Time until) {
-  Hello hello{};
-  if (!guest.read(room_of(hello), std::min(until, Clock::now() + 2s)) ||
-      hello.magic != Hello{}.magic || hello.key != key || hello.bytes > most_bytes ||
-      hello.size < 1 || hello.size > most_ranks)
-    return std::nullopt;  // not a rank
-  block.resize(hello.bytes);
-  if (!guest.read(block, until)) return std::nullopt;
-  return hello;
-}
-
-void Meeting::greet(const Hello& hello, Bytes block, Socket guest) {
+void Meeting::greet(Guest guest) {
+  const Hello hello = guest.hello;
+  Bytes block = std::move(guest.block);
   guests_.push_back(std::move(guest));
   const int size = static_cast<int>(blocks_.size());
   std::string found;
@@ -55,7 +38,7 @@ void Meeting::greet(const Hello& hello, Bytes block, Socket guest) {
     found = fmt::format("rank {} says that there are {}", hello.rank, hello.size);
   else if (hello.rank < 0 || hello.rank >= size)
     found = fmt::format("one says that it is rank {}", hello.rank);
-  else if (!blocks_[static_cast<std::size_t>(hello.rank)].empty())
+  else if (blocks_[static_cast<std::size_t>(hello.rank)])
     found = fmt::format("rank {} came twice", hello.rank);
   else
     blocks_[static_cast<std::size_t>(hello.rank)] = std::move(block);
@@ -66,31 +49,41 @@ void Meeting::greet(const Hello& hello, Bytes block, Socket guest) {
   until_ = std::min(until_, Clock::now() + 1s);
 }
 
-std::vector<Bytes> Meeting::end() {
+std::vector<Bytes> Meeting::end(const Bytes& key, int refused) {
   if (complaint_.empty() && !complete()) {
     code_ = ErrorCode::timeout;
     complaint_ = fmt::format("{} ranks were expected at {} within {} ms, but these did not come:",
                              blocks_.size(), place_, limit_.count());
     for (std::size_t r = 0; r < blocks_.size(); ++r)
-      if (blocks_[r].empty()) complaint_ += fmt::format(" {}", r);
+      if (!blocks_[r]) complaint_ += fmt::format(" {}", r);
+    if (refused > 0)
+      complaint_ +=
+          fmt::format("; {} came with another secret (BATON_SECRET) and were refused", refused);
   }
   Bytes text;
   const auto append = [&](std::span<const std::byte> bytes) {
     text.insert(text.end(), bytes.begin(), bytes.end());
   };
+  std::vector<Bytes> blocks;
   if (complaint_.empty()) {
-    for (const Bytes& block : blocks_) {
-      append(bytes_of(std::uint64_t{block.size()}));
-      append(block);
+    for (auto& block : blocks_) {
+      append(bytes_of(std::uint64_t{block->size()}));
+      append(*block);
+      blocks.push_back(std::move(*block));
     }
   } else {
     append(std::as_bytes(std::span(complaint_)));
   }
-  const Answer head{complaint_.empty() ? 0 : static_cast<std::uint64_t>(code_) + 1, text.size()};
+  const Digest hash = sha256({text});
   bool all_told = true;
-  for (const Socket& guest : guests_) {
-    const Time until = Clock::now() + 5s;
-    all_told &= guest.write(bytes_of(head), until) && guest.write(text, until);
+  auto patience = std::chrono::nanoseconds(5s);  // with all guests that do not read, together
+  for (const Guest& guest : guests_) {
+    Answer head{complaint_.empty() ? 0 : static_cast<std::uint64_t>(code_) + 1, text.size()};
+    head.proof = proof_of_place(key, guest.hello, guest.challenge, head, hash);
+    const Time begin = Clock::now(), until = begin + patience;
+    if (guest.socket.write(bytes_of(head), until) && guest.socket.write(text, until)) continue;
+    all_told = false;
+    patience = std::max<std::chrono::nanoseconds>(patience - (Clock::now() - begin), 50ms);
   }
   if (!complaint_.empty()) raise(code_, complaint_, {.rank = 0});
   if (!all_told)
@@ -98,50 +91,68 @@ std::vector<Bytes> Meeting::end() {
           fmt::format("{} ranks were expected to stay at {} until all have come, but one left",
                       blocks_.size(), place_),
           {.rank = 0});
-  return std::move(blocks_);
+  return blocks;
 }
 
-std::vector<Bytes> attend(const Socket& host, const std::string& place, const Hello& hello,
-                          const Bytes& own, std::chrono::milliseconds limit) {
+std::optional<std::vector<Bytes>> blocks_of(std::span<const std::byte> text, int size) {
+  std::vector<Bytes> blocks;
+  for (int r = 0; r < size; ++r) {
+    std::uint64_t length = 0;
+    if (text.size() < sizeof length) return std::nullopt;
+    std::ranges::copy(text.first(sizeof length), room_of(length).begin());
+    text = text.subspan(sizeof length);
+    if (length > text.size()) return std::nullopt;
+    blocks.emplace_back(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length));
+    text = text.subspan(length);
+  }
+  return text.empty() ? std::optional(std::move(blocks)) : std::nullopt;
+}
+
+std::vector<Bytes> attend(const Socket& host, const std::string& place, const Bytes& key,
+                          Hello hello, const Bytes& own, std::chrono::milliseconds limit) {
   const int rank = hello.rank, size = hello.size;
   const Time latest = Clock::now() + limit + 10s;
-  Answer head{};
-  const auto ended = [&] {
+  const auto fail = [&](const std::string& expected, std::string_view found) {
     raise(ErrorCode::transport,
-          fmt::format("rank {} was expected to get all ranks' addresses from {}, but the "
-                      "connection ended",
-                      rank, place),
-          {.rank = rank});
+          fmt::format("rank {} was expected to {}, but {}", rank, expected, found), {.rank = rank});
   };
-  if (!host.write(bytes_of(hello), latest) || !host.write(own, latest) ||
+  const auto ended = [&] {
+    fail(fmt::format("get all ranks' addresses from {}", place), "the connection ended");
+  };
+  const auto another = [&] { fail(fmt::format("find {}", place), "found another program"); };
+  if (own.size() > most_block_bytes)
+    fail(fmt::format("bring at most {} bytes to {}", most_block_bytes, place),
+         fmt::format("brought {}", own.size()));
+  hello.bytes = own.size();
+  hello.nonce = random_bytes();
+  Challenge challenge{};
+  if (!host.write(bytes_of(hello), latest) || !host.read(room_of(challenge), latest)) ended();
+  if (challenge.magic != Challenge{}.magic) another();
+  Answer head;
+  if (!host.write(proof_of_guest(key, hello, challenge, own), latest) || !host.write(own, latest) ||
       !host.read(room_of(head), latest))
     ended();
+  const std::string same = fmt::format("have the secret (BATON_SECRET) of {}", place);
+  if (head.error == refusal) fail(same, has_secret() ? "has another one" : "has none");
   if (head.error > static_cast<std::uint64_t>(ErrorCode::unsupported) + 1 ||
-      head.bytes > most_bytes * static_cast<std::uint64_t>(size))
-    raise(ErrorCode::transport,
-          fmt::format("rank {} was expected to find {}, but found another program", rank, place),
-          {.rank = rank});
-  Bytes text(head.bytes);
-  if (!host.read(text, latest)) ended();
+      head.bytes > (most_block_bytes + sizeof(std::uint64_t)) * static_cast<std::uint64_t>(size))
+    another();
+  Bytes text;
+  if (!read_all(host, head.bytes, text, latest)) ended();
+  if (!equal(head.proof, proof_of_place(key, hello, challenge, head, sha256({text}))))
+    fail(same, "found that the other side does not know it");
   if (head.error != 0)
     raise(static_cast<ErrorCode>(head.error - 1),
           std::string(reinterpret_cast<const char*>(text.data()), text.size()), {.rank = rank});
-  std::vector<Bytes> blocks;
-  std::span<const std::byte> rest = text;
-  for (int r = 0; r < size; ++r) {
-    std::uint64_t length = 0;
-    std::ranges::copy(rest.first(sizeof length), room_of(length).begin());
-    rest = rest.subspan(sizeof length);
-    length = std::min<std::uint64_t>(length, rest.size());
-    blocks.emplace_back(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
-    rest = rest.subspan(length);
-  }
-  return blocks;
+  auto blocks = blocks_of(text, size);
+  if (!blocks) another();
+  return std::move(*blocks);
 }
 
 std::vector<Bytes> exchange_at(const std::string& address, int rank, int size, const Bytes& own,
                                std::chrono::milliseconds limit) {
   if (size == 1) return {own};
+  const Bytes key = proof_key(0);
   if (rank != 0) {
     // Rank 0 waits this long after its own arrival, and then answers.
     std::string reason;
@@ -151,20 +162,18 @@ std::vector<Bytes> exchange_at(const std::string& address, int rank, int size, c
             fmt::format("rank {} was expected to reach rank 0 at {} within {} ms, but found: {}",
                         rank, address, limit.count(), reason),
             {.rank = rank});
-    const Hello hello{.rank = rank, .size = size, .bytes = own.size()};
-    return attend(*host, "rank 0 at " + address, hello, own, limit);
+    return attend(*host, "rank 0 at " + address, key, {.rank = rank, .size = size}, own, limit);
   }
-  const Socket socket = listening(address);
+  const Socket door = listening(address);
+  Reception reception(key);
   Meeting meeting(address, size, limit);
   meeting.bring(own);
   while (!meeting.over()) {
-    std::optional<Socket> guest = socket.accept(meeting.until());
+    std::optional<Guest> guest = reception.next({&door, 1}, meeting.until());
     if (!guest) break;
-    Bytes block;
-    if (const auto hello = hello_of(*guest, 0, block, meeting.until()))
-      meeting.greet(*hello, std::move(block), std::move(*guest));
+    meeting.greet(std::move(*guest));
   }
-  return meeting.end();
+  return meeting.end(key, reception.refused());
 }
 
 }  // namespace baton::ucx

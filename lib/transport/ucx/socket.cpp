@@ -11,6 +11,7 @@
 #include <memory>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "../../base/raise.hpp"
 
@@ -21,17 +22,20 @@ using namespace std::chrono_literals;
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
-/// Whether the socket can be read or written before `until`.
-bool ready(int descriptor, short events, Time until) {
+/// Whether one of them is ready before `until`.
+bool ready(std::span<pollfd> waits, Time until) {
   for (;;) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    pollfd wait{descriptor, events, 0};
-    const int found =
-        poll(&wait, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1'000'000)));
+    const int found = poll(waits.data(), waits.size(),
+                           static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1'000'000)));
     if (found > 0) return true;
     if (found == 0 || errno != EINTR) return false;
   }
+}
+bool ready(int descriptor, short events, Time until) {
+  pollfd wait{descriptor, events, 0};
+  return ready({&wait, 1}, until);
 }
 
 struct Release {
@@ -68,6 +72,12 @@ Socket made(const addrinfo& address, int& descriptor) {
 
 }  // namespace
 
+bool readable(std::span<const int> descriptors, Time until) {
+  std::vector<pollfd> waits;
+  for (const int descriptor : descriptors) waits.push_back({descriptor, POLLIN, 0});
+  return ready(waits, until);
+}
+
 Socket::~Socket() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
@@ -95,12 +105,20 @@ bool Socket::read(std::span<std::byte> bytes, Time until) const {
   return true;
 }
 
-std::optional<Socket> Socket::accept(Time until) const {
-  while (ready(descriptor_, POLLIN, until)) {
-    const int descriptor = accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (descriptor >= 0) return Socket(descriptor);
+std::optional<std::size_t> Socket::read_some(std::span<std::byte> bytes) const {
+  for (;;) {
+    const ssize_t done = ::recv(descriptor_, bytes.data(), bytes.size(), 0);
+    if (done > 0) return static_cast<std::size_t>(done);
+    if (done == 0 || (errno != EINTR && errno != EAGAIN)) return std::nullopt;
+    if (errno == EAGAIN) return 0;
   }
-  return std::nullopt;
+}
+
+std::optional<Socket> Socket::accept() const {
+  const int descriptor = accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  // No descriptor is free: the caller would look again at once, as somebody still waits.
+  if (descriptor < 0 && (errno == EMFILE || errno == ENFILE)) std::this_thread::sleep_for(10ms);
+  return descriptor >= 0 ? std::optional<Socket>(descriptor) : std::nullopt;
 }
 
 int Socket::port() const {
@@ -111,7 +129,7 @@ int Socket::port() const {
                                          : reinterpret_cast<const sockaddr_in&>(own).sin_port);
 }
 
-Socket listening(const std::string& address, const std::string& otherwise) {
+Socket listening(const std::string& address) {
   const Addresses all = resolved(address, true);
   int error = 0;
   for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
@@ -127,7 +145,6 @@ Socket listening(const std::string& address, const std::string& otherwise) {
       return socket;
     error = errno;
   }
-  if (!otherwise.empty()) return listening(otherwise);
   base::raise(ErrorCode::transport,
               "rank 0 was expected to listen at " + address + ", but found: " + text_of(error),
               {.rank = 0, .backend_code = error, .backend_text = text_of(error)});

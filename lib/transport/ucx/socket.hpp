@@ -19,22 +19,30 @@ class Socket {
   explicit Socket(int descriptor) : descriptor_(descriptor) {}
   ~Socket();
   Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket& operator=(Socket&&) = delete;
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
 
   bool write(std::span<const std::byte> bytes, Time until) const;
   bool read(std::span<std::byte> bytes, Time until) const;
-  /// The next connection to a listening socket; none: time is up.
-  std::optional<Socket> accept(Time until) const;
+  /// The number of bytes that are there and were read; none: the other side closed it.
+  std::optional<std::size_t> read_some(std::span<std::byte> bytes) const;
+  /// The next connection to a listening socket; none: nobody waits there.
+  std::optional<Socket> accept() const;
   /// Its own port.
   int port() const;
+  int descriptor() const { return descriptor_; }
 
  private:
   int descriptor_;
 };
 
-/// A socket that listens at "host:port"; port 0: any. `otherwise`: where to listen if that cannot
-/// be had. Throws Error(invalid_argument, transport).
-Socket listening(const std::string& address, const std::string& otherwise = {});
+/// Whether one of these descriptors can be read before `until`; negative ones are passed over.
+bool readable(std::span<const int> descriptors, Time until);
+
+/// A socket that listens at "host:port"; port 0: any. Throws Error(invalid_argument, transport).
+Socket listening(const std::string& address);
 
 /// A connection to "host:port"; the other side may begin to listen later. None: time is up, and
 /// `reason` tells why the last attempt failed. Throws Error(invalid_argument, transport).
