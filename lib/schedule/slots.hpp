@@ -7,6 +7,9 @@
 
 namespace baton::scheduling {
 
+/// The most elements of a buffer. Above it, sums of a schedule's lengths might not fit 64 bits.
+inline constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+
 /// Elements of a list of regions.
 inline std::int64_t length_of(std::span<const Region> regions) {
   std::int64_t length = 0;

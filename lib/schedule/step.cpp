@@ -18,6 +18,13 @@ namespace {
               fmt::format("schedule of rank {}, step {}: {}", header.rank, step, why));
 }
 
+/// Whether a region that is well-formed ends there; no sum overflows.
+bool within_limits(const Region& region) {
+  const std::int64_t before_last = scheduling::most_elements - region.block;
+  return region.block <= scheduling::most_elements && region.offset <= before_last &&
+         (region.count == 1 || region.count - 1 <= (before_last - region.offset) / region.stride);
+}
+
 void check_step(const Schedule& schedule, std::size_t i) {
   const Step& step = schedule.steps()[i];
   const Schedule::Header& header = schedule.header();
@@ -33,12 +40,18 @@ void check_step(const Schedule& schedule, std::size_t i) {
   }
   if (last > schedule.regions().size()) refuse(header, i, "its operands lie beyond the regions");
   for (int k = 0; k < operands(step.kind); ++k) {
+    std::int64_t length = 0;
     for (const Region& region : schedule.operand(step, k)) {
       if (region.buffer == Buffer::work || region.block <= 0 || region.count <= 0 ||
           region.offset < 0 ||
           (region.count == 1 ? region.stride != 0 : region.stride < region.block)) {
         refuse(header, i, fmt::format("operand {} has a region that is empty or malformed", k));
       }
+      if (!within_limits(region) || (length += region.length()) > scheduling::most_elements)
+        refuse(
+            header, i,
+            fmt::format("expected operands of the first {} elements of a buffer, found one beyond",
+                        scheduling::most_elements));
       if (step.kind == StepKind::compute && region.buffer == Buffer::slot)
         refuse(header, i, "expected a computation that touches no slot, found one that does");
     }
@@ -103,6 +116,12 @@ void check_header(const Schedule::Header& h) {
         fmt::format("expected a schedule whose rank and root lie below its size, found rank {}, "
                     "root {}, size {}",
                     h.rank, h.root, h.size));
+  }
+  for (const std::int64_t elements : {h.input, h.output, h.scratch, h.slots}) {
+    if (elements < 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("expected buffers of 0 elements or more, found {}", elements));
+    }
   }
 }
 

@@ -6,14 +6,14 @@
 #include <string_view>
 
 #include "baton/schedule/region.hpp"
+#include "slots.hpp"
 
 namespace baton::scheduling {
 
 /// One line of a schedule's text, read from left to right. A comment (#) ends it.
 class TextLine {
  public:
-  /// Above it, sums of a schedule's lengths might not fit 64 bits.
-  static constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+  static constexpr std::int64_t most_elements = scheduling::most_elements;
 
   TextLine(std::string_view origin, std::size_t number, std::string_view text);
 

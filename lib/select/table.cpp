@@ -15,6 +15,9 @@
 namespace baton::selecting {
 namespace {
 
+// Of all sections of a table: few bytes may name many.
+constexpr std::int64_t most_ranks = 1 << 21;
+
 class TableReader : base::LineReader {
  public:
   TableReader(std::string_view text, const std::string& origin, const Registry& registry)
@@ -57,7 +60,10 @@ class TableReader : base::LineReader {
   void begin_section(const std::string& hosts) {
     if (common_.scope.transport.empty()) fail("\"transport\" before \"hosts\"", "none");
     TableSection section = common_;
-    section.scope.hosts = here([&] { return print(parse_hosts(hosts)); });
+    const Hosts parsed = here([&] { return parse_hosts(hosts); });
+    ranks_ += parsed.size();
+    if (ranks_ > most_ranks) refuse(fmt::format("sections of at most {} ranks", most_ranks), "more");
+    section.scope.hosts = print(parsed);
     if (table_.find(section.scope)) fail("hosts without a section above", hosts);
     table_.sections.push_back(std::move(section));
   }
@@ -85,6 +91,7 @@ class TableReader : base::LineReader {
 
   const Registry& registry_;
   bool begin_ = false;
+  std::int64_t ranks_ = 0;  // of all sections
   TableSection common_;
   Table table_;
 };

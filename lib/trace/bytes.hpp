@@ -59,8 +59,10 @@ class ByteReader {
     const std::uint64_t folded = number();
     return static_cast<std::int64_t>(folded >> 1 ^ (0 - (folded & 1)));
   }
-  /// The number of items that follow, each of at least one byte.
-  std::size_t count() { return static_cast<std::size_t>(number(bytes_.size() - at_)); }
+  /// The number of items that follow, each of at least so many bytes.
+  std::size_t count(std::size_t least_bytes = 1) {
+    return static_cast<std::size_t>(number((bytes_.size() - at_) / least_bytes));
+  }
   std::string text() {
     const std::size_t length = count();
     std::string text(bytes_.substr(at_, length));

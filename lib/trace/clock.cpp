@@ -93,7 +93,8 @@ Correction::Correction(const ClockSample& before, const ClockSample& after)
 
 std::int64_t Correction::operator()(std::int64_t local) const {
   const double drifted = slope_ * static_cast<double>(local - before_.local);
-  return local + before_.offset + std::llround(drifted);
+  constexpr double most = 1LL << 60;  // what a file says may make no sense
+  return local + before_.offset + std::llround(std::clamp(drifted, -most, most));
 }
 
 }  // namespace baton::tracing

@@ -58,12 +58,23 @@ void check_same_recording(const std::vector<Part>& parts) {
     refuse(fmt::format("expected one part of each rank, found two of rank {}", *twice));
 }
 
-/// A call while its ranks' plans are being found: the part and plan of each rank.
-struct Call {
+/// A group in the parts of all its ranks.
+struct CommonGroup {
   const Part::Group* group = nullptr;
-  std::vector<std::pair<const Part*, std::uint32_t>> plans;  // by rank in the group; null: missing
-  std::int64_t first = 0;                                    // when it began
+  std::map<const Part*, std::uint32_t> place;  // of each part's rank in the group
 };
+
+/// A call while its ranks' plans are being found: the part and plan of each rank, by its place in
+/// the group. Ranks without a part are missing: a part of a large recording needs memory for
+/// itself.
+struct Call {
+  std::uint32_t group = 0;  // in Merger::groups_
+  std::map<std::uint32_t, std::pair<const Part*, std::uint32_t>> plans;
+  std::int64_t first = 0;  // when it began
+};
+
+// Of ranks without a part: empty schedules (256 MB), and mentions of them in calls (64 MB).
+constexpr std::size_t most_missing = 1 << 20, most_mentioned = 1 << 24;
 
 class Merger {
  public:
@@ -74,6 +85,7 @@ class Merger {
     timeline_.kind = TimelineKind::measured;
     timeline_.ranks = parts_[0].ranks;
     describe_hosts();
+    find_groups();
     for (std::size_t p = 0; p < parts_.size(); ++p) find_calls(p);
     describe_calls();
     for (std::size_t p = 0; p < parts_.size(); ++p) add_events(p);
@@ -100,59 +112,94 @@ class Merger {
       timeline_.dropped.clear();
   }
 
+  /// Numbers groups in their order, the same group in several parts once.
+  void find_groups() {
+    std::map<Part::Group, std::uint32_t> numbers;
+    for (const Part& part : parts_)
+      for (const Part::Group& group : part.groups) numbers.try_emplace(group);
+    for (auto& [group, number] : numbers) {
+      number = static_cast<std::uint32_t>(groups_.size());
+      groups_.emplace_back();
+    }
+    for (const Part& part : parts_) {
+      auto& its = group_of_[&part];
+      for (const Part::Group& group : part.groups) {
+        its.push_back(numbers.at(group));
+        CommonGroup& common = groups_[its.back()];
+        common.group = &group;
+        const auto member = std::ranges::find(group.members, part.rank);
+        if (member != group.members.end())
+          common.place[&part] = static_cast<std::uint32_t>(member - group.members.begin());
+      }
+    }
+  }
+  std::uint32_t group_of(const Part& part, const Part::Record& record) const {
+    return group_of_.at(&part)[part.plans[record.plan].group];
+  }
+
   void find_calls(std::size_t p) {
     const Part& part = parts_[p];
     for (const Part::Record& record : part.records) {
-      const Part::Group& group = part.groups[part.plans[record.plan].group];
+      const std::uint32_t group = group_of(part, record);
       auto [call, fresh] = calls_.try_emplace({group, record.sequence});
       const std::int64_t posted = corrections_[p](record.posted);
       if (fresh) {
-        call->second.group = &call->first.first;
-        call->second.plans.resize(group.members.size());
+        call->second.group = group;
         call->second.first = posted;
       }
       call->second.first = std::min(call->second.first, posted);
-      const auto member = std::find(group.members.begin(), group.members.end(), part.rank);
-      if (member == group.members.end()) continue;
-      call->second.plans[static_cast<std::size_t>(member - group.members.begin())] = {&part,
-                                                                                      record.plan};
+      const auto& place = groups_[group].place;
+      if (const auto own = place.find(&part); own != place.end())
+        call->second.plans[own->second] = {&part, record.plan};
     }
   }
 
   void describe_calls() {
-    std::vector<std::pair<std::int64_t, const Key*>> order;
-    for (const auto& [key, call] : calls_) order.emplace_back(call.first, &key);
-    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-      return std::pair(a.first, *a.second) < std::pair(b.first, *b.second);
-    });
+    std::vector<std::pair<std::int64_t, Key>> order;
+    for (const auto& [key, call] : calls_) order.emplace_back(call.first, key);
+    std::sort(order.begin(), order.end());
     for (const auto& [first, key] : order) {
       place_[key] = static_cast<std::uint32_t>(timeline_.operations.size());
-      timeline_.operations.push_back(operation(calls_.at(*key)));
+      timeline_.operations.push_back(operation(calls_.at(key)));
     }
+  }
+
+  [[noreturn]] void refuse_missing() const {
+    refuse(fmt::format("expected the parts of more ranks, found those of {} of {}", parts_.size(),
+                       timeline_.ranks));
   }
 
   TimedOperation operation(const Call& call) {
     TimedOperation operation;
     const Schedule::Header* known = nullptr;
-    for (const auto& [part, plan] : call.plans) {
-      if (!part) continue;
-      const Part::Plan& its = part->plans[plan];
-      const std::int64_t bytes = std::max(operation.bytes, its.what.bytes);
-      operation = its.what;
+    for (const auto& [rank, its] : call.plans) {
+      const auto& [part, number] = its;
+      const Part::Plan& plan = part->plans[number];
+      const std::int64_t bytes = std::max(operation.bytes, plan.what.bytes);
+      operation = plan.what;
       operation.bytes = bytes;
-      known = &its.schedule.header();
+      known = &plan.schedule.header();
     }
-    const bool all = static_cast<int>(call.group->members.size()) == timeline_.ranks &&
-                     std::is_sorted(call.group->members.begin(), call.group->members.end());
-    if (!all) operation.ranks = call.group->members;
-    auto& schedules = schedules_[call.plans];
+    const std::vector<int>& members = groups_[call.group].group->members;
+    const bool all = static_cast<int>(members.size()) == timeline_.ranks &&
+                     std::is_sorted(members.begin(), members.end());
+    if (!all) {
+      mentioned_ += members.size() - call.plans.size();
+      if (mentioned_ > most_mentioned) refuse_missing();
+      operation.ranks = members;
+    }
+    auto& schedules = schedules_[{call.group, call.plans}];
     if (!schedules) {
+      missing_ += members.size() - call.plans.size();
+      if (missing_ > most_missing) refuse_missing();
       auto made = std::make_shared<std::vector<Schedule>>();
-      for (std::size_t r = 0; r < call.plans.size(); ++r) {
-        const auto& [part, plan] = call.plans[r];
+      for (std::uint32_t r = 0; r < members.size(); ++r) {
+        const auto its = call.plans.find(r);
         Schedule::Header header = *known;
         header.rank = static_cast<int>(r);
-        made->push_back(part ? part->plans[plan].schedule : Schedule(header, {}, {}));
+        made->push_back(its == call.plans.end()
+                            ? Schedule(header, {}, {})
+                            : its->second.first->plans[its->second.second].schedule);
       }
       schedules = std::move(made);
     }
@@ -165,9 +212,8 @@ class Merger {
     const Correction& correct = corrections_[p];
     for (const Part::Record& record : part.records) {
       const Part::Plan& plan = part.plans[record.plan];
-      const auto call = calls_.find({part.groups[plan.group], record.sequence});
       Event event;
-      event.operation = place_.at(&call->first);
+      event.operation = place_.at({group_of(part, record), record.sequence});
       event.step = record.step;
       event.rank = part.rank;
       const Step& step = plan.schedule.steps()[record.step];
@@ -182,16 +228,19 @@ class Merger {
     }
   }
 
-  using Key = std::pair<Part::Group, std::uint32_t>;
+  using Key = std::pair<std::uint32_t, std::uint32_t>;  // group and sequence
 
   std::vector<Part> parts_;
   std::vector<Correction> corrections_;
   Timeline timeline_;
+  std::vector<CommonGroup> groups_;
+  std::map<const Part*, std::vector<std::uint32_t>> group_of_;  // of each of its groups
   std::map<Key, Call> calls_;
-  std::map<const Key*, std::uint32_t> place_;
-  std::map<std::vector<std::pair<const Part*, std::uint32_t>>,
+  std::map<Key, std::uint32_t> place_;
+  std::map<std::pair<std::uint32_t, decltype(Call::plans)>,
            std::shared_ptr<const std::vector<Schedule>>>
       schedules_;
+  std::size_t missing_ = 0, mentioned_ = 0;  // ranks without a part
 };
 
 }  // namespace

@@ -19,7 +19,17 @@ namespace {
 
 constexpr std::string_view head_word = "baton trace ";
 constexpr std::string_view head = "baton trace 1\n";
-constexpr std::uint64_t most_ranks = 1 << 24;
+constexpr std::uint64_t most_ranks = 1 << 20;
+// 36 years: sums of a few times fit 64 bits.
+constexpr std::int64_t most_ns = std::int64_t{1} << 60;
+constexpr std::int64_t most_bytes = std::int64_t{1} << 48;  // of one step
+constexpr std::size_t least_step_bytes = 8;
+constexpr std::size_t least_record_bytes = 6;
+
+std::int64_t time_of(std::int64_t ns) {
+  if (ns < -most_ns || ns > most_ns) throw Malformed("a time that is too far away");
+  return ns;
+}
 
 Schedule read_schedule(ByteReader& from) {
   Schedule::Header header;
@@ -31,7 +41,7 @@ Schedule read_schedule(ByteReader& from) {
   for (std::int64_t* count : {&header.input, &header.output, &header.scratch, &header.slots})
     *count = from.signed_number();
   header.in_place = from.number(1) != 0;
-  std::vector<Step> steps(from.count());
+  std::vector<Step> steps(from.count(least_step_bytes));
   std::vector<Region> regions;
   Dependencies dependencies;
   std::vector<Computation> computations;
@@ -75,14 +85,15 @@ TimedOperation read_operation(ByteReader& from) {
   what.type = from.text();
   what.op = from.text();
   what.bytes = from.signed_number();
-  what.element_bytes = static_cast<std::size_t>(from.number());
+  what.element_bytes = static_cast<std::size_t>(from.number(most_bytes));
   return what;
 }
 
 std::optional<ClockSample> read_sample(ByteReader& from) {
   if (from.number(1) == 0) return std::nullopt;
   ClockSample sample;
-  for (std::int64_t* n : {&sample.local, &sample.offset, &sample.error}) *n = from.signed_number();
+  for (std::int64_t* n : {&sample.local, &sample.offset, &sample.error})
+    *n = time_of(from.signed_number());
   return sample;
 }
 
@@ -100,6 +111,17 @@ struct Growing {
   std::uint64_t records = 0;  // expected
   bool ended = false;
 };
+
+/// Throws unless each step moves so few bytes that sums of them make sense.
+void check_bytes(const Schedule& schedule, std::size_t element_bytes) {
+  for (const Step& step : schedule.steps()) {
+    std::int64_t bytes = 0;
+    for (int k = 0; k < operands(step.kind); ++k)
+      if (__builtin_mul_overflow(schedule.length(step, k), element_bytes, &bytes) ||
+          bytes > most_bytes)
+        throw Malformed("a step of too many bytes");
+  }
+}
 
 /// Whether this part's rank can follow a schedule in this group.
 bool fits(const Schedule& schedule, const Part::Group& group, const Part& part) {
@@ -171,8 +193,10 @@ class PartsReader {
         const std::size_t number = from.number();
         const auto group = static_cast<std::uint32_t>(from.number());
         TimedOperation what = read_operation(from);
+        Schedule schedule = read_schedule(from);
+        check_bytes(schedule, what.element_bytes);
         growing_->plan.insert_or_assign(number,
-                                        Part::Plan{group, std::move(what), read_schedule(from)});
+                                        Part::Plan{group, std::move(what), std::move(schedule)});
         return;
       }
       case SectionKind::events:
@@ -197,8 +221,8 @@ class PartsReader {
  private:
   void begin(int rank, ByteReader& from) {
     end_part();
-    growing_.emplace();
-    Part& part = growing_->part;
+    Growing growing;
+    Part& part = growing.part;
     part.rank = rank;
     part.ranks = static_cast<int>(from.number(most_ranks));
     const auto last = static_cast<std::uint64_t>(std::max(part.ranks, 1) - 1);
@@ -208,19 +232,20 @@ class PartsReader {
     part.before = read_sample(from);
     part.after = read_sample(from);
     part.dropped = from.number();
-    growing_->groups = from.number();
-    growing_->plans = from.number();
+    growing.groups = from.number();
+    growing.plans = from.number();
+    growing_ = std::move(growing);
   }
 
   void read_records(ByteReader& from) {
     Part::Record record{};
-    for (std::size_t left = from.count(); left > 0; --left) {
+    for (std::size_t left = from.count(least_record_bytes); left > 0; --left) {
       record.plan += static_cast<std::uint32_t>(from.signed_number());
       record.sequence += static_cast<std::uint32_t>(from.signed_number());
       record.step += static_cast<std::uint32_t>(from.signed_number());
-      record.posted = sum(record.posted, from.signed_number());
-      record.start = sum(record.posted, from.signed_number());
-      record.end = sum(record.start, from.signed_number());
+      record.posted = time_of(sum(record.posted, from.signed_number()));
+      record.start = time_of(sum(record.posted, from.signed_number()));
+      record.end = time_of(sum(record.start, from.signed_number()));
       growing_->part.records.push_back(record);
     }
   }

@@ -57,10 +57,12 @@ bool Sections::whole_at(std::size_t at) {
   const std::string_view rest = bytes_.substr(at);
   if (rest.size() < section_head || !rest.starts_with(section_marker)) return false;
   const std::size_t length = four_bytes(rest.substr(5));
-  if (length > rest.size() - section_head) return false;
+  if (length > rest.size() - section_head || length > in_vain_) return false;
   kind_ = static_cast<SectionKind>(rest[4]);
   content_ = rest.substr(section_head, length);
-  return checksum(kind_, content_) == four_bytes(rest.substr(9));
+  if (checksum(kind_, content_) == four_bytes(rest.substr(9))) return true;
+  in_vain_ -= length;
+  return false;
 }
 
 bool Sections::next() {

@@ -12,10 +12,12 @@ enum class SectionKind : std::uint8_t { rank = 1, group = 2, plan = 3, events = 
 
 std::string section(SectionKind kind, std::string_view content);
 
-/// The intact sections of a file, one after the other.
+/// The intact sections of a file, one after the other. The time is linear in the bytes: where
+/// markers with long lengths but without a section abound, the sections behind them count as
+/// damaged.
 class Sections {
  public:
-  explicit Sections(std::string_view bytes) : bytes_(bytes) {}
+  explicit Sections(std::string_view bytes) : bytes_(bytes), in_vain_(16 * bytes.size()) {}
 
   /// Goes to the next intact section; false at the end. skipped_from() to skipped_to() are the
   /// offsets of the damaged bytes before it or before the end; they are equal if there are none.
@@ -30,6 +32,7 @@ class Sections {
   bool whole_at(std::size_t at);
 
   std::string_view bytes_;
+  std::size_t in_vain_;  // bytes that may yet be checked without finding a section
   std::size_t at_ = 0;
   SectionKind kind_ = SectionKind::end;
   std::string_view content_;

@@ -5,6 +5,8 @@
 #include <random>
 #include <set>
 
+#include "baton/error.hpp"
+#include "baton/schedule/step.hpp"
 #include "baton/schedule/text.hpp"
 
 using namespace baton;
@@ -116,4 +118,39 @@ TEST_CASE("regions in their simplest form") {
   CHECK(r.length() == 6);
   CHECK(r.end() == 22);
   CHECK(!r.contiguous());
+}
+
+TEST_CASE("a schedule refuses regions whose ends or lengths do not fit 64 bits") {
+  const auto refused = [](std::vector<Region> regions) {
+    Schedule::Header header;
+    header.collective = Collective::program;
+    Step step;
+    step.kind = StepKind::divide;
+    step.parts[0] = static_cast<std::uint32_t>(regions.size());
+    try {
+      const Schedule schedule(header, {step}, std::move(regions));
+    } catch (const Error& error) {
+      return error.code == ErrorCode::invalid_argument;
+    }
+    return false;
+  };
+  constexpr std::int64_t most = std::int64_t{1} << 48, far = std::int64_t{1} << 62;
+  CHECK_FALSE(refused({contiguous(Buffer::output, most - 1, 1)}));
+  CHECK_FALSE(refused({{Buffer::output, 0, 1, most / 2, 2}}));
+  CHECK(refused({contiguous(Buffer::output, most, 1)}));
+  CHECK(refused({contiguous(Buffer::output, far, far)}));
+  CHECK(refused({contiguous(Buffer::output, 1, INT64_MAX)}));
+  CHECK(refused({{Buffer::output, 0, far, 4, far}}));
+  CHECK(refused({{Buffer::output, 0, 1, INT64_MAX, INT64_MAX}}));
+  CHECK(refused({{Buffer::output, 0, 1, most / 2 + 2, 2}}));
+  CHECK(refused(std::vector<Region>(2, contiguous(Buffer::output, 0, most - 1))));
+}
+
+TEST_CASE("a schedule refuses buffers of negative sizes") {
+  Schedule::Header header;
+  header.collective = Collective::program;
+  CHECK_NOTHROW(Schedule(header, {}, {}));
+  header.scratch = -1;
+  CHECK_THROWS_WITH_AS(Schedule(header, {}, {}),
+                       "expected buffers of 0 elements or more, found -1", Error);
 }

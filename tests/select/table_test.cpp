@@ -192,6 +192,15 @@ TEST_CASE("a table's algorithm that does not serve a call is not used") {
   CHECK(select(registry(), p, 4, {}, {}, &section).algorithm->ordered);
 }
 
+TEST_CASE("few bytes of a table do not name ranks without end") {
+  const std::string head = "baton-table 1\ntransport thread\n", row = "all_reduce 0 ring 0\n";
+  const std::string two = head + "hosts 1x1048576\n" + row + "hosts 2x524288\n" + row;
+  CHECK(read(two).sections.size() == 2);
+  CHECK_THROWS_WITH_AS(
+      read(two + "hosts 1x1\n" + row),
+      doctest::Contains(":7: expected sections of at most 2097152 ranks, found more"), Error);
+}
+
 TEST_CASE("the tables that come with the library can be read") {
   CHECK(shipped_tables().size() == 2);
   for (const ShippedTable& table : shipped_tables()) {

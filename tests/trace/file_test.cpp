@@ -152,3 +152,39 @@ TEST_CASE("what is no trace is refused") {
               }).what(),
               {"/nowhere/a.trace", "cannot be read", "No such file"}));
 }
+
+TEST_CASE("markers with long lengths and no sections are damage, found in linear time") {
+  // Checking each of them as far as it says would take hours.
+  std::string bytes = tracing::file_head();
+  const std::size_t whole = 4 << 20;
+  while (bytes.size() < whole) {
+    bytes += "\xb5\x0aTS\x04";
+    const auto length = static_cast<std::uint32_t>((whole - bytes.size()) / 2);
+    for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(length >> shift);
+    bytes += "sum.";
+  }
+  const auto read = tracing::read_parts(bytes, "x");
+  CHECK(read.parts.empty());
+  CHECK(read.damage.size() == 1);
+}
+
+TEST_CASE("numbers that make no sense are damage") {
+  const auto damage_of = [](const auto& change) {
+    std::vector<tracing::Part> parts = three_parts();
+    change(parts[0]);
+    const auto read = tracing::read_parts(file_of(parts), "x");
+    static_cast<void>(tracing::merged(read.parts, true));
+    return read.damage.empty() ? "" : read.damage[0];
+  };
+  CHECK(damage_of([](tracing::Part&) {}).empty());
+  CHECK(holds(damage_of([](tracing::Part& part) { part.records[1].end = INT64_MAX; }),
+              {"x: section at byte", "found a time that is too far away"}));
+  CHECK(holds(damage_of([](tracing::Part& part) { part.before = {{INT64_MIN, 0, 0}}; }),
+              {"found a time that is too far away"}));
+  CHECK(holds(damage_of([](tracing::Part& part) {
+                part.plans[0].what.element_bytes = std::size_t{1} << 47;
+              }),
+              {"found a step of too many bytes"}));
+  CHECK(holds(damage_of([](tracing::Part& part) { part.ranks = 1 << 21; }),
+              {"found a number that is too large"}));
+}

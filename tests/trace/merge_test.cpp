@@ -149,3 +149,27 @@ TEST_CASE("what is not one recording is refused") {
   all.back().rank = 9;
   CHECK(holds(error_of([&] { tracing::merged(all, false); }).what(), {"ranks below 2, found 9"}));
 }
+
+TEST_CASE("a part of very many ranks takes no more memory than parts of all would justify") {
+  tracing::Part part = ring_part(0, 1, 0);
+  part.ranks = 1 << 19;
+  part.groups[0].members.resize(1 << 19);
+  for (int r = 0; r < part.ranks; ++r) part.groups[0].members[static_cast<std::size_t>(r)] = r;
+  Schedule::Header header;
+  header.size = part.ranks;
+  header.output = 1;
+  const tracing::Part::Plan plan{
+      0, part.plans[0].what,
+      Schedule(header, {Step{StepKind::divide, 0, -1, 0, 0, {1, 0, 0}}},
+               {contiguous(Buffer::output, 0, 1)})};
+  part.plans.assign(1, plan);
+  part.records.push_back({1, 2, 3, 0, 0, 0});
+  CHECK(tracing::merged({part}, true).operations.at(0).schedules->size() == 1 << 19);
+  // Each of these calls would take another 100 MB.
+  for (std::uint32_t call = 1; call < 1000; ++call) {
+    part.plans.push_back(plan);
+    part.records.push_back({1, 2, 3, call, call, 0});
+  }
+  const Error error = error_of([&] { tracing::merged({part}, true); });
+  CHECK(holds(error.what(), {"expected the parts of more ranks, found those of 1 of 524288"}));
+}
