@@ -97,7 +97,7 @@ void BufferedOrder::report_circle(const Program& program, Findings& findings) {
     s = next;
   }
   path.erase(path.begin(), std::ranges::find(path, s));
-  std::ranges::rotate(path, std::ranges::min_element(path));
+  std::rotate(path.begin(), std::ranges::min_element(path), path.end());
   s = path[0];
   findings.add(Flaw::deadlock, static_cast<int>(program.step(s).rank), program.step_in_rank(s),
                [&] { return describe_circle(program, path); });

@@ -48,8 +48,9 @@ INCLUDES = [
     (r"diagrams/.*", rf'{STANDARD}|<fmt/\w+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
 ]
 
-# The public headers are described by include/README.md, and installed as they are.
-NO_README = re.compile(r"include/baton(/.*)?")
+# The public headers are described by include/README.md, and installed as they are. Seeds are input of
+# programs, all of them; tests/fuzz/README.md describes them.
+NO_README = re.compile(r"include/baton(/.*)?|tests/fuzz/seeds(/.*)?")
 
 
 def sources(root, *suffixes):
