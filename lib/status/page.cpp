@@ -38,17 +38,21 @@ bool ticks_are_even() {
 #endif
 }
 
+// 36 years: sums of a few times fit 64 bits, whatever another process has written.
+constexpr std::int64_t most_ns = std::int64_t{1} << 60;
+
 /// Converts a page's ticks to the machine's monotonic ns.
 class Conversion {
  public:
   Conversion(const Layout& layout, std::int64_t now_ns)
-      : ticks_(layout.anchor_ticks), ns_(layout.anchor_ns) {
+      : ticks_(layout.anchor_ticks), ns_(std::clamp(layout.anchor_ns, -most_ns, most_ns)) {
     const auto passed = static_cast<double>(ticks_now(layout.tsc != 0) - ticks_);
     if (passed > 0) slope_ = static_cast<double>(now_ns - ns_) / passed;
   }
   std::int64_t operator()(std::uint64_t ticks) const {
-    return ns_ + static_cast<std::int64_t>(
-                     static_cast<double>(static_cast<std::int64_t>(ticks - ticks_)) * slope_);
+    constexpr auto most = static_cast<double>(most_ns);
+    const double passed = static_cast<double>(static_cast<std::int64_t>(ticks - ticks_)) * slope_;
+    return ns_ + static_cast<std::int64_t>(std::clamp(passed, -most, most));
   }
 
  private:
@@ -56,6 +60,18 @@ class Conversion {
   std::int64_t ns_;
   double slope_ = 1;
 };
+
+/// The call as another process has written it; none in particular where its codes mean nothing.
+Call call_of(const std::array<std::uint64_t, sizeof(Call) / 8>& words) {
+  auto call = std::bit_cast<Call>(words);
+  const bool known = call.kind <= Call::Kind::internal &&
+                     call.collective <= static_cast<std::uint8_t>(Collective::program) &&
+                     call.type <= static_cast<std::uint8_t>(Datatype::user) &&
+                     call.op <= static_cast<std::uint8_t>(OpKind::user);
+  if (!known) return {};
+  call.text.back() = '\0';
+  return call;
+}
 
 void copy_text(std::span<char> to, std::string_view from) {
   const std::size_t length = std::min(from.size(), to.size() - 1);
@@ -211,7 +227,7 @@ Standing PeerPage::read() const {
   s.program.assign(page.program, strnlen(page.program, sizeof page.program));
   s.process = page.process;
   s.thread = page.thread.load(std::memory_order_relaxed);
-  s.blocker = page.blocker.load(std::memory_order_relaxed) - 1;
+  s.blocker = std::max(page.blocker.load(std::memory_order_relaxed), 0) - 1;
   if (s.blocker >= 0) s.waits = page.waits.read();
   s.failure = page.failure.read();
   s.verdict_number = page.verdict_number.load(std::memory_order_acquire);
@@ -229,8 +245,7 @@ Standing PeerPage::read() const {
     std::array<std::uint64_t, sizeof(Call) / 8> words;
     for (std::size_t i = 0; i < words.size(); ++i)
       words[i] = entry.call[i].load(std::memory_order_relaxed);
-    operation.call = std::bit_cast<Call>(words);
-    operation.call.text.back() = '\0';
+    operation.call = call_of(words);
     s.operations.push_back(operation);
   }
   // The oldest may have been overwritten meanwhile.

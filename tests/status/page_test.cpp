@@ -144,6 +144,27 @@ TEST_CASE("page: texts and operations are never torn") {
   writer.join();
 }
 
+TEST_CASE("page: codes and times that mean nothing are no call, and far away") {
+  Page page(communicator, 0, 2, 0, "world");
+  for (const int member : {0, 1, 2, 3}) {
+    Call call = call_of(3);
+    (member == 0   ? reinterpret_cast<std::uint8_t&>(call.kind)
+     : member == 1 ? call.collective
+     : member == 2 ? call.type
+                   : call.op) = 200;
+    page.begin(1, call);
+    const Standing standing = seen().read();
+    CHECK(describe(standing.operations.back().call) == "an operation");
+  }
+  page.layout().entries[0].begin.store(UINT64_MAX / 2);
+  page.layout().anchor_ns = INT64_MIN;
+  page.layout().blocker.store(INT32_MIN);
+  const Standing standing = seen().read();
+  CHECK(standing.blocker == -1);
+  for (const Operation& operation : standing.operations)
+    CHECK(std::abs(operation.begin_ns) <= std::int64_t{1} << 61);
+}
+
 TEST_CASE("page: a file that is none is refused") {
   const std::string file = file_of(own_process(), communicator, 5);
   std::ofstream(file) << std::string(sizeof(Layout), 'x');

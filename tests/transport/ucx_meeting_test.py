@@ -92,7 +92,8 @@ class Meeting(unittest.TestCase):
                         stay[-1].sendall(b"\0" * bytes_at_once)
                 except OSError:
                     time.sleep(0.01)
-                stay = stay[-100:]
+                if len(stay) > 100:
+                    stay.pop(0).close()
             for one in stay:
                 one.close()
 
