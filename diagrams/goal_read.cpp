@@ -17,6 +17,7 @@ namespace {
 constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t most_ns = std::numeric_limits<std::int64_t>::max() / 2;  // of all ranks
 constexpr int most_ranks = 1 << 20, most_lanes = 256;
+constexpr std::size_t most_waits = 1 << 22;  // of a rank: few lines may imply many
 
 /// A statement "send", "recv" or "calc".
 struct Operation {
@@ -180,6 +181,7 @@ class Reader : base::LineReader {
 /// One rank's operations in an order in which each stands behind those that it waits for, and
 /// otherwise as in the file.
 Operations sorted(const Operations& operations, const std::string& origin) {
+  std::size_t waiting = 0;
   const std::size_t count = operations.size();
   std::vector<std::vector<std::uint32_t>> followers(count);
   std::vector<std::size_t> open(count);
@@ -201,6 +203,12 @@ Operations sorted(const Operations& operations, const std::string& origin) {
     order.push_back(i);
     for (const std::uint32_t other : operations[i].along) {
       waits[i].insert(waits[other].begin(), waits[other].end());
+    }
+    waiting += waits[i].size();
+    if (waiting > most_waits) {
+      refuse(origin, operations[i].line,
+             fmt::format("operations of a rank that wait for at most {} in all", most_waits),
+             "more");
     }
     for (const std::uint32_t next : followers[i]) {
       if (--open[next] == 0) ready.insert(next);

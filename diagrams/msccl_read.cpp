@@ -15,6 +15,8 @@ using namespace msccl_form;
 
 namespace {
 
+constexpr std::size_t most_waits = 1 << 22;  // of a GPU: few lines may imply many
+
 /// Where the chunks of a buffer of the file lie.
 struct Home {
   Buffer buffer;
@@ -166,6 +168,7 @@ class Reader {
     std::vector<std::vector<std::uint32_t>> followers(nodes_.size());
     std::vector<std::size_t> open(nodes_.size());
     std::vector<std::uint32_t> ready;
+    std::size_t waiting = 0;
     for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
       for (const std::uint32_t wait : nodes_[n].waits) followers[wait].push_back(n);
       open[n] = nodes_[n].waits.size();
@@ -185,6 +188,10 @@ class Reader {
       }
       std::ranges::sort(node.after);
       node.after.erase(std::unique(node.after.begin(), node.after.end()), node.after.end());
+      waiting += node.after.size();
+      if (waiting > most_waits)
+        refuse(node.its->line,
+               fmt::format("steps of a GPU that wait for at most {} in all", most_waits), "more");
       if (!node.idle) {
         ++node.level;
         order_.push_back(ready[i]);

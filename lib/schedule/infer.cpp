@@ -1,9 +1,13 @@
 #include "infer.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
 #include <vector>
+
+#include "baton/error.hpp"
 
 // A buffer is seen as rows of `width` elements, where width is the stride that most of its regions
 // have (without any, one endless row). A region is then one to three rectangles, columns × rows.
@@ -16,6 +20,8 @@ namespace {
 
 /// Regions of another stride than the buffer's are taken apart up to this many blocks.
 constexpr std::int64_t most_blocks = 4096;
+// Besides 64 a step: few steps may imply very many.
+constexpr std::size_t most_implied = 1 << 22;
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
 struct Rectangle {
@@ -112,6 +118,11 @@ class BufferAccesses {
     follow(cell.writes, step, r, write, found, assumed);
     if (write) follow(cell.reads, step, r, write, found, assumed);
     std::uint32_t& head = write ? cell.writes : cell.reads;
+    if (pool_.size() > most_implied + 64 * std::size_t{step})
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("expected a schedule whose steps share few elements, found one whose "
+                              "first {} steps meet in {} places",
+                              step + 1, pool_.size()));
     pool_.push_back({r.row, r.row_end, step, head, r.assumed});
     head = static_cast<std::uint32_t>(pool_.size() - 1);
   }
@@ -220,6 +231,11 @@ Dependencies infer_dependencies(std::span<const Step> steps, std::span<const Reg
     found.erase(std::unique(found.begin(), found.end()), found.end());
     dependencies.list.insert(dependencies.list.end(), found.begin(), found.end());
     dependencies.end_step();
+    if (dependencies.list.size() > most_implied + 64 * steps.size())
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("expected a schedule of which each step waits for few others, found "
+                              "one whose first {} steps wait for {}",
+                              s + 1, dependencies.list.size()));
   }
   return dependencies;
 }

@@ -17,6 +17,7 @@ namespace {
 
 // Of all sections of a table: few bytes may name many.
 constexpr std::int64_t most_ranks = 1 << 21;
+constexpr std::size_t most_sections = 1000;
 
 class TableReader : base::LineReader {
  public:
@@ -61,8 +62,11 @@ class TableReader : base::LineReader {
     if (common_.scope.transport.empty()) fail("\"transport\" before \"hosts\"", "none");
     TableSection section = common_;
     const Hosts parsed = here([&] { return parse_hosts(hosts); });
+    if (table_.sections.size() == most_sections)
+      refuse(fmt::format("at most {} sections", most_sections), "more");
     ranks_ += parsed.size();
-    if (ranks_ > most_ranks) refuse(fmt::format("sections of at most {} ranks", most_ranks), "more");
+    if (ranks_ > most_ranks)
+      refuse(fmt::format("sections of at most {} ranks", most_ranks), "more");
     section.scope.hosts = print(parsed);
     if (table_.find(section.scope)) fail("hosts without a section above", hosts);
     table_.sections.push_back(std::move(section));

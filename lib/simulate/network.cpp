@@ -18,6 +18,7 @@ namespace baton {
 namespace {
 
 constexpr std::string_view the_end = "the end of the text";
+constexpr std::size_t most_points = 1000;  // of a table
 
 class NetworkReader : base::LineReader {
  public:
@@ -78,6 +79,8 @@ class NetworkReader : base::LineReader {
 
   void add_point(TimeTable& table) {
     std::vector<TimeTable::Point> points(table.points().begin(), table.points().end());
+    if (points.size() == most_points)
+      refuse(fmt::format("at most {} of these", most_points), "more");
     const std::int64_t at = bytes();
     points.push_back({at, real("nanoseconds")});
     table = here([&] { return TimeTable(std::move(points)); });

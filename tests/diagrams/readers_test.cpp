@@ -318,6 +318,33 @@ TEST_CASE("MSCCL: a wrong file is refused in one sentence") {
       "and 1");
 }
 
+TEST_CASE("MSCCL, GOAL: few lines do not imply waits without end") {
+  std::string steps, nops, goal = "num_ranks 1\nrank 0 {\nb0: calc 1\n";
+  for (int i = 0; i < 5000; ++i) {
+    const auto step = [i](const std::string& attributes) {
+      return "<step s=\"" + std::to_string(i) + "\" " + attributes + "/>";
+    };
+    steps += step(R"(type="re" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="1" depid="-1" )"
+                  R"(deps="-1" hasdep="1")");
+    nops += step("type=\"nop\" depid=\"0\" deps=\"" + std::to_string(i) + "\" hasdep=\"0\"");
+    goal += "a" + std::to_string(i) + ": calc 1\nb0 requires a" + std::to_string(i) + "\n";
+  }
+  CHECK(msccl_refused(R"(<algo coll="allreduce" ngpus="1" inplace="1"><gpu id="0" i_chunks="2" )"
+                      R"(o_chunks="0" s_chunks="0"><tb id="0" send="-1" recv="-1" chan="0">)" +
+                      steps + R"(</tb><tb id="1" send="-1" recv="-1" chan="1">)" + nops +
+                      "</tb></gpu></algo>") ==
+        "file:1: expected steps of a GPU that wait for at most 4194304 in all, found more");
+  for (int i = 1; i < 5000; ++i) {
+    const std::string own = "b" + std::to_string(i);
+    goal += own + ": calc 1\n" + own + " irequires b" + std::to_string(i - 1) + "\n";
+  }
+  CHECK_MESSAGE(
+      goal_refused(goal + "}\n")
+          .ends_with(": expected operations of a rank that wait for at most 4194304 in all, found "
+                     "more"),
+      goal_refused(goal + "}\n"));
+}
+
 TEST_CASE("GOAL: what is written is read back, and what is read is written") {
   for_each_set([](const std::vector<Schedule>& schedules) {
     const std::vector<Schedule> read = parse_goal(goal_of(schedules), "file");

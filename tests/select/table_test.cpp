@@ -199,6 +199,10 @@ TEST_CASE("few bytes of a table do not name ranks without end") {
   CHECK_THROWS_WITH_AS(
       read(two + "hosts 1x1\n" + row),
       doctest::Contains(":7: expected sections of at most 2097152 ranks, found more"), Error);
+  std::string many = "baton-table 1\n";
+  for (int i = 0; i < 100'000; ++i) many += "transport t" + std::to_string(i) + "\nhosts 1x1\n";
+  CHECK_THROWS_WITH_AS(read(many), doctest::Contains("expected at most 1000 sections, found more"),
+                       Error);
 }
 
 TEST_CASE("the tables that come with the library can be read") {

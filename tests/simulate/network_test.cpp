@@ -119,3 +119,14 @@ TEST_CASE("what is wrong with a network file is said with its line") {
                        "virtual-cluster-1gbit, virtual-cluster-200mbit, found \"nowhere\"",
                        Error);
 }
+
+TEST_CASE("a table of a network has a bounded number of points") {
+  const auto text = [](int points) {
+    std::string text = head + "within\nlatency 1\n";
+    for (int i = 0; i < points; ++i)
+      text += "send " + std::to_string(i) + " " + std::to_string(i) + "\n";
+    return text;
+  };
+  CHECK(parse_network(text(1000), "n.txt").within.send.points().size() == 1000);
+  CHECK(refusal_of(text(100'000)) == "n.txt:1005: expected at most 1000 of these, found more");
+}

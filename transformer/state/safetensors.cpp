@@ -27,6 +27,8 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t length_bytes = 8;
 constexpr std::string_view metadata_key = "__metadata__";
+// An array within a tensor's description lies within two. What prints a value is recursive.
+constexpr int most_depth = 8;
 
 struct TypeName {
   std::string_view name;
@@ -117,7 +119,9 @@ class HeaderReader {
 
   Json parsed(const std::string& text) const {
     std::vector<std::set<std::string>> open;  // keys of the objects that are under way
-    const auto check = [&](int, Json::parse_event_t event, Json& value) {
+    const auto check = [&](int depth, Json::parse_event_t event, Json& value) {
+      if (depth > most_depth)
+        refuse(file_, "header", fmt::format("values within at most {} others", most_depth), "more");
       if (event == Json::parse_event_t::object_start) open.emplace_back();
       if (event == Json::parse_event_t::object_end) open.pop_back();
       if (event == Json::parse_event_t::key && !open.back().insert(value).second)

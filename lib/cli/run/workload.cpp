@@ -17,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+
 /// The words of a line; brackets and what is in them are one word.
 std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> words;
@@ -101,7 +103,8 @@ class Reader : base::LineReader {
       refuse(expected, word);
     }
     if (letter == std::string_view::npos) return value;
-    if (word[letter - 1] == '*') return value * ranks_;
+    if (word[letter - 1] == '*' && value <= most_elements / ranks_) return value * ranks_;
+    if (word[letter - 1] == '*') refuse_large();
     if (word[letter - 1] != '/') refuse(expected, word);
     if (value % ranks_ != 0) {
       refuse(fmt::format("an extent that divides by {} ranks", ranks_), word);
@@ -120,7 +123,15 @@ class Reader : base::LineReader {
       if (comma == std::string_view::npos) break;
       word.remove_prefix(comma + 1);
     }
+    std::int64_t elements = ranks_;  // all ranks together may have so many times the shape
+    for (const std::int64_t extent : extents) {
+      if (extent > most_elements / elements) refuse_large();
+      elements *= std::max<std::int64_t>(extent, 1);
+    }
     return here([&] { return Shape(std::span<const std::int64_t>(extents)); });
+  }
+  [[noreturn]] void refuse_large() const {
+    refuse(fmt::format("at most {} elements on all ranks", most_elements), "more");
   }
 
   /// NAME COLLECTIVE SHAPE TYPE [OP] [root R] [scatter D] [gather D] [times N]

@@ -153,6 +153,17 @@ TEST_CASE("a file that is written has the bytes of the format's description") {
   CHECK(SafetensorsFile(name).tensors().empty());
 }
 
+TEST_CASE("a header of values within values is refused, however deep it goes") {
+  const TemporaryFolder folder;
+  constexpr std::size_t depth = 1'000'000;
+  std::string objects;
+  for (std::size_t i = 0; i < depth; ++i) objects += "{\"a\":";
+  for (const std::string& header :
+       {std::string(depth, '[') + std::string(depth, ']'), objects + "1" + std::string(depth, '}')})
+    refused([&] { const SafetensorsFile file(folder.write("deep", file_of(header, ""))); },
+            {"deep: header: expected values within at most 8 others, found more"});
+}
+
 TEST_CASE("a writer refuses other elements than those it was made for, and leaves nothing behind") {
   const TemporaryFolder folder;
   const std::string name = folder / "c.safetensors";
@@ -247,7 +258,8 @@ TEST_CASE("torn and wrong files are refused by a sentence with file, place, expe
   header("{} {}", {"byte 11: expected JSON, found \"{\""});
   header("{\"x\":1e999}", {"expected JSON, found a number"});
   header("[1]", {"header: expected an object, found [1]"});
-  header(std::string(100000, '['), {"expected JSON, found the end of the header"});
+  header(std::string(100000, '['), {"expected values within at most 8 others, found more"});
+  header("[[[", {"expected JSON, found the end of the header"});
   const std::string good = R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
   header("{\"x\":" + good + ",\"x\":" + good + "}",
          {"header: expected each name once, found \"x\" twice"});
