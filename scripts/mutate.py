@@ -19,6 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 from mutants import mutants
+from targets import tests_of
 
 OPTIONS = ["-Dauto_features=disabled", "-Dtests=enabled", "-Dtransformer=enabled", "-Doptimization=1",
            "-Ddebug=false", "-Db_lundef=false", "-Dcpp_link_args=-fuse-ld=mold"]
@@ -66,36 +67,48 @@ class Tests:
 
     def __init__(self, build, suites):
         self.build = build
-        info = build / "meson-info"
-        targets = {target["id"]: [os.path.relpath(name, build) for name in target["filename"]]
-                   for target in json.loads((info / "intro-targets.json").read_text())}
-        self.tests = {}
-        for test in json.loads((info / "intro-tests.json").read_text()):
-            if suites & {suite.partition(":")[2] for suite in test["suite"]}:
-                test["targets"] = [name for target in test["depends"] for name in targets[target]]
-                self.tests[test["name"]] = test
-        self.seconds = {}  # of each, without a mutant
+        self.tests = tests_of(build, suites)
+        # Of each without a mutant: the digest of its programs, and the time that it takes.
+        self.kept = build.parent / "tests.json"
+        self.usual = json.loads(self.kept.read_text()) if self.kept.is_file() else {}
+        self.digests = {}
         self.kills = Counter()
 
     def ninja(self, targets):
-        return run(["ninja", "-C", str(self.build), *targets], 1800) == 0
+        return not targets or run(["ninja", "-C", str(self.build), *targets], 1800) == 0
 
-    def passes(self, name):
+    def digest(self, name):
+        """Of the programs that a test runs. Those that a mutant leaves as they are need no run."""
+        digest = hashlib.sha256()
+        for target in self.tests[name]["targets"]:
+            digest.update((self.build / target).read_bytes())
+        return digest.hexdigest()
+
+    def passes(self, name, limit):
         test = self.tests[name]
-        usual = self.seconds.get(name)
-        limit = 600 if usual is None else 8 + 6 * usual
         return run(test["cmd"], limit, test["workdir"] or self.build, test["env"]) in (0, 77)
 
     def measure(self, names):
-        """Builds these tests and runs those that were not run yet; none may fail."""
-        names = [name for name in names if name not in self.seconds]
+        """Builds these tests and runs those that are not known yet; none may fail."""
+        names = [name for name in names if name not in self.digests]
         if not self.ninja({target for name in names for target in self.tests[name]["targets"]}):
             sys.exit(f"expected {self.build} to build, found that it does not; see: ninja -C {self.build}")
         for name in names:
+            self.digests[name] = self.digest(name)
+            if self.usual.get(name, {}).get("digest") == self.digests[name]:
+                continue
             begin = time.monotonic()
-            if not self.passes(name):
+            if not self.passes(name, 600):
                 sys.exit(f"expected test '{name}' to pass without a mutant, found that it fails")
-            self.seconds[name] = time.monotonic() - begin
+            seconds = round(time.monotonic() - begin, 2)
+            self.usual[name] = {"digest": self.digests[name], "seconds": seconds}
+            self.kept.write_text(json.dumps(self.usual, indent=1))
+
+    def fails(self, name):
+        """Whether a test that was built with a mutant notices it."""
+        if self.tests[name]["targets"] and self.digest(name) == self.digests[name]:
+            return False
+        return not self.passes(name, 15 + 8 * self.usual[name]["seconds"])
 
     def order(self, file):
         """The tests for mutants of a file; see above."""
@@ -111,17 +124,18 @@ class Tests:
             while shared < min(len(words), len(parts) - 1) and words[shared] == parts[shared]:
                 shared += 1
             named = words[-1].startswith(stem) or stem.startswith(words[-1])
-            return -shared, not (shared and named), -self.kills[name], self.seconds.get(name, 0), name
+            return -shared, not (shared and named), -self.kills[name], \
+                self.usual.get(name, {}).get("seconds", 0), name
 
         return sorted(names, key=rank)
 
 
 def killer(tests, file):
     """What killed the mutant that is in the tree: a test, 'compiler' or None."""
-    for first, name in enumerate(tests.order(file)):
+    for name in tests.order(file):
         if not tests.ninja(tests.tests[name]["targets"]):
             return "compiler"
-        if not tests.passes(name):
+        if tests.fails(name):
             tests.kills[name] += 1
             return name
     return None
