@@ -190,6 +190,8 @@ def statements(source, code):
             continue
         if before.text == ":" and not after_label(code, i - 1):
             continue
+        if before.text == ")" and token.text == "*":  # a product, more likely
+            continue
         end = statement_end(code, i)
         if end is None or end == i:
             continue

@@ -57,6 +57,7 @@ class MutantsTest(unittest.TestCase):
         self.assertEqual(body("return false;"), {("constant", "false", "true")})
         self.assertEqual(body("a.b(c);"), {("statement", "a.b(c)", "")})
         self.assertEqual(body("*a = b;"), {("statement", "*a = b", "")})
+        self.assertNotIn("* b", {old for _, old, _ in body("x = int(a) * b;")})
         self.assertEqual(body("for (;;) break;"), {("statement", "break", "")})
         self.assertEqual(body("switch (x) { case A: go(); }"), {("statement", "go()", "")})
 
