@@ -65,8 +65,8 @@ def copy_tree(root, tree):
 class Tests:
     """The tests of a build folder."""
 
-    def __init__(self, build, suites):
-        self.build = build
+    def __init__(self, build, suites, slowest):
+        self.build, self.slowest = build, slowest
         self.tests = tests_of(build, suites)
         # Of each without a mutant: the digest of its programs, and the time that it takes.
         self.kept = build.parent / "tests.json"
@@ -118,16 +118,21 @@ class Tests:
         names = [name for name in self.tests
                  if name.startswith("transformer/") == (parts[0] == "transformer")]
 
-        def rank(name):
+        def shared(name):
             words = name.partition(" ")[0].split("/")
-            shared = 0
-            while shared < min(len(words), len(parts) - 1) and words[shared] == parts[shared]:
-                shared += 1
-            named = words[-1].startswith(stem) or stem.startswith(words[-1])
-            return -shared, not (shared and named), -self.kills[name], \
-                self.usual.get(name, {}).get("seconds", 0), name
+            return next((i for i, pair in enumerate(zip(words, parts[:-1])) if pair[0] != pair[1]),
+                        min(len(words), len(parts) - 1))
 
-        return sorted(names, key=rank)
+        def rank(name):
+            last = name.partition(" ")[0].split("/")[-1]
+            named = last.startswith(stem) or stem.startswith(last)
+            seconds = self.usual.get(name, {}).get("seconds", 0)
+            return (-shared(name), not (shared(name) and named), -self.kills[name] / (seconds + 1), seconds,
+                    name)
+
+        usual = [name for name in names
+                 if shared(name) or self.usual.get(name, {}).get("seconds", 0) <= self.slowest]
+        return sorted(usual, key=rank)
 
 
 def killer(tests, file):
@@ -159,6 +164,8 @@ def arguments():
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     parser.add_argument("--again", action="store_true", help="run survivors again, with the tests of now")
     parser.add_argument("--suite", action="append", help="of tests; unit by default")
+    parser.add_argument("--slowest", type=float, default=float("inf"), metavar="SECONDS",
+                        help="leave out slower tests of other rooms; --again takes them later")
     parser.add_argument("--option", action="append", default=[], metavar="OPTION",
                         help="of the build, as --option=-Dmpi=enabled; give it a --folder of its own")
     parser.add_argument("--folder", default="build-mutate", help="build folder, relative to the root")
@@ -204,7 +211,7 @@ def main():
         subprocess.run(["meson", "setup", build, tree, *OPTIONS, *args.option], check=True,
                        stdout=subprocess.DEVNULL)
     subprocess.run(["ninja", "-C", build, "build.ninja"], check=True, stdout=subprocess.DEVNULL)
-    tests = Tests(build, set(args.suite or ["unit"]))
+    tests = Tests(build, set(args.suite or ["unit"]), args.slowest)
     found = []
     for file, mutant in every:
         name = key(args.root, file, mutant)
