@@ -159,6 +159,10 @@ TEST_CASE("the schedule that a plan gives back is the one that it runs") {
         };
         const Plan first = plan(schedule, halves(input), halves(output));
         given_back.push_back(first.schedule());
+        const Schedule runs = bound(schedule, halves(input), halves(output));
+        REQUIRE(given_back.back().steps().size() == runs.steps().size());
+        for (std::size_t i = 0; i < runs.steps().size(); ++i)
+          CHECK(given_back.back().steps()[i].round == runs.steps()[i].round);
         const Plan second = plan(given_back.back(), halves(input), halves(output));
         CHECK(second.schedule() == given_back.back());
         CHECK(second.items().size() == first.items().size());

@@ -99,7 +99,7 @@ TEST_CASE("local steps run in the order of their dependencies, at start if they 
       "output[0:4]",
       2);
   for (std::size_t i = 0; i < 16; ++i) s.input[i] = static_cast<std::byte>(3 * i);
-  s.start();
+  CHECK(s.start_scripted(0));
   CHECK(s.run->done());
   CHECK(s.run->drive());
   for (std::size_t i = 0; i < 4; ++i)
