@@ -51,8 +51,8 @@ def main():
         said = Path(root, folder, "compile.log")
         failures += [f"{folder}: {line}" for line in said.read_text(errors="replace").splitlines()
                      if WARNING.search(line)] if said.is_file() else []
-        log = Path(root, folder, "meson-logs/testlog.json")
-        lines = log.read_text().splitlines() if log.is_file() else []
+        logs = sorted(Path(root, folder, "meson-logs").glob("testlog*.json"))
+        lines = [line for log in logs for line in log.read_text().splitlines()]
         if not lines:
             failures.append(f"{folder}: could not be built and tested")
         for test in map(json.loads, lines):

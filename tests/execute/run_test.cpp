@@ -50,6 +50,22 @@ TEST_CASE("at most `window` messages of a channel are in flight, posted in progr
   }
 }
 
+TEST_CASE("a window holds up to 32 messages") {
+  std::string forty;
+  for (int i = 0; i < 40; ++i) forty += "send 1 input[0:1]\n";
+  for (const int window : {31, 32, 33}) {
+    CAPTURE(window);
+    Stage s(forty, window);
+    s.start();
+    REQUIRE(s.transport.posted.size() == static_cast<std::size_t>(std::min(window, 32)));
+    for (std::size_t i = 0; i < 40; ++i) {
+      s.transport.complete(i);
+      CHECK(s.run->drive() == (i == 39));
+    }
+    CHECK(s.transport.posted.size() == 40);
+  }
+}
+
 TEST_CASE("a message that must wait holds up those after it in its channel, and no others") {
   Stage s("recv 2 output[0:2]\nsend 1 output[0:2]\nsend 1 input[0:3]\nsend 2 input[0:4]", 4);
   s.start();
@@ -104,6 +120,30 @@ TEST_CASE("local steps run in the order of their dependencies, at start if they 
   CHECK(s.run->drive());
   for (std::size_t i = 0; i < 4; ++i)
     CHECK(s.output[i] == static_cast<std::byte>((3 * i + 3 * (i + 4)) / 3));
+}
+
+TEST_CASE("scratch and slots of up to 4096 bytes together are the run's own") {
+  const auto run = [](std::size_t scratch, std::size_t slots) {
+    std::string steps = "recv_reduce 1 output[0:" + std::to_string(slots) + "]";
+    if (scratch > 0) {
+      const std::string all = "[0:" + std::to_string(scratch) + "]";
+      steps = "copy scratch" + all + " = input" + all + "\n" + steps;
+    }
+    Stage s(steps, 1, 1, 5000);
+    if (s.run->has_scratch()) {
+      const auto distance = s.run->bases()[slot_base] - s.run->bases()[scratch_base];
+      CHECK(distance >= static_cast<std::ptrdiff_t>(scratch));
+      CHECK(distance % 64 == 0);
+    }
+    return s.run->has_scratch();
+  };
+  CHECK(run(0, 1));
+  CHECK(run(0, 4096));
+  CHECK(!run(0, 4097));
+  CHECK(run(64, 4032));
+  CHECK(!run(65, 4032));  // slots begin at a multiple of 64
+  CHECK(run(65, 3968));
+  CHECK(!run(4100, 1));
 }
 
 TEST_CASE("a run may be started again") {
