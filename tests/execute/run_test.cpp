@@ -396,6 +396,23 @@ TEST_CASE("a run that fails while it leaves its script abandons each message onc
   for (const auto& posted : s.transport.posted) CHECK(posted.cancelled);
 }
 
+TEST_CASE("a script that is left keeps the places of messages in flight") {
+  Stage s("send 1 input[0:1]\nsend 1 input[1:1]\nrecv 2 output[0:1]\nsend 1 output[0:1]", 3);
+  REQUIRE(s.run->scripted());  // the window has room for three
+  CHECK(!s.start_scripted(1));
+  CHECK(s.transport.posted.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (!s.transport.posted[i].send) s.transport.complete(i);
+  }
+  CHECK(!s.run->drive());
+  REQUIRE(s.transport.posted.size() == 4);
+  CHECK(s.transport.posted[3].send);
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(s.transport.posted[i].message != s.transport.posted[3].message);
+  for (std::size_t i = 0; i < 4; ++i) s.transport.complete(i);
+  CHECK(s.run->drive());
+}
+
 TEST_CASE("no script where a channel has more messages than the window") {
   CHECK(!Stage(mixed, 1).run->scripted());
   std::string long_one = "copy output[0:1] = input[0:1]";
