@@ -7,6 +7,7 @@
 #include <chrono>
 #include <ctime>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "contract.hpp"
@@ -272,6 +273,34 @@ TEST_CASE("thread transport: idle leaves the core to others, and ends when a mes
   CHECK_FALSE(ranks[0]->test(m, bytes));
   CHECK(parts[0]->test(of_part, bytes));
   ranks[0]->cancel(m);
+}
+
+TEST_CASE("thread transport: a split that one rank has left fails on the others, and names it") {
+  const auto check = [](const std::unique_ptr<Transport>& rank, int left) {
+    try {
+      rank->split(0, 0);
+      FAIL_CHECK("expected an Error");
+    } catch (const Error& error) {
+      CHECK(error.code == ErrorCode::transport);
+      CHECK(error.rank == rank->rank());
+      CHECK(error.peer == left);
+      CHECK(std::string(error.what())
+                .find("split needs all 3 ranks, but rank " + std::to_string(left) +
+                      " has left the group") != std::string::npos);
+    }
+  };
+  auto ranks = thread_transports(3);
+  ranks[2].reset();
+  check(ranks[0], 2);
+  ranks[0].reset();  // it came to the split
+  check(ranks[1], 2);
+
+  // One that waits already is told so.
+  ranks = thread_transports(3);
+  std::thread waits([&] { check(ranks[0], 1); });
+  std::this_thread::sleep_for(5ms);
+  ranks[1].reset();
+  waits.join();
 }
 
 TEST_CASE("run_threads: the exception of the lowest rank is thrown on when all have returned") {
