@@ -45,6 +45,17 @@ class TallyTest(unittest.TestCase):
         code, lines = self.tally([GOOD, {**GOOD, "name": "suite / gone", "result": "SKIP"}])
         self.assertEqual((code, lines[-1]), (0, "1 passed, 0 failed"))
 
+    def test_second_run_in_a_folder(self):
+        with tempfile.TemporaryDirectory() as root:
+            Path(root, "tests").mkdir()
+            Path(root, "tests", "allowed-skips").write_text("")
+            logs = Path(root, "build", "meson-logs")
+            logs.mkdir(parents=True)
+            for log, result in ("testlog", "OK"), ("testlog-memcheck-valgrind", "FAIL"):
+                (logs / f"{log}.json").write_text(json.dumps({**GOOD, "result": result}) + "\n")
+            done = subprocess.run([sys.executable, TALLY, root, "build"], capture_output=True, text=True)
+            self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 1 failed")
+
     def test_nothing_built(self):
         code, lines = self.tally([])
         self.assertEqual((code, lines[0]), (1, "FAILED build: could not be built and tested"))
