@@ -108,7 +108,8 @@ class Tests:
         """Whether a test that was built with a mutant notices it."""
         if self.tests[name]["targets"] and self.digest(name) == self.digests[name]:
             return False
-        return not self.passes(name, 15 + 8 * self.usual[name]["seconds"])
+        usual = self.usual[name]["seconds"]
+        return not self.passes(name, 15 + min(8 * usual, 20 + 2 * usual))
 
     def order(self, file):
         """The tests for mutants of a file; see above."""
