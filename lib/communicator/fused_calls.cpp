@@ -113,6 +113,7 @@ void FusedCalls::give(const Work& work, Stream stream) {
     std::copy(work.bases.begin(), work.bases.end(), bases.begin() + execute::first_tensor_base);
   }
   // From here on the call counts as under way, even if an enqueue fails.
+  call.place = state_.launcher.watch().begin(call.number, work.shown);
   calls_.push_back(std::move(call));
   Given& given = calls_.back();
   const bool watched = state_.context.options.timeout.count() > 0;
@@ -132,6 +133,7 @@ void FusedCalls::reap() {
       while (call.passed < call.markers.size() && call.markers[call.passed]->passed())
         ++call.passed;
       if (call.passed < call.markers.size()) return;
+      state_.launcher.watch().end(call.place);
       scratch_.give(call.block, call.bytes);
       for (std::unique_ptr<Marker>& marker : call.markers) markers_.give(std::move(marker));
       calls_.pop_front();
@@ -142,21 +144,31 @@ void FusedCalls::reap() {
 }
 
 void FusedCalls::wait() {
+  constexpr std::chrono::milliseconds quiet_before_show{2};
   const auto timeout = state_.context.options.timeout;
+  Watch& watch = state_.launcher.watch();
   std::pair<std::uint64_t, std::size_t> reached;
   auto since = std::chrono::steady_clock::now();
+  bool shown = false;
   for (base::Backoff backoff;; backoff.wait()) {
     reap();
-    if (calls_.empty()) return;
     state_.launcher.check_interrupted();
-    const Given& oldest = calls_.front();
-    const std::pair now_at(oldest.number, oldest.passed);
-    const bool begun = oldest.watched() && oldest.passed > 0;
+    const Given* const oldest = calls_.empty() ? nullptr : &calls_.front();
+    const std::pair now_at(oldest ? oldest->number : 0, oldest ? oldest->passed : 0);
+    const bool begun = oldest && oldest->watched() && oldest->passed > 0;
     if (std::exchange(reached, now_at) != now_at || !begun) {
       since = std::chrono::steady_clock::now();
-    } else if (timeout.count() > 0 && std::chrono::steady_clock::now() - since > timeout) {
-      throw named(timeout_error());
+      if (std::exchange(shown, false)) watch.hide();
+      if (!oldest) return;
+      continue;
     }
+    const auto quiet = std::chrono::steady_clock::now() - since;
+    if (!shown && quiet > quiet_before_show) {
+      const auto [waits, peer] = waits_for();
+      watch.show(waits, peer);
+      shown = true;
+    }
+    if (quiet > timeout || (shown && watch.told(oldest->number))) throw named(hung());
   }
 }
 
@@ -202,20 +214,30 @@ Error FusedCalls::named(const Error& error) const {
   return communicator::named(error, calls_.front().name, calls_.front().number, transport_->rank());
 }
 
-Error FusedCalls::timeout_error() const {
+std::pair<std::string, int> FusedCalls::waits_for() const {
   const Given& call = calls_.front();
   const auto groups = execute::fused_groups_of(*call.plan);
-  std::string awaited = "the end of its device's work";
-  int peer = -1;
-  if (call.passed <= groups.size()) {
-    const execute::FusedGroup& group = groups[call.passed - 1];
-    awaited =
-        fmt::format("group {} of {} ({})", call.passed, groups.size(), in_words(*call.plan, group));
-    peer = call.plan->items()[group.first].peer;
-  }
-  const auto seconds = static_cast<double>(state_.context.options.timeout.count()) / 1000;
-  Error error(ErrorCode::timeout, fmt::format("rank {} waits for {}, without progress for {} s",
-                                              transport_->rank(), awaited, seconds));
+  if (call.passed > groups.size()) return {"waits for the end of its device's work", -1};
+  const execute::FusedGroup& group = groups[call.passed - 1];
+  return {fmt::format("waits for group {} of {} ({})", call.passed, groups.size(),
+                      in_words(*call.plan, group)),
+          call.plan->items()[group.first].peer};
+}
+
+Error FusedCalls::hung() const {
+  const Given& call = calls_.front();
+  const auto timeout = state_.context.options.timeout;
+  const auto [waits, peer] = waits_for();
+  const Watch::Verdict said =
+      state_.launcher.watch().verdict(call.name, call.number, peer, timeout);
+  Error error(said.code, said.sentence);
+  if (said.sentence.empty())
+    error = Error(ErrorCode::timeout,
+                  fmt::format("rank {} {}, without progress for {} s", transport_->rank(), waits,
+                              static_cast<double>(timeout.count()) / 1000));
+  else
+    error.operation = fmt::format("{} #{}", call.name, call.number);
+  error.rank = transport_->rank();
   error.peer = peer;
   return error;
 }

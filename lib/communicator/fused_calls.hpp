@@ -6,6 +6,8 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "../base/marker_pool.hpp"
@@ -43,7 +45,8 @@ class FusedCalls final : public DeviceCalls {
     std::size_t bytes;
     /// One behind the call. With a timeout, also one before it and one behind each fused group.
     std::vector<std::unique_ptr<Marker>> markers;
-    std::size_t passed = 0;  // markers passed
+    std::uint64_t place = 0;  // on the rank's page
+    std::size_t passed = 0;   // markers passed
 
     bool watched() const { return markers.size() > 1; }
   };
@@ -62,7 +65,9 @@ class FusedCalls final : public DeviceCalls {
   /// Releases all streams, refuses further calls, and throws. Never reuses the scratch of calls
   /// under way.
   [[noreturn]] void give_up(const Error& error);
-  Error timeout_error() const;
+  /// The oldest call does not complete.
+  Error hung() const;
+  std::pair<std::string, int> waits_for() const;  // and the peer; -1: none
   Error named(const Error& error) const;
 
   const std::unique_ptr<FusedTransport> transport_;

@@ -45,13 +45,17 @@ void Watch::open(std::uint64_t communicator, std::uint64_t first, const std::str
 }
 
 void Watch::show(const Operation& operation) {
-  if (!page_) return;
-  status::Layout& page = page_->layout();
   fmt::memory_buffer text;  // repeated calls allocate nothing
   operation.waits_for(text);
-  page.waits.write({text.data(), text.size()});
+  show({text.data(), text.size()}, operation.blocker().first);
+}
+
+void Watch::show(std::string_view waits, int peer) {
+  if (!page_) return;
+  status::Layout& page = page_->layout();
+  page.waits.write(waits);
   page.thread.store(status::own_thread(), std::memory_order_relaxed);
-  page.blocker.store(operation.blocker().first + 1, std::memory_order_release);
+  page.blocker.store(peer + 1, std::memory_order_release);
 }
 
 void Watch::hide() noexcept {
@@ -112,17 +116,21 @@ std::vector<status::Witness> witnesses(std::uint64_t communicator,
   return ranks;
 }
 
-/// Writes the sentence on a page, unless it has one. True if this call has written it.
-bool tell(status::Layout& page, std::uint64_t number, const std::string& sentence, ErrorCode code) {
+/// True for the first caller: it writes the page's sentence.
+bool claim(status::Layout& page) {
   std::uint32_t none = 0;
-  const bool mine = page.verdict_claim.compare_exchange_strong(none, 1);
-  if (mine) {
+  return page.verdict_claim.compare_exchange_strong(none, 1);
+}
+
+/// Writes the sentence on a page, unless it has one that another rank claimed.
+void tell(status::Layout& page, bool claimed, std::uint64_t number, const std::string& sentence,
+          ErrorCode code) {
+  if (claimed) {
     page.verdict.write(sentence);
     page.verdict_code.store(static_cast<std::uint32_t>(code), std::memory_order_relaxed);
     page.verdict_number.store(number, std::memory_order_release);
   }
   page.given_up.store(number, std::memory_order_release);
-  return mine;
 }
 
 bool can_speak(const status::Witness& witness) {
@@ -180,16 +188,22 @@ Watch::Verdict Watch::heard(std::uint64_t number) const { return on_page(page_->
 Watch::Verdict Watch::tell_all(const std::vector<status::PeerPage>& pages, std::uint64_t number,
                                const std::string& sentence, ErrorCode code) {
   const auto first = std::ranges::find_if(pages, &status::PeerPage::valid);
+  status::Layout& speakers = first == pages.end() ? page_->layout() : first->layout();
   Verdict said{sentence, code};
-  if (first != pages.end() && !tell(first->layout(), number, sentence, code)) {
-    if (Verdict other = awaited(first->layout(), number, patience_for_speaker);
-        !other.sentence.empty())
+  const bool speaks = claim(speakers);
+  if (!speaks) {
+    if (Verdict other = awaited(speakers, number, patience_for_speaker); !other.sentence.empty())
       said = std::move(other);
+  } else if (!context_.options.flight.empty()) {
+    write_flight();  // before ranks hear of it, and leave
   }
+  tell(speakers, speaks, number, said.sentence, said.code);
+  const auto others = [&](status::Layout& page) {
+    tell(page, claim(page), number, said.sentence, said.code);
+  };
   for (const status::PeerPage& page : pages)
-    if (page.valid()) tell(page.layout(), number, said.sentence, said.code);
-  tell(page_->layout(), number, said.sentence, said.code);
-  if (said.sentence == sentence && !context_.options.flight.empty()) write_flight();
+    if (page.valid()) others(page.layout());
+  others(page_->layout());
   return said;
 }
 
@@ -223,28 +237,33 @@ Watch::Verdict Watch::verdict(const Error& error, const char* name, std::uint64_
 
 Watch::Verdict Watch::verdict(const Operation& operation, std::chrono::milliseconds waited,
                               ErrorCode code) {
-  if (!page_ || processes_.empty()) return {};
   show(operation);
+  return verdict(operation.name(), operation.number(), operation.blocker().first, waited, code);
+}
+
+Watch::Verdict Watch::verdict(const char* name, std::uint64_t own_number, int peer,
+                              std::chrono::milliseconds waited, ErrorCode code) {
+  if (!page_ || processes_.empty()) return {};
   const std::vector<status::PeerPage> all = pages();
   const std::vector<status::Witness> ranks = witnesses(communicator_, processes_, all);
   const auto compose = [&] {
     return status::diagnosis({.label = label_,
                               .rank = context_.rank,
-                              .number = operation.number(),
-                              .name = operation.name(),
-                              .peer = operation.blocker().first,
+                              .number = own_number,
+                              .name = name,
+                              .peer = peer,
                               .seconds = static_cast<double>(waited.count()) / 1000},
                              ranks);
   };
-  if (operation.number() == 0) return {compose(), code};
-  if (Verdict said = heard(operation.number()); !said.sentence.empty()) return said;
-  const std::uint64_t number = std::min(operation.number(), status::first_pending(ranks));
+  if (own_number == 0) return {compose(), code};
+  if (Verdict said = heard(own_number); !said.sentence.empty()) return said;
+  const std::uint64_t number = std::min(own_number, status::first_pending(ranks));
   // The lowest rank that waits speaks for all.
   for (std::size_t r = 0; r < static_cast<std::size_t>(context_.rank); ++r) {
     if (!can_speak(ranks[r])) continue;
     all[r].layout().verdict_code.store(static_cast<std::uint32_t>(code), std::memory_order_relaxed);
     all[r].layout().given_up.store(number, std::memory_order_release);
-    Verdict said = awaited(page_->layout(), operation.number(), patience_for_speaker);
+    Verdict said = awaited(page_->layout(), own_number, patience_for_speaker);
     if (!said.sentence.empty()) return said;
     break;
   }

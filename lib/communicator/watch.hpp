@@ -50,6 +50,7 @@ class Watch {
   }
   /// Shows what an operation waits for, until hide().
   void show(const Operation& operation);
+  void show(std::string_view waits, int peer);
   void hide() noexcept;
   /// Shows that the communicator is of no further use.
   void fail(const std::string& why) noexcept;
@@ -77,6 +78,9 @@ class Watch {
   /// `waited`.
   Verdict verdict(const Operation& operation, std::chrono::milliseconds waited,
                   ErrorCode code = ErrorCode::timeout);
+  /// The same of another operation, which is shown.
+  Verdict verdict(const char* name, std::uint64_t number, int peer,
+                  std::chrono::milliseconds waited, ErrorCode code = ErrorCode::timeout);
   /// The sentence of all ranks about a collective that has failed here; `name` and `number` are
   /// its.
   Verdict verdict(const Error& error, const char* name, std::uint64_t number);

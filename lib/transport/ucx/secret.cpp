@@ -131,10 +131,10 @@ Digest random_bytes() {
 }
 
 Bytes proof_key(std::uint64_t place) {
-  const auto number = std::as_bytes(std::span(&place, 1)),
-             text = std::as_bytes(std::span(secret()));
-  Bytes key(number.begin(), number.end());
-  key.insert(key.end(), text.begin(), text.end());
+  const std::string_view text = secret();
+  Bytes key(sizeof place + text.size());
+  std::memcpy(key.data(), &place, sizeof place);
+  if (!text.empty()) std::memcpy(key.data() + sizeof place, text.data(), text.size());
   return key;
 }
 
