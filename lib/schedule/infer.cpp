@@ -20,8 +20,8 @@ namespace {
 
 /// Regions of another stride than the buffer's are taken apart up to this many blocks.
 constexpr std::int64_t most_blocks = 4096;
-// Besides 64 a step: few steps may imply very many.
-constexpr std::size_t most_implied = 1 << 22;
+// Places where steps meet, 10 GB, and dependencies, 4 GB: both are counted by 32 bits.
+constexpr std::size_t most_places = std::size_t{1} << 28, most_dependencies = std::size_t{1} << 30;
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
 struct Rectangle {
@@ -118,7 +118,7 @@ class BufferAccesses {
     follow(cell.writes, step, r, write, found, assumed);
     if (write) follow(cell.reads, step, r, write, found, assumed);
     std::uint32_t& head = write ? cell.writes : cell.reads;
-    if (pool_.size() > most_implied + 64 * std::size_t{step})
+    if (pool_.size() >= most_places)
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("expected a schedule whose steps share few elements, found one whose "
                               "first {} steps meet in {} places",
@@ -231,7 +231,7 @@ Dependencies infer_dependencies(std::span<const Step> steps, std::span<const Reg
     found.erase(std::unique(found.begin(), found.end()), found.end());
     dependencies.list.insert(dependencies.list.end(), found.begin(), found.end());
     dependencies.end_step();
-    if (dependencies.list.size() > most_implied + 64 * steps.size())
+    if (dependencies.list.size() > most_dependencies)
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("expected a schedule of which each step waits for few others, found "
                               "one whose first {} steps wait for {}",

@@ -127,6 +127,7 @@ class NetworkReader : base::LineReader {
     } else if (word == "burst") {
       level_->burst = bytes();
       level_->burst_per_byte = real("nanoseconds per byte");
+      if (level_->burst == 0) level_->burst_per_byte = 0;
     } else {
       fail("latency, post, handshake, send, receive, wire, eager, packet, burst, within or across",
            word);

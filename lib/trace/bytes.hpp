@@ -61,7 +61,9 @@ class ByteReader {
   }
   /// The number of items that follow, each of at least so many bytes.
   std::size_t count(std::size_t least_bytes = 1) {
-    return static_cast<std::size_t>(number((bytes_.size() - at_) / least_bytes));
+    const std::uint64_t items = number();
+    if (items > (bytes_.size() - at_) / least_bytes) throw Malformed("a number that is too large");
+    return static_cast<std::size_t>(items);
   }
   std::string text() {
     const std::size_t length = count();

@@ -346,21 +346,3 @@ TEST_CASE("difference names the first one") {
   CHECK(changed("  send 1 output[0:2]\n  recv 2 output[4:2]", "  send 1 output[0:2]") ==
         "steps: 10 and 9; only the first has \"recv output[4:2] from 2\"");
 }
-
-TEST_CASE("few lines do not imply dependencies without end") {
-  std::string text = "baton-schedule 1\ncollective program\nsize 2\ninput 9000\noutput 1\nrank 0\n";
-  for (int i = 0; i < 9000; ++i) text += "send 1 input[0:9000]\n";
-  for (int i = 0; i < 9000; ++i) text += "copy input[" + std::to_string(i) + ":1] = output[0:1]\n";
-  const std::string sentence = refused(text);
-  CHECK_MESSAGE(sentence.starts_with("expected a schedule whose steps share few elements"),
-                sentence);
-
-  std::string columns =
-      "baton-schedule 1\ncollective program\nsize 2\ninput 10000\noutput 1\nrank 0\n";
-  for (int i = 0; i < 3000; ++i) columns += "send 1 input[0:1x1000/10]\n";
-  for (int i = 0; i < 3000; ++i)
-    columns += "copy input[" + std::to_string(10 * (i % 1000)) + ":1] = output[0:1]\n";
-  const std::string second = refused(columns);
-  CHECK_MESSAGE(second.starts_with("expected a schedule of which each step waits for few others"),
-                second);
-}

@@ -4,6 +4,7 @@
 #include "parts.hpp"
 #include "support/programs.hpp"
 #include "support/ranks.hpp"
+#include "trace/section.hpp"
 
 using namespace baton;
 using namespace support;
@@ -179,7 +180,9 @@ TEST_CASE("numbers that make no sense are damage") {
   CHECK(damage_of([](tracing::Part&) {}).empty());
   CHECK(holds(damage_of([](tracing::Part& part) { part.records[1].end = INT64_MAX; }),
               {"x: section at byte", "found a time that is too far away"}));
-  CHECK(holds(damage_of([](tracing::Part& part) { part.before = {{INT64_MIN, 0, 0}}; }),
+  CHECK(holds(damage_of([](tracing::Part& part) {
+                part.before = {{INT64_MIN, 0, 0}};
+              }),
               {"found a time that is too far away"}));
   CHECK(holds(damage_of([](tracing::Part& part) {
                 part.plans[0].what.element_bytes = std::size_t{1} << 47;
@@ -187,4 +190,17 @@ TEST_CASE("numbers that make no sense are damage") {
               {"found a step of too many bytes"}));
   CHECK(holds(damage_of([](tracing::Part& part) { part.ranks = 1 << 21; }),
               {"found a number that is too large"}));
+}
+
+TEST_CASE("a text that ends behind its section is damage, at every length") {
+  for (std::size_t beyond = 0; beyond < 4; ++beyond) {
+    // Rank, ranks, host, and the length of a host name that has two bytes.
+    const std::string content = std::string("\0\1\0", 3) + static_cast<char>(2 + beyond) + "ab";
+    const std::string bytes =
+        tracing::file_head() + tracing::section(tracing::SectionKind::rank, content);
+    const auto read = tracing::read_parts(bytes, "x");
+    REQUIRE(read.damage.size() == 1);
+    CHECK(holds(read.damage[0], {beyond == 0 ? "found a number that ends too early"
+                                             : "found a number that is too large"}));
+  }
 }
