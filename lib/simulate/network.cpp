@@ -156,6 +156,9 @@ void append(std::string& text, std::string_view name, const NetworkLevel& level)
   append(text, "wire", level.wire);
 }
 
+/// At most 31 years: sums of a few fit 64 bits.
+std::int64_t rounded(double ns) { return std::llround(std::min(ns, 1e18)); }
+
 /// The rate of long messages, in bytes per ns (GB/s).
 double rate(const NetworkLevel& level) {
   constexpr std::int64_t large = 1 << 24;
@@ -192,10 +195,10 @@ std::int64_t TimeTable::of(std::int64_t bytes) const {
     from = to;
     to = points_[i];
   }
-  if (to.bytes == 0) return std::llround(to.ns);  // the only point, or 0 bytes
+  if (to.bytes == 0) return rounded(to.ns);  // the only point, or 0 bytes
   const double share =
       static_cast<double>(bytes - from.bytes) / static_cast<double>(to.bytes - from.bytes);
-  return std::llround(from.ns + share * (to.ns - from.ns));
+  return rounded(from.ns + share * (to.ns - from.ns));
 }
 
 Network parse_network(std::string_view text, const std::string& origin) {

@@ -36,6 +36,8 @@ TEST_CASE("a time table is straight between its points and beyond") {
   CHECK(bent.of(150) == 135);
   CHECK(bent.of(400) == 260);
   CHECK(TimeTable::line(3, 0.5).of(9) == 8);
+  CHECK(TimeTable({{0, 1e300}}).of(5) == 1'000'000'000'000'000'000);
+  CHECK(TimeTable({{1, 1e300}, {2, 1.7e308}}).of(1 << 30) == 1'000'000'000'000'000'000);
   CHECK_THROWS_WITH_AS(TimeTable({{10, 5}, {10, 6}}),
                        "expected more than 10 bytes and at least 5 ns, found 10 and 6", Error);
   CHECK_THROWS_WITH_AS(TimeTable({{10, 5}, {11, 4}}),
