@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "baton/options.hpp"
 #include "faulty_transport.hpp"
+#include "work.hpp"
 
 namespace faults {
 
@@ -31,14 +31,5 @@ struct Outcome {
 /// or all that have none get the same error; the survivors' communicator works; nothing is left,
 /// neither memory nor threads. Kinds `none` and `reordered`: all have the right result.
 Outcome run(const Case& one);
-
-/// A collective with an algorithm and a segment.
-struct Subject {
-  baton::Collective collective;
-  baton::Choice choice;
-  bool hierarchical;
-};
-/// Each of this library's algorithms, uncut and in segments.
-std::vector<Subject> subjects();
 
 }  // namespace faults

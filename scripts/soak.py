@@ -1,0 +1,124 @@
+"""Has faults again and again, on threads and in a job of processes, and prints a table."""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "faults"))
+import process_faults  # noqa: E402
+
+
+def parsed():
+    names = ["threads", "processes", *process_faults.FAULTS]
+    parser = argparse.ArgumentParser(
+        prog="soak", description="Has faults again and again: on threads, in every algorithm on 2 to 9 ranks "
+        "at every step, and in a job of processes over UCX. Exit code 1 if one did not end as promised.")
+    parser.add_argument("--hours", type=float, default=1, help="how long; 1 unless given")
+    parser.add_argument("--ranks", type=int, default=8, help="of the job; 8 unless given")
+    parser.add_argument("--seed", type=int, default=1, help="of the ranks that are hit")
+    parser.add_argument("--only", nargs="+", choices=names, metavar="WHAT", default=["threads", "processes"],
+                        help="some of: " + ", ".join(f'"{name}"' for name in names))
+    parser.add_argument("--build", type=Path, default=ROOT / "build", help="the build folder")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="writes the counts to a file, too")
+    return parser.parse_args()
+
+
+class Threads:
+    """The program `soak` in several parts, beside the job."""
+
+    def __init__(self, folder, seconds, parts):
+        self.running = [subprocess.Popen([folder / "soak", str(seconds), str(part), str(parts)], text=True,
+                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                        for part in range(parts)]
+
+    def counts(self):
+        """Waits; {kind: {count: number}} and the problems."""
+        kinds, problems = {}, []
+        for process in self.running:
+            out, errors = process.communicate()
+            problems += errors.splitlines()
+            if process.returncode not in [0, 1]:
+                problems.append(f"soak ended with code {process.returncode}")
+                continue
+            for kind, counts in json.loads(out).items():
+                for name, number in counts.items():
+                    own = kinds.setdefault(kind, {})
+                    own[name] = own.get(name, 0) + number
+        return kinds, problems
+
+
+def run_processes(names, folder, ranks, seed, end):
+    """Has these faults in turn until the time is over, each once at least; {fault: totals}."""
+    totals = {name: {"times": 0, "survivors": 0, "seconds": [], "problems": [], "skipped": ""}
+              for name in names}
+    chance = random.Random(seed)
+    while True:
+        for name in names:
+            total = totals[name]
+            if time.monotonic() > end and (total["times"] or total["problems"] or total["skipped"]):
+                continue
+            course = process_faults.Course(folder, ranks, chance, ranks)
+            outcome = process_faults.run(name, course)
+            total["times"] += outcome.happened
+            total["survivors"] += outcome.survivors
+            total["seconds"] += outcome.seconds
+            total["problems"] += outcome.problems
+            total["skipped"] = outcome.skipped
+            for problem in outcome.problems:
+                print(f"soak: {name}: {problem}", file=sys.stderr, flush=True)
+        if time.monotonic() > end:
+            return totals
+
+
+def print_threads(kinds):
+    print(f"{'fault on threads':<26}{'cases':>12}{'happened':>12}{'right':>12}{'problems':>12}")
+    for kind, counts in kinds.items():
+        row = [counts[name] for name in ["cases", "happened", "right", "wrong"]]
+        print(f"{kind:<26}" + "".join(f"{number:>12}" for number in row))
+
+
+def print_processes(totals):
+    print(f"{'fault of processes':<26}{'times':>8}{'survivors':>12}{'seconds until the sentence':>30}"
+          f"{'problems':>10}")
+    for name, total in totals.items():
+        seconds = sorted(total["seconds"])
+        told = f"{statistics.median(seconds):.1f}, at most {seconds[-1]:.1f}" if seconds else "-"
+        if total["skipped"] and not total["times"]:
+            print(f"{name:<26}skipped: {total['skipped']}")
+        else:
+            print(f"{name:<26}{total['times']:>8}{total['survivors']:>12}{told:>30}"
+                  f"{len(total['problems']):>10}")
+
+
+def main():
+    options = parsed()
+    folder = options.build / "tests" / "faults"
+    seconds = options.hours * 3600
+    begin = time.monotonic()
+    names = [name for name in process_faults.FAULTS if name in options.only or "processes" in options.only]
+    parts = max(1, (os.cpu_count() or 2) - 1)
+    threads = Threads(folder, seconds, parts) if "threads" in options.only else None
+    totals = run_processes(names, folder, options.ranks, options.seed, begin + seconds) if names else {}
+    kinds, problems = threads.counts() if threads else ({}, [])
+    for problem in problems:
+        print(f"soak: {problem}", file=sys.stderr)
+    if kinds:
+        print_threads(kinds)
+    if totals:
+        print_processes(totals)
+    found = len(problems) + sum(len(total["problems"]) for total in totals.values())
+    print(f"{(time.monotonic() - begin) / 3600:.2f} hours, {found} problems")
+    if options.json:
+        counts = {"threads": kinds, "thread_problems": problems, "processes": totals}
+        options.json.write_text(json.dumps(counts, indent=1) + "\n")
+    return 1 if found else 0
+
+
+sys.exit(main())

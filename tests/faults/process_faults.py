@@ -1,0 +1,190 @@
+"""The faults of processes by name, for processes_test.py and scripts/soak.py. Each makes a job, has its
+fault, and judges the job's course."""
+
+import resource
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from processes import ENDED, STOPPED, Job, Outcome, Skipped
+
+
+@dataclass
+class Course:
+    """How a fault is to happen."""
+    folder: Path   # of the programs
+    size: int      # ranks
+    random: object
+    times: int     # at most, where a job can have it more often than once
+
+    def job(self, outcome, **more):
+        return Job(str(self.folder / "job"), self.size, outcome, **more)
+
+
+def killed(course, outcome, timeout="5"):
+    with course.job(outcome, environment={"BATON_TIMEOUT": timeout}) as job:
+        job.start().run_on(2)
+        for _ in range(min(course.times, course.size - 2)):
+            job.lose(course.random.choice(job.left()), signal.SIGKILL, ENDED)
+        job.run_on(2)
+        job.finish()
+
+
+def killed_without_timeout(course, outcome):
+    killed(course, outcome, timeout="0")
+
+
+def stopped(course, outcome):
+    with course.job(outcome, environment={"BATON_TIMEOUT": "5"}) as job:
+        job.start().run_on(2)
+        for _ in range(min(course.times, course.size - 2)):
+            victim = course.random.choice(job.left())
+            job.lose(victim, signal.SIGSTOP, STOPPED)
+            job.processes[victim].send_signal(signal.SIGCONT)
+            code = job.processes[victim].wait(60)
+            late = [event.text for event in job.events(victim, kind="late")]
+            if code != 3 or len(late) != 1 or "came too late" not in late[0]:
+                job.problem(f"the late rank {victim}: expected one error and exit code 3, found {late}, "
+                            f"{code}, {job.said(victim)}")
+            job.run_on(2)
+        job.finish()
+
+
+def without_files(course, outcome, spoil, restore):
+    """Files cannot be written for a while: all ranks are told so, and go on; later they can again."""
+    with course.job(outcome, mounts={"files": "256k"}) as job:
+        job.start().run_on(5)
+        for _ in range(course.times):
+            spoil(job)
+            since = job.now()
+            job.run_on(9, since)  # files are written in every fourth round
+            refused = [[event.text for event in job.events(rank, since, "refused")] for rank in job.left()]
+            if not all(refused) or len(set(map(frozenset, refused))) > 1:
+                job.problem(f"expected the same sentences on all ranks, found {refused}")
+            for text in set(sum(refused, [])):
+                if str(job.files) not in text:
+                    job.problem(f"expected a sentence that names the file, found {text}")
+            restore(job)
+            job.run_on(5)  # one that was under way may still be refused
+            since = job.now()
+            job.run_on(5, since)
+            if again := [event.text for rank in job.left() for event in job.events(rank, since, "refused")]:
+                job.problem(f"refused with room: {again}")
+            outcome.happened += 1
+            outcome.survivors += len(job.left())
+        job.finish()
+
+
+def full_disk(course, outcome):
+    without_files(course, outcome, lambda job: job.space.fill(job.files),
+                  lambda job: job.space.empty(job.files))
+
+
+def read_only_disk(course, outcome):
+    without_files(course, outcome, lambda job: job.space.remount(job.files, "ro"),
+                  lambda job: job.space.remount(job.files, "rw"))
+
+
+def killed_on_a_full_disk(course, outcome):
+    """Neither the last operations nor the recording can be written; the cause is told as ever."""
+    files = {"BATON_FLIGHT": "files/flight", "BATON_TRACE": "files/trace", "BATON_TIMEOUT": "5"}
+    with course.job(outcome, mounts={"files": "256k"}, environment=files) as job:
+        job.quiet = False
+        job.start().run_on(2)
+        job.space.fill(job.files)
+        job.lose(course.random.choice(job.left()), signal.SIGKILL, ENDED)
+        job.run_on(2)
+        job.finish()
+        said = [line for rank in job.left() for line in job.said(rank).splitlines()]
+        full = [line for line in said if line.endswith("No space left on device")]
+        flight = [line for line in full if "files/flight" in line]
+        if len(flight) != 1:
+            job.problem(f"expected one sentence about files/flight, found {said}")
+        parts = [line for line in full if "files/trace.rank" in line]
+        if len(parts) != len(job.left()):
+            job.problem(f"expected each rank's sentence about its part of the recording, found {said}")
+
+
+def undisturbed(course, outcome, rounds=6, **how):
+    """A job that must not notice the fault."""
+    with course.job(outcome, **how) as job:
+        job.start().run_on(rounds)
+        outcome.happened += 1
+        outcome.survivors += len(job.left())
+        for rank in job.left():
+            for kind in ["error", "refused"]:
+                events = job.events(rank, kind=kind)
+                outcome.problems += [f"rank {rank}: {kind} {event.text}" for event in events]
+        job.finish()
+
+
+def interrupted(course, outcome):
+    undisturbed(course, outcome, way="interrupted", environment={"BATON_TIMEOUT": "20"})
+
+
+def unreadable(course, outcome):
+    """No rank may read another's memory: single copies are refused."""
+    prefix = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
+    if subprocess.run([*prefix, "true"], capture_output=True).returncode != 0:
+        prefix = []
+    undisturbed(course, outcome, way="unreadable", prefix=prefix)
+
+
+def clock_jumps(course, outcome):
+    undisturbed(course, outcome, environment={"BATON_TIMEOUT": "20",
+                                              "LD_PRELOAD": str(course.folder / "libjumping_clock.so")})
+
+
+def full_shared_memory(course, outcome):
+    """There is no room for status pages. The job runs; a rank that has no page is not one that is gone."""
+    with course.job(outcome, mounts={"/dev/shm": "64k"}, environment={"BATON_TIMEOUT": "5"}) as job:
+        job.space.fill("/dev/shm")
+        job.start().run_on(6)
+        outcome.happened += 1
+        outcome.survivors += len(job.left())
+        for rank in job.left():
+            outcome.problems += [f"rank {rank}: {event.text}" for event in job.events(rank, kind="error")]
+        job.lose(course.random.choice(job.left()), signal.SIGKILL, ENDED, same=False)
+        job.finish()
+
+
+def few_descriptors(course, outcome):
+    """A process may open only so many files more than it has: none, one, and so on."""
+    with course.job(outcome, environment={"BATON_TIMEOUT": "20"}) as job:
+        job.start().run_on(5)
+        usual = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        for more in range(4):
+            before = {rank: job.descriptors(rank) for rank in job.left()}
+            for rank, used in before.items():
+                job.limit_descriptors(rank, used + more)
+            outcome.happened += 1
+            job.run_on(6)
+            for rank in job.left():
+                job.limit_descriptors(rank, usual)
+            for rank in job.left():
+                outcome.problems += [f"{more} descriptors, rank {rank}: {event.text}"
+                                     for event in job.events(rank, kind="error")]
+            job.run_on(5)
+            after = {rank: job.descriptors(rank) for rank in job.left()}
+            if after != before:
+                job.problem(f"descriptors by rank: expected {before}, found {after}")
+            outcome.survivors += len(job.left())
+        job.finish()
+
+
+FAULTS = {function.__name__.replace("_", " "): function for function in [
+    killed, killed_without_timeout, stopped, full_disk, read_only_disk, killed_on_a_full_disk,
+    few_descriptors, full_shared_memory, unreadable, clock_jumps, interrupted]}
+
+
+def run(name, course):
+    """Has a fault; problems, exceptions of the driver included, are in the outcome."""
+    outcome = Outcome()
+    try:
+        FAULTS[name](course, outcome)
+    except Skipped as reason:
+        outcome.skipped = str(reason)
+    except Exception as error:  # a job that hangs or crashes
+        outcome.problems.append(f"{type(error).__name__}: {error}")
+    return outcome

@@ -1,0 +1,234 @@
+"""Faults of processes: a job of tests/faults/job.cpp over UCX, one fault in it, and the judgement of its
+course. Used by processes_test.py and scripts/soak.py."""
+
+import contextlib
+import os
+import re
+import resource
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PATIENCE = 120  # seconds for any expected event
+ENDED, STOPPED = "its process has ended", "its process is stopped"
+
+
+class Skipped(Exception):
+    """The machine does not allow the fault."""
+
+
+@dataclass
+class Outcome:
+    happened: int = 0   # faults
+    survivors: int = 0  # ranks that went on, over all faults
+    seconds: list = field(default_factory=list)  # from the fault until a rank had the sentence
+    problems: list = field(default_factory=list)
+    skipped: str = ""
+
+
+@dataclass
+class Event:
+    time: float
+    kind: str
+    text: str
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Mounts:
+    """A mount namespace with file systems in memory of these sizes, {path: size}; paths exist."""
+
+    def __init__(self, sizes):
+        mounts = " && ".join(f"mount -t tmpfs -o size={size} tmpfs '{path}'" for path, size in sizes.items())
+        self.holder = subprocess.Popen(["unshare", "-m", "--propagation", "private", "sh", "-c",
+                                        f"{mounts} && echo ready && exec sleep infinity"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if self.holder.stdout.readline() != "ready\n":
+            raise Skipped("no mount namespaces: " + self.holder.stderr.read().strip())
+        self.prefix = ["nsenter", "-m", "-t", str(self.holder.pid)]
+
+    def seen(self, path):
+        """The path in the namespace, from outside."""
+        return Path(f"/proc/{self.holder.pid}/root{path}")
+
+    def fill(self, path):
+        """Uses up the space that is left. Repeated, since others may free some meanwhile."""
+        with open(self.seen(path) / "filler", "ab", buffering=0) as file:
+            for size in [1 << 16, 1 << 12, 1]:
+                with contextlib.suppress(OSError):
+                    while file.write(bytes(size)):
+                        pass
+
+    def empty(self, path):
+        (self.seen(path) / "filler").unlink()
+
+    def remount(self, path, how):
+        for _ in range(1000):  # refused while a file is open for writing
+            if subprocess.run([*self.prefix, "mount", "-o", f"remount,{how}", path],
+                              capture_output=True).returncode == 0:
+                return
+            time.sleep(0.01)
+        raise Skipped(f"cannot be mounted again as {how}")
+
+    def end(self):
+        self.holder.kill()
+        self.holder.communicate()
+
+
+class Job:
+    """Processes of the program `job`; a context that ends them."""
+
+    def __init__(self, program, size, outcome, way=None, mounts=None, prefix=(), environment=None):
+        self.program, self.size, self.outcome, self.way = program, size, outcome, way
+        self.mounts = dict(mounts or {})  # "files" and "/dev/shm": sizes
+        self.prefix, self.environment = list(prefix), environment or {}
+        self.lost = set()
+        self.quiet = True  # nothing may be written to standard error
+
+    def __enter__(self):
+        self.stack = contextlib.ExitStack()
+        self.folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="baton-job-")))
+        self.files = self.folder / "files"
+        self.files.mkdir()
+        self.space = None
+        if self.mounts:
+            paths = {str(self.folder / path): size for path, size in self.mounts.items()}  # "/…" stays
+            self.space = Mounts(paths)
+            self.stack.callback(self.space.end)
+            self.prefix = self.space.prefix + self.prefix
+        self.processes = []
+        return self
+
+    def start(self):
+        address = f"127.0.0.1:{free_port()}"
+        files = {name: str(self.folder / value) if name in ["BATON_TRACE", "BATON_FLIGHT"] else value
+                 for name, value in self.environment.items()}
+        for rank in range(self.size):
+            command = [*self.prefix, self.program, str(self.folder), str(rank), str(self.size), address]
+            with open(self.folder / f"{rank}.stderr", "w") as errors:
+                self.processes.append(subprocess.Popen(command + [self.way] * bool(self.way), stderr=errors,
+                                                       env=os.environ | files))
+        return self
+
+    def __exit__(self, *exception):
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
+        self.stack.close()
+
+    @staticmethod
+    def now():
+        return time.monotonic()
+
+    def problem(self, text):
+        self.outcome.problems.append(text)
+
+    def events(self, rank, since=0.0, kind=None):
+        found = []
+        with contextlib.suppress(FileNotFoundError):
+            for line in (self.folder / f"{rank}.log").read_text().split("\n")[:-1]:
+                at, what, text = line.split(" ", 2)
+                if float(at) >= since and kind in [None, what]:
+                    found.append(Event(float(at), what, text.rstrip()))
+        return found
+
+    def left(self):
+        return [rank for rank in range(self.size) if rank not in self.lost]
+
+    def wait_for(self, done, what):
+        end = time.monotonic() + PATIENCE
+        while not done():
+            if time.monotonic() > end:
+                last = {r: [f"{e.kind} {e.text}" for e in self.events(r)[-2:]] for r in self.left()}
+                raise TimeoutError(f"expected {what}, found {last}")
+            for rank in self.left():
+                if self.processes[rank].poll() is not None:
+                    raise ChildProcessError(f"expected {what}, found rank {rank} ended with code "
+                                            f"{self.processes[rank].returncode}: "
+                                            f"{[e.text for e in self.events(rank)[-2:]]}, {self.said(rank)}")
+            time.sleep(0.02)
+
+    def run_on(self, rounds=2, since=None):
+        """Waits until all ranks have completed further rounds."""
+        since = self.now() if since is None else since
+        size = str(len(self.left()))
+
+        def done(rank):
+            return sum(e.text.split()[2] == size for e in self.events(rank, since, "round")) >= rounds
+
+        self.wait_for(lambda: all(map(done, self.left())), f"{rounds} rounds of {size} ranks")
+
+    def said(self, rank):
+        return (self.folder / f"{rank}.stderr").read_text()
+
+    def rank_now(self, rank):
+        """A rank's number in the communicator in use."""
+        return int(self.events(rank, kind="round")[-1].text.split()[1])
+
+    def lose(self, victim, number, text, same=True):
+        """Sends the signal; all others must name the rank, in the same words, and go on without it."""
+        culprit = self.rank_now(victim)
+        since = self.now()
+        self.processes[victim].send_signal(number)
+        self.outcome.happened += 1
+        self.lost.add(victim)
+        self.run_on(1, since)
+        sentences = {}
+        for rank in self.left():
+            errors = self.events(rank, since, "error")
+            if len(errors) != 1:
+                self.problem(f"rank {rank}: expected one error, found {[e.text for e in errors]}")
+            for error in errors[:1]:
+                self.outcome.seconds.append(error.time - since)
+                label = re.search(r"of communicator '([^']*)'", error.text)
+                sentences.setdefault(label and label[1], set()).add(error.text)
+        for label, said in sentences.items():
+            if same and len(said) > 1:
+                self.problem(f"different sentences: {sorted(said)}")
+            # Halves have the even and the odd ranks.
+            named = culprit // 2 if re.search(r"/\d+:[01]$", label or "") else culprit
+            for sentence in said:
+                if not re.search(rf"\brank {named} [^;]*{text}", sentence):
+                    self.problem(f"expected rank {named}, \"{text}\", found {sentence}")
+        self.outcome.survivors += len(self.left())
+
+    def descriptors(self, rank):
+        """Open files: the least of several looks, since rounds open some for a moment."""
+        looks = []
+        for _ in range(20):
+            looks.append(len(os.listdir(f"/proc/{self.processes[rank].pid}/fd")))
+            time.sleep(0.005)
+        return min(looks)
+
+    def limit_descriptors(self, rank, number):
+        limits = (number, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        resource.prlimit(self.processes[rank].pid, resource.RLIMIT_NOFILE, limits)
+
+    def finish(self):
+        """Ends the job; all that are left must end well."""
+        (self.folder / "stop").touch()
+        for rank in self.left():
+            try:
+                code = self.processes[rank].wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.problem(f"rank {rank} does not end: {self.events(rank)[-1]}")
+                continue
+            if code != 0:
+                self.problem(f"rank {rank}: expected exit code 0, found {code}: {self.said(rank)}")
+            pages = list(Path("/dev/shm").glob(f"baton-{self.processes[rank].pid}-*"))
+            if pages:
+                self.problem(f"rank {rank} has left pages: {pages}")
+        for rank in range(self.size):
+            for kind in ["wrong", "failed"] + ["late"] * (rank not in self.lost):
+                for event in self.events(rank, kind=kind):
+                    self.problem(f"rank {rank}: {kind} {event.text}")
+            if self.quiet and self.said(rank):
+                self.problem(f"rank {rank} says: {self.said(rank)}")
