@@ -79,7 +79,7 @@ bool Watch::gone(int rank) const {
   const auto r = static_cast<std::size_t>(rank);
   if (status::condition_of(processes_[r], 0).life == status::Life::ended) return true;
   return !shown_.empty() && shown_[r] &&
-         !status::PeerPage(status::file_of(processes_[r], communicator_, rank)).valid();
+         !status::exists(status::file_of(processes_[r], communicator_, rank));
 }
 
 namespace {
@@ -100,12 +100,14 @@ std::vector<status::Standing> waiting_elsewhere(std::uint64_t communicator) {
 
 std::vector<status::Witness> witnesses(std::uint64_t communicator,
                                        const std::vector<status::ProcessId>& processes,
-                                       const std::vector<status::PeerPage>& pages) {
+                                       const std::vector<status::PeerPage>& pages,
+                                       const std::vector<bool>& shown) {
   const std::vector<status::Standing> elsewhere = waiting_elsewhere(communicator);
   std::vector<status::Witness> ranks;
   for (std::size_t r = 0; r < pages.size(); ++r) {
     status::Witness& witness = ranks.emplace_back();
     if (pages[r].valid()) witness.standing = pages[r].read();
+    witness.shown = shown.empty() || shown[r];
     const std::int32_t thread = witness.standing ? witness.standing->thread : 0;
     witness.condition = status::condition_of(processes[r], thread);
     if (!witness.standing || witness.standing->blocker >= 0) continue;
@@ -231,7 +233,7 @@ Watch::Verdict Watch::verdict(const Error& error, const char* name, std::uint64_
                                      .number = number,
                                      .name = name,
                                      .failure = error.what()},
-                                    witnesses(communicator_, processes_, all)),
+                                    witnesses(communicator_, processes_, all, shown_)),
                   error.code);
 }
 
@@ -245,7 +247,7 @@ Watch::Verdict Watch::verdict(const char* name, std::uint64_t own_number, int pe
                               std::chrono::milliseconds waited, ErrorCode code) {
   if (!page_ || processes_.empty()) return {};
   const std::vector<status::PeerPage> all = pages();
-  const std::vector<status::Witness> ranks = witnesses(communicator_, processes_, all);
+  const std::vector<status::Witness> ranks = witnesses(communicator_, processes_, all, shown_);
   const auto compose = [&] {
     return status::diagnosis({.label = label_,
                               .rank = context_.rank,

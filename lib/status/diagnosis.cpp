@@ -99,15 +99,23 @@ std::vector<int> circle(std::span<const Witness> ranks) {
   return {};
 }
 
+/// A rank that had a page and has removed it.
+bool has_left(const Witness& witness) {
+  const Life life = witness.condition.life;
+  return !witness.standing && witness.shown &&
+         (life == Life::runs || life == Life::sleeps || life == Life::stopped);
+}
+
 /// Why a rank is at fault, if it is.
 std::string fault(int rank, const Witness& witness, std::uint64_t number) {
   const std::string who = fmt::format("rank {}", rank);
   const auto& s = witness.standing;
   const Life life = witness.condition.life;
-  if (!s) {
-    if (life == Life::elsewhere || life == Life::ended)
-      return fmt::format("{}: {}", who, describe(witness.condition));
+  if (has_left(witness))
     return fmt::format("{} has left the communicator ({})", who, describe(witness.condition));
+  if (!s) {
+    const char* const remark = witness.shown ? "" : ", it has no status page";
+    return fmt::format("{}: {}{}", who, describe(witness.condition), remark);
   }
   if (!s->failure.empty()) return fmt::format("{} has failed: \"{}\"", who, s->failure);
   const Operation* const entered = s->collective(number);
@@ -140,7 +148,7 @@ std::string failure_of(const Complaint& complaint, std::span<const Witness> rank
     causes.push_back(std::move(cause));
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const Life life = ranks[r].condition.life;
-    if ((!ranks[r].standing && life != Life::elsewhere) || life == Life::ended)
+    if (has_left(ranks[r]) || life == Life::ended)
       causes.push_back(fault(static_cast<int>(r), ranks[r], complaint.number));
   }
   causes.push_back(fmt::format("rank {} found: {}", complaint.rank, complaint.failure));

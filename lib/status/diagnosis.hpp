@@ -18,6 +18,7 @@ struct Witness {
   Condition condition;
   /// Pages of its process in other communicators, with an operation under way.
   std::vector<Standing> others = {};
+  bool shown = true;  ///< it had a page when the communicator was made
 };
 
 /// The operation that a rank gives up.

@@ -256,6 +256,8 @@ Standing PeerPage::read() const {
   return s;
 }
 
+bool exists(const std::string& file) { return access(file.c_str(), F_OK) == 0 || errno != ENOENT; }
+
 std::vector<std::string> all_files() {
   std::vector<std::string> files;
   std::error_code error;

@@ -221,6 +221,8 @@ class PeerPage {
   Layout* layout_ = nullptr;
 };
 
+/// Whether there is such a file. Needs no descriptor.
+bool exists(const std::string& file);
 /// The files of all pages on this machine that this user may read.
 std::vector<std::string> all_files();
 /// Removes files of processes that have ended, where no process of the same communicator lives.

@@ -1,12 +1,14 @@
 #include "process.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <array>
+#include <cerrno>
 #include <sstream>
 
 #include "../transport/place.hpp"
@@ -17,21 +19,41 @@ namespace {
 /// Fields of /proc/…/stat behind the name: state, and so on.
 struct Stat {
   char state = 0;
+  unsigned flags = 0;
   std::uint64_t start = 0;
   int exit_code = 0;
+
+  /// Also while it ends: from then on its messages may fail.
+  bool ended() const {
+    constexpr unsigned exiting = 0x4;  // PF_EXITING
+    return state == 'Z' || state == 'X' || (flags & exiting) != 0;
+  }
 };
 
-bool read_stat(const std::string& file, Stat& stat) {
-  std::string line;
-  if (!std::getline(std::ifstream(file), line)) return false;
+enum class Read : std::uint8_t { done, absent, refused };
+
+Read read_stat(const std::string& file, Stat& stat) {
+  const auto failed = [] {
+    return errno == ENOENT || errno == ESRCH ? Read::absent : Read::refused;
+  };
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return failed();
+  std::array<char, 2048> text;  // a line of some 300
+  const ssize_t length = read(descriptor, text.data(), text.size());
+  const Read outcome = length < 0 ? failed() : Read::done;
+  close(descriptor);
+  if (outcome != Read::done) return outcome;
+  const std::string line(text.data(), static_cast<std::size_t>(length));
   const std::size_t name_end = line.rfind(')');  // names may contain anything
-  if (name_end == std::string::npos) return false;
+  if (name_end == std::string::npos) return Read::absent;
   std::istringstream fields(line.substr(name_end + 1));
   fields >> stat.state;
   std::string skipped;
-  constexpr int state_field = 3, start_field = 22, exit_code_field = 52;
+  constexpr int state_field = 3, flags_field = 9, start_field = 22, exit_code_field = 52;
   for (int field = state_field + 1; field <= exit_code_field; ++field) {
-    if (field == start_field) {
+    if (field == flags_field) {
+      fields >> stat.flags;
+    } else if (field == start_field) {
       fields >> stat.start;
     } else if (field == exit_code_field) {
       fields >> stat.exit_code;
@@ -39,7 +61,7 @@ bool read_stat(const std::string& file, Stat& stat) {
       fields >> skipped;
     }
   }
-  return true;
+  return Read::done;
 }
 
 std::uint64_t visibility() {
@@ -71,15 +93,19 @@ Condition condition_of(const ProcessId& process, std::int32_t thread) {
   Condition found{.life = Life::ended};
   const std::string folder = fmt::format("/proc/{}/", process.pid);
   Stat stat;
-  if (!read_stat(folder + "stat", stat) || stat.start != process.start) return found;
-  if (stat.state == 'Z' || stat.state == 'X') {
+  const Read read = read_stat(folder + "stat", stat);
+  if (read == Read::refused) return {.life = Life::unknown};
+  const bool another = process.start != 0 && stat.start != process.start;
+  if (read == Read::absent || another) return found;
+  if (stat.ended()) {
     if (WIFSIGNALED(stat.exit_code)) found.signal = WTERMSIG(stat.exit_code);
     return found;
   }
   if (thread != 0) {
     Stat own;
-    found.thread_ended = !read_stat(fmt::format("{}task/{}/stat", folder, thread), own);
-    if (!found.thread_ended) stat.state = own.state;
+    const Read of_thread = read_stat(fmt::format("{}task/{}/stat", folder, thread), own);
+    found.thread_ended = of_thread == Read::absent;
+    if (of_thread == Read::done) stat.state = own.state;
   }
   const char state = stat.state;
   found.life = state == 'R'                   ? Life::runs
@@ -92,6 +118,8 @@ std::string describe(const Condition& condition) {
   switch (condition.life) {
     case Life::elsewhere:
       return "it runs on another machine and does not answer";
+    case Life::unknown:
+      return "its process cannot be looked at, since this one may open no more files";
     case Life::ended:
       return condition.signal > 0
                  ? fmt::format("its process has ended with signal {}", condition.signal)

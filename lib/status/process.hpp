@@ -9,7 +9,7 @@ namespace baton::status {
 /// Tells a process from all others that ever ran.
 struct ProcessId {
   std::uint64_t machine = 0;  ///< processes with equal values see each other
-  std::uint64_t start = 0;    ///< when it started, in the system's ticks since boot
+  std::uint64_t start = 0;    ///< when it started, in the system's ticks since boot; 0: unknown
   std::int64_t pid = 0;
 
   bool operator==(const ProcessId&) const = default;
@@ -20,6 +20,7 @@ std::int32_t own_thread();
 
 enum class Life : std::uint8_t {
   elsewhere,  ///< on another machine, or out of sight
+  unknown,    ///< the system does not tell now: this process may open no more files
   runs,       ///< on a core, or ready for one
   sleeps,     ///< waits in the system
   stopped,    ///< by a signal or a debugger

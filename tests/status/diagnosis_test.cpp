@@ -194,6 +194,21 @@ TEST_CASE("diagnosis: a failure blames no rank that may come yet") {
   CHECK(text() == begin + end);
 }
 
+TEST_CASE("diagnosis: a rank without a page is not one that has left") {
+  std::vector<Witness> ranks = {waiting(0, 1), rank(1)};
+  ranks[1].standing.reset();
+  CHECK(said(ranks).starts_with(
+      head + "rank 1 has left the communicator (its process is alive and sleeps); rank 0 waits"));
+  ranks[1].shown = false;
+  CHECK(said(ranks).starts_with(
+      head + "rank 1: its process is alive and sleeps, it has no status page; rank 0 waits"));
+  ranks[1].condition = {.life = Life::ended, .signal = 9};
+  CHECK(said(ranks).starts_with(head + "rank 1: its process has ended with signal 9, it has no"));
+  ranks[1].shown = true;
+  ranks[1].condition = {.life = Life::unknown};
+  CHECK(said(ranks).starts_with(head + "rank 1: its process cannot be looked at"));
+}
+
 TEST_CASE("diagnosis: many ranks are counted") {
   std::vector<Witness> ranks;
   for (int r = 0; r < 16; ++r) ranks.push_back(r < 4 ? waiting(r, 15) : rank(r));

@@ -3,6 +3,8 @@
 #include "status/page.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <vector>
 
 #include "baton/collective.hpp"
 
@@ -199,6 +202,54 @@ TEST_CASE("page: a process sleeps, is stopped, and ends by a signal") {
   later = own_process();
   ++later.machine;
   CHECK(condition_of(later, 0).life == Life::elsewhere);
+}
+
+TEST_CASE("page: a process has ended as soon as its memory is gone") {
+  for (int turn = 0; turn < 20; ++turn) {
+    std::vector<char> memory(std::size_t{32} << 20, 'x');  // the system takes a while to free it
+    const pid_t child = fork();
+    if (child == 0) {
+      std::ranges::fill(memory, 'y');
+      for (;;) pause();
+    }
+    const ProcessId id = id_of(child);
+    char found = 'x';
+    const iovec to{&found, 1}, from{&memory.back(), 1};
+    while (found == 'x') REQUIRE(process_vm_readv(child, &to, 1, &from, 1, 0) == 1);
+    kill(child, SIGKILL);
+    while (process_vm_readv(child, &to, 1, &from, 1, 0) == 1) continue;
+    const Condition condition = condition_of(id, 0);
+    CHECK(condition.life == Life::ended);
+    CHECK(condition.signal == SIGKILL);
+    CHECK(waitpid(child, nullptr, 0) == child);
+  }
+}
+
+TEST_CASE("page: nobody is taken for dead or gone by a process that may open no more files") {
+  const pid_t child = sleeper();
+  const ProcessId id = id_of(child);
+  const Page page(communicator, 0, 1, 0, "world");
+  rlimit usual{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &usual) == 0);
+  const rlimit none{0, usual.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const Life alive = condition_of(id, 0).life;
+  const bool there = exists(file_of(own_process(), communicator, 0));
+  const bool another = exists(file_of(own_process(), communicator, 1));
+  std::thread fresh([] { CHECK(own_process().pid == getpid()); });
+  fresh.join();
+  remove_abandoned();
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+  CHECK(alive == Life::unknown);
+  CHECK(there);
+  CHECK_FALSE(another);
+  CHECK(seen().valid());
+  ProcessId early = id;
+  early.start = 0;  // could not be read when the process asked for it
+  CHECK(condition_of(early, 0).life != Life::ended);
+  kill(child, SIGKILL);
+  CHECK(waitpid(child, nullptr, 0) == child);
+  CHECK(condition_of(id, 0).life == Life::ended);
 }
 
 TEST_CASE("page: pages of the dead go when their communicator has no living rank") {
