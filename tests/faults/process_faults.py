@@ -19,7 +19,7 @@ class Course:
     times: int     # at most, where a job can have it more often than once
 
     def job(self, outcome, **more):
-        return Job(str(self.folder / "job"), self.size, outcome, **more)
+        return Job(str(self.folder.resolve() / "job"), self.size, outcome, **more)
 
 
 def killed(course, outcome, timeout="5"):
@@ -133,7 +133,7 @@ def unreadable(course, outcome):
 
 def clock_jumps(course, outcome):
     undisturbed(course, outcome, environment={"BATON_TIMEOUT": "20",
-                                              "LD_PRELOAD": str(course.folder / "libjumping_clock.so")})
+                                              "LD_PRELOAD": str(course.folder.resolve() / "libjumping_clock.so")})
 
 
 def full_shared_memory(course, outcome):

@@ -59,7 +59,9 @@ class Mounts:
         return Path(f"/proc/{self.holder.pid}/root{path}")
 
     def fill(self, path):
-        """Uses up the space that is left. Repeated, since others may free some meanwhile."""
+        """Removes all files and uses up the space."""
+        for file in self.seen(path).iterdir():
+            file.unlink()
         with open(self.seen(path) / "filler", "ab", buffering=0) as file:
             for size in [1 << 16, 1 << 12, 1]:
                 with contextlib.suppress(OSError):

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <poll.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -39,12 +40,20 @@ const char* name_of_tcp_segment() {
   return major == 1 && minor < 17 ? "TX_SEG_SIZE" : "TCP_TX_SEG_SIZE";
 }
 
+/// Whether UCX must not read peers' memory. It does not ask whether it may: a message would fail.
+bool without_single_copy() {
+  for (const char* chosen : {"BATON_UCX_TLS", "UCX_TLS"})
+    if (std::getenv(chosen) != nullptr) return false;
+  return prctl(PR_GET_DUMPABLE) != 1;
+}
+
 ucp_context_h made_context(int size, bool with_tcp) {
   ucp_config_t* config = nullptr;
   check(ucp_config_read("BATON", nullptr, &config), "ucp_config_read");
   const std::unique_ptr<ucp_config_t, void (*)(ucp_config_t*)> owner(config, ucp_config_release);
   if (with_tcp)
     check(ucp_config_modify(config, name_of_tcp_segment(), tcp_segment), "ucp_config_modify");
+  if (without_single_copy()) check(ucp_config_modify(config, "TLS", "^cma"), "ucp_config_modify");
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
   params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
