@@ -20,7 +20,7 @@ namespace {
 
 /// Regions of another stride than the buffer's are taken apart up to this many blocks.
 constexpr std::int64_t most_blocks = 4096;
-// Places where steps meet, 10 GB, and dependencies, 4 GB: both are counted by 32 bits.
+// Places where steps meet, 8 GB, and dependencies, 4 GB: both are counted by 32 bits.
 constexpr std::size_t most_places = std::size_t{1} << 28, most_dependencies = std::size_t{1} << 30;
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
