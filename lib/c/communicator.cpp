@@ -1,5 +1,9 @@
 // Communicators, messages, requests and plans.
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
 #include "handles.hpp"
 
 using namespace baton;
@@ -27,6 +31,16 @@ int baton_split(baton_communicator* communicator, int color, int key, baton_comm
     given(part, "an address for the handle") = nullptr;
     Communicator made = given(communicator).split(color, key);
     if (made.valid()) *part = new baton_communicator{std::move(made)};
+  });
+}
+
+int baton_shrink(baton_communicator* communicator, double seconds, baton_communicator** survivors) {
+  return guarded([&] {
+    given(survivors, "an address for the handle") = nullptr;
+    constexpr double most = 1e9;
+    const auto patience = std::chrono::milliseconds(
+        seconds > 0 ? std::llround(std::ceil(std::min(seconds, most) * 1000)) : 0);
+    *survivors = new baton_communicator{given(communicator).shrink(patience)};
   });
 }
 

@@ -109,6 +109,7 @@ TEST_CASE("missing handles, addresses and texts are refused by every other funct
       {"the blocks of an exchange", [&] { return baton_blocks_set(nullptr, 0, data, 4); }},
       {"a transport", [&] { return baton_communicator_create(nullptr, options, &made); }},
       {"a communicator", [&] { return baton_split(nullptr, 0, 0, &made); }},
+      {"a communicator", [&] { return baton_shrink(nullptr, 1, &made); }},
       {"a communicator", [&] { return baton_send(nullptr, data, 1, BATON_F32, 0, 0); }},
       {"a communicator", [&] { return baton_recv(nullptr, data, 1, BATON_F32, 0, 0); }},
       {"a communicator",
@@ -232,6 +233,9 @@ TEST_CASE("a null address for a handle is refused before anything is started") {
     FAILS(baton_plan_all_reduce(world, &x, &x, 1, BATON_F32, BATON_SUM, nullptr, nullptr), bad,
           {"an address for the handle"});
     FAILS(baton_split(world, 0, 0, nullptr), bad, {"an address for the handle"});
+    FAILS(baton_shrink(world, 1, nullptr), bad, {"an address for the handle"});
+    baton_communicator* survivors = nullptr;
+    FAILS(baton_shrink(world, 0, &survivors), bad, {"patience of more than 0 ms"});
     FAILS(baton_start_send(world, &x, 1, BATON_F32, 0, 0, nullptr), bad,
           {"an address for the handle"});
     OK(baton_barrier(world, nullptr));

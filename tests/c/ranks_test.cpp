@@ -194,6 +194,21 @@ TEST_CASE("splits") {
   });
 }
 
+TEST_CASE("the survivors' communicator") {
+  on_ranks(4, [](baton_communicator* world) {
+    if (baton_rank(world) == 1) return;
+    int x = baton_rank(world);
+    CHECK(baton_all_reduce(world, &x, &x, 1, BATON_I32, BATON_SUM, "ring") == BATON_TRANSPORT);
+    baton_communicator* survivors = nullptr;
+    OK(baton_shrink(world, 60, &survivors));
+    CHECK(baton_size(survivors) == 3);
+    x = baton_rank(world);
+    OK(baton_all_reduce(survivors, &x, &x, 1, BATON_I32, BATON_SUM, nullptr));
+    CHECK(x == 5);
+    baton_communicator_destroy(survivors);
+  });
+}
+
 TEST_CASE("messages between two ranks, to oneself, and requests that outlive the communicator") {
   on_ranks(3, [](baton_communicator* world) {
     const int rank = baton_rank(world), next = (rank + 1) % 3, before = (rank + 2) % 3;

@@ -21,6 +21,12 @@ BATON_C_API int baton_size(const baton_communicator* communicator);
 /// BATON_OK, where color is negative. Collective. Errors: BATON_TRANSPORT.
 BATON_C_API int baton_split(baton_communicator* communicator, int color, int key,
                             baton_communicator** part);
+/// The communicator of the ranks that go on after a failure: of those that call this within
+/// `seconds`, in their order here. All of them call it, for each failure once. Errors:
+/// BATON_TIMEOUT for a rank that comes too late; BATON_UNSUPPORTED; BATON_INVALID_ARGUMENT for
+/// seconds that are not more than 0.
+BATON_C_API int baton_shrink(baton_communicator* communicator, double seconds,
+                             baton_communicator** survivors);
 
 /// Sends `count` elements to another rank or to this one; returns when `data` may be used again.
 /// Messages of equal tag (0 to 1023) arrive in order. Errors: BATON_INVALID_ARGUMENT,
