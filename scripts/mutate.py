@@ -198,6 +198,7 @@ def sample(args):
 
 def main():
     args = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # after restoring the source
     every = sample(args)
     if args.list:
         for file, mutant in every:
