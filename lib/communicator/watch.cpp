@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "../base/hash.hpp"
-#include "../status/diagnosis.hpp"
 #include "../status/flight.hpp"
 #include "baton/output_file.hpp"
 #include "operation.hpp"
@@ -82,6 +81,10 @@ bool Watch::gone(int rank) const {
          !status::exists(status::file_of(processes_[r], communicator_, rank));
 }
 
+std::string Watch::whereabouts(int rank) const {
+  return status::describe(status::condition_of(processes_[static_cast<std::size_t>(rank)], 0));
+}
+
 namespace {
 
 constexpr std::chrono::milliseconds patience_for_speaker{2000};
@@ -98,25 +101,30 @@ std::vector<status::Standing> waiting_elsewhere(std::uint64_t communicator) {
   return waiting;
 }
 
-std::vector<status::Witness> witnesses(std::uint64_t communicator,
-                                       const std::vector<status::ProcessId>& processes,
-                                       const std::vector<status::PeerPage>& pages,
-                                       const std::vector<bool>& shown) {
-  const std::vector<status::Standing> elsewhere = waiting_elsewhere(communicator);
+}  // namespace
+
+std::vector<status::Witness> Watch::witnesses(const std::vector<status::PeerPage>& pages) const {
+  const std::vector<status::Standing> elsewhere = waiting_elsewhere(communicator_);
   std::vector<status::Witness> ranks;
   for (std::size_t r = 0; r < pages.size(); ++r) {
+    const status::ProcessId& process = processes_[r];
     status::Witness& witness = ranks.emplace_back();
-    if (pages[r].valid()) witness.standing = pages[r].read();
-    witness.shown = shown.empty() || shown[r];
+    if (static_cast<int>(r) == context_.rank)
+      witness.standing = status::read(page_->layout());
+    else if (pages[r].valid())
+      witness.standing = pages[r].read();
+    witness.shown = shown_.empty() || shown_[r];
     const std::int32_t thread = witness.standing ? witness.standing->thread : 0;
-    witness.condition = status::condition_of(processes[r], thread);
+    witness.condition = status::condition_of(process, thread);
     if (!witness.standing || witness.standing->blocker >= 0) continue;
     // Ranks of one process are told apart by their threads.
     for (const status::Standing& other : elsewhere)
-      if (other.process == processes[r] && other.thread == thread) witness.others.push_back(other);
+      if (other.process == process && other.thread == thread) witness.others.push_back(other);
   }
   return ranks;
 }
+
+namespace {
 
 /// True for the first caller: it writes the page's sentence.
 bool claim(status::Layout& page) {
@@ -233,7 +241,7 @@ Watch::Verdict Watch::verdict(const Error& error, const char* name, std::uint64_
                                      .number = number,
                                      .name = name,
                                      .failure = error.what()},
-                                    witnesses(communicator_, processes_, all, shown_)),
+                                    witnesses(all)),
                   error.code);
 }
 
@@ -247,7 +255,7 @@ Watch::Verdict Watch::verdict(const char* name, std::uint64_t own_number, int pe
                               std::chrono::milliseconds waited, ErrorCode code) {
   if (!page_ || processes_.empty()) return {};
   const std::vector<status::PeerPage> all = pages();
-  const std::vector<status::Witness> ranks = witnesses(communicator_, processes_, all, shown_);
+  const std::vector<status::Witness> ranks = witnesses(all);
   const auto compose = [&] {
     return status::diagnosis({.label = label_,
                               .rank = context_.rank,
@@ -259,7 +267,8 @@ Watch::Verdict Watch::verdict(const char* name, std::uint64_t own_number, int pe
   };
   if (own_number == 0) return {compose(), code};
   if (Verdict said = heard(own_number); !said.sentence.empty()) return said;
-  const std::uint64_t number = std::min(own_number, status::first_pending(ranks));
+  const std::uint64_t first = status::first_pending(ranks);
+  const std::uint64_t number = first == 0 ? own_number : std::min(own_number, first);
   // The lowest rank that waits speaks for all.
   for (std::size_t r = 0; r < static_cast<std::size_t>(context_.rank); ++r) {
     if (!can_speak(ranks[r])) continue;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "../status/diagnosis.hpp"
 #include "../status/page.hpp"
 #include "baton/error.hpp"
 #include "baton/schedule/step.hpp"
@@ -67,6 +68,8 @@ class Watch {
   }
   /// Whether a rank of this machine has ended, or has left the communicator.
   bool gone(int rank) const;
+  /// "its process has ended".
+  std::string whereabouts(int rank) const;
   /// Writes a sentence to standard error, as one line, unless another rank of this machine has
   /// reported the same.
   void report(std::string_view sentence) const;
@@ -87,6 +90,7 @@ class Watch {
 
  private:
   std::vector<status::PeerPage> pages() const;
+  std::vector<status::Witness> witnesses(const std::vector<status::PeerPage>& pages) const;
   /// The sentence that a rank has given this one, if it holds for this number.
   Verdict heard(std::uint64_t number) const;
   /// Writes the last operations of this machine's ranks to Options::flight.

@@ -179,7 +179,10 @@ std::uint64_t first_pending(std::span<const Witness> ranks) {
 std::string diagnosis(const Complaint& complaint, std::span<const Witness> ranks) {
   if (!complaint.failure.empty()) return failure_of(complaint, ranks);
   const bool message = complaint.number == 0;
-  const std::uint64_t number = message ? 0 : std::min(complaint.number, first_pending(ranks));
+  const std::uint64_t first = first_pending(ranks);
+  const std::uint64_t number = message      ? 0
+                               : first == 0 ? complaint.number
+                                            : std::min(complaint.number, first);
   const auto calls =
       message ? std::vector<std::pair<Call, std::vector<int>>>{} : calls_at(number, ranks);
   const auto usual =

@@ -32,7 +32,8 @@ struct Complaint {
   std::string failure = {};  ///< that the rank found instead; empty: it ran out of time
 };
 
-/// The collective at which the communicator hangs: the least one that any rank has not completed.
+/// The collective at which the communicator hangs: the least one that any rank has not completed;
+/// 0: no rank has a page.
 std::uint64_t first_pending(std::span<const Witness> ranks);
 
 /// One sentence, which, unless the rank found a failure, does not depend on the rank that asks,

@@ -216,8 +216,7 @@ PeerPage::~PeerPage() {
   if (layout_) munmap(layout_, sizeof(Layout));
 }
 
-Standing PeerPage::read() const {
-  const Layout& page = *layout_;
+Standing read(const Layout& page) {
   Standing s;
   s.communicator = page.communicator;
   s.first = page.first;

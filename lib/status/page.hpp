@@ -204,6 +204,8 @@ class Page {
   std::string file_;  // empty: none
 };
 
+Standing read(const Layout& page);
+
 /// Another rank's page.
 class PeerPage {
  public:
@@ -215,7 +217,7 @@ class PeerPage {
 
   bool valid() const { return layout_ != nullptr; }
   Layout& layout() const { return *layout_; }
-  Standing read() const;
+  Standing read() const { return status::read(*layout_); }
 
  private:
   Layout* layout_ = nullptr;
