@@ -101,18 +101,18 @@ void State::agree_options() {
       &context.table->require(selecting::scope_of(*context.transport, context.hosts.get()));
 }
 
-void State::gather(std::span<std::byte> own, std::span<std::byte> all) {
+void State::gather(std::span<std::byte> own, std::span<std::byte> all, const char* what) {
   std::byte* const bases[] = {own.data(), all.data()};
   launcher.run(
       {&planner.internal(Collective::all_gather, "bruck", static_cast<std::int64_t>(own.size())),
        {},
        bases,
-       "gathering of facts"});
+       what});
 }
 
-std::vector<std::uint64_t> State::gathered(std::uint64_t own) {
+std::vector<std::uint64_t> State::gathered(std::uint64_t own, const char* what) {
   std::vector<std::uint64_t> all(static_cast<std::size_t>(context.size));
-  gather(std::as_writable_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  gather(std::as_writable_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)), what);
   return all;
 }
 

@@ -45,13 +45,7 @@ const std::shared_ptr<const Hosts>& Communicator::hosts() const { return state_-
 Communicator Communicator::split(int color, int key) {
   const InUse in_use(state_->launcher.busy());
   state_->launcher.require_usable();
-  const std::uint64_t number = ++state_->splits;
-  std::unique_ptr<Transport> transport = state_->context.transport->split(color, key);
-  if (!transport) return Communicator(std::shared_ptr<State>());
-  auto made = std::make_shared<State>(std::move(transport), *state_);
-  made->open_watch(*state_, number, color);
-  made->join_recording(*state_);
-  return Communicator(std::move(made));
+  return Communicator(state_->split(color, key));
 }
 
 Communicator Communicator::shrink(std::chrono::milliseconds patience) {

@@ -2,10 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <chrono>
+#include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "../base/raise.hpp"
+#include "../base/supervision.hpp"
 #include "baton/checked.hpp"
 #include "baton/memory.hpp"
 #include "device_calls.hpp"
@@ -106,6 +110,54 @@ Request State::start(std::unique_ptr<Operation> operation, bool ordered) {
   return request;
 }
 
+std::function<void()> State::missing(std::vector<int> ranks, std::string what) {
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds last_messages{1};  // of a rank that has left
+  return [this, ranks = std::move(ranks), what = std::move(what), begin = Clock::now(),
+          since = std::map<int, Clock::time_point>()]() mutable {
+    const auto now = Clock::now();
+    for (const int rank : ranks) {
+      if (!launcher.watch().gone(rank)) {
+        since.erase(rank);
+      } else if (now - since.try_emplace(rank, now).first->second >= last_messages) {
+        base::raise(ErrorCode::transport,
+                    fmt::format("{} cannot complete: rank {}: {}", what, rank,
+                                launcher.watch().whereabouts(rank)),
+                    {.rank = context.rank, .peer = rank});
+      }
+    }
+    const auto timeout = context.options.timeout;
+    if (timeout.count() > 0 && now - begin > timeout)
+      base::raise(ErrorCode::timeout,
+                  fmt::format("{} cannot complete within {} s", what,
+                              static_cast<double>(timeout.count()) / 1000),
+                  {.rank = context.rank});
+  };
+}
+
+// The transport's split() waits without limit, so all ranks must have come.
+std::shared_ptr<State> State::split(int color, int key) {
+  launcher.require_usable();
+  const std::uint64_t number = ++splits;
+  static_cast<void>(gathered(0, "split"));
+  std::vector<int> all(static_cast<std::size_t>(context.size));
+  std::iota(all.begin(), all.end(), 0);
+  std::unique_ptr<Transport> transport;
+  try {
+    const base::Supervision supervision(missing(
+        std::move(all), fmt::format("split of communicator '{}'", launcher.watch().label())));
+    transport = context.transport->split(color, key);
+  } catch (const Error& error) {
+    launcher.break_off(error.what());
+    throw;
+  }
+  if (!transport) return nullptr;
+  auto made = std::make_shared<State>(std::move(transport), *this);
+  made->open_watch(*this, number, color);
+  made->join_recording(*this);
+  return made;
+}
+
 std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
   if (!context.can.subgroups)
     base::raise(ErrorCode::unsupported,
@@ -119,6 +171,8 @@ std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
   Survivors survivors(transport, context.can.tags - 1, shrunk_,
                       {patience, [&](int rank) { return launcher.watch().gone(rank); }});
   const std::vector<int> members = survivors.agree();
+  const base::Supervision supervision(
+      missing(members, fmt::format("shrink of communicator '{}'", launcher.watch().label())));
   auto made = std::make_shared<State>(
       transport.subgroup(members, static_cast<int>(shrunk_ % 32768)), *this);
   made->open_watch(*this, shrunk_);

@@ -70,7 +70,7 @@ struct State : std::enable_shared_from_this<State> {
   /// Joins the recording under way on the communicator that this one was split from, if any.
   void join_recording(const State& whole);
   /// Every rank's number, in rank order.
-  std::vector<std::uint64_t> gathered(std::uint64_t own);
+  std::vector<std::uint64_t> gathered(std::uint64_t own, const char* what = "gathering of facts");
   /// Opens the rank's status page: of a family's first communicator; of the split number `split` of
   /// another; and, without a message, of one with these members, ranks of the family's first.
   void open_watch();
@@ -79,6 +79,8 @@ struct State : std::enable_shared_from_this<State> {
   void open_watch(State& whole, std::uint32_t shrunk);
   void open_watch(const std::vector<int>& members);
 
+  /// The communicator of the ranks with this color; null where it is negative.
+  std::shared_ptr<State> split(int color, int key);
   /// The communicator of the ranks that call this too within `patience`.
   std::shared_ptr<State> shrink(std::chrono::milliseconds patience);
 
@@ -87,7 +89,11 @@ struct State : std::enable_shared_from_this<State> {
  private:
   Request start(std::unique_ptr<Operation> operation, bool ordered);
   void broadcast(std::span<std::byte> bytes);
-  void gather(std::span<std::byte> own, std::span<std::byte> all);
+  void gather(std::span<std::byte> own, std::span<std::byte> all,
+              const char* what = "gathering of facts");
+  /// For exchanges of the transport's own among these ranks: throws when one of them has been gone
+  /// for a while, or after Options::timeout.
+  std::function<void()> missing(std::vector<int> ranks, std::string what);
   std::vector<status::ProcessId> processes_of(const std::vector<int>& members) const;
   template <class Describe>
   void run_anew(RepeatedCalls::Entry& entry, const SimpleCall& simple, std::byte* input,

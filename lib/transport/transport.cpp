@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "../base/raise.hpp"
+#include "../base/supervision.hpp"
 
 namespace baton {
 
@@ -17,7 +18,15 @@ namespace {
 
 std::size_t wait(Transport& transport, Message& message) {
   std::size_t bytes = 0;
-  while (!transport.test(message, bytes)) transport.idle(std::chrono::microseconds(200));
+  while (!transport.test(message, bytes)) {
+    try {
+      base::Supervision::check();
+    } catch (...) {
+      transport.cancel(message);
+      throw;
+    }
+    transport.idle(std::chrono::microseconds(200));
+  }
   return bytes;
 }
 
@@ -41,7 +50,13 @@ std::size_t send_recv(Transport& transport, const OutgoingMessage& out, const In
   if (BlockingCalls* const blocking = transport.blocking()) return blocking->send_recv(out, in);
   Message sending;
   transport.isend(out.peer, out.tag, out.data, out.bytes, sending);
-  const std::size_t received = recv(transport, in);
+  std::size_t received = 0;
+  try {
+    received = recv(transport, in);
+  } catch (...) {
+    transport.cancel(sending);
+    throw;
+  }
   wait(transport, sending);
   return received;
 }

@@ -64,6 +64,17 @@ constexpr int sizes[] = {2, 3, 4, 7, 16};
 
 }  // namespace
 
+TEST_CASE("root cause: a rank that does not come to a split is named by all") {
+  for (const int size : sizes) {
+    const int absent = size / 2;
+    const std::string text = sentence_of(size, size - 1, patient(), [&](Communicator& c) {
+      if (c.rank() != absent) c.split(0);
+    });
+    CHECK(text.find("split #") == 0);
+    CHECK(text.find("rank " + std::to_string(absent) + " has not entered it") != std::string::npos);
+  }
+}
+
 TEST_CASE("root cause: a rank that does not come is named by all, with its last operation") {
   for (const int size : sizes)
     for (const bool check : {false, true}) {

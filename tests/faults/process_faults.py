@@ -137,12 +137,26 @@ def clock_jumps(course, outcome):
 
 
 def full_shared_memory(course, outcome):
-    """There is no room for status pages. The job runs; a rank that has no page is not one that is gone."""
-    with course.job(outcome, mounts={"/dev/shm": "64k"}, environment={"BATON_TIMEOUT": "5"}) as job:
+    """Messages go another way: UCX 1.13 needs room in /dev/shm for its own."""
+    ways = {"BATON_UCX_TLS": "sysv,cma,self", "BATON_TIMEOUT": "5"}
+    with course.job(outcome, mounts={"/dev/shm": "64k"}, environment=ways) as job:
         job.space.fill("/dev/shm")
         job.start().run_on(6)
         outcome.happened += 1
         outcome.survivors += len(job.left())
+        for rank in job.left():
+            outcome.problems += [f"rank {rank}: {event.text}" for event in job.events(rank, kind="error")]
+        job.lose(course.random.choice(job.left()), signal.SIGKILL, ENDED, same=False)
+        job.finish()
+
+
+def shared_memory_fills_up(course, outcome):
+    """While the job runs: later communicators have no status pages."""
+    with course.job(outcome, mounts={"/dev/shm": "256m"}, environment={"BATON_TIMEOUT": "5"}) as job:
+        job.start().run_on(5)
+        job.space.fill_up("/dev/shm")
+        since = job.now()
+        job.run_on(6, since)
         for rank in job.left():
             outcome.problems += [f"rank {rank}: {event.text}" for event in job.events(rank, kind="error")]
         job.lose(course.random.choice(job.left()), signal.SIGKILL, ENDED, same=False)
@@ -175,7 +189,8 @@ def few_descriptors(course, outcome):
 
 FAULTS = {function.__name__.replace("_", " "): function for function in [
     killed, killed_without_timeout, stopped, full_disk, read_only_disk, killed_on_a_full_disk,
-    few_descriptors, full_shared_memory, unreadable, clock_jumps, interrupted]}
+    few_descriptors, full_shared_memory, shared_memory_fills_up, unreadable, clock_jumps,
+    interrupted]}
 
 
 def run(name, course):
