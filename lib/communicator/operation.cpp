@@ -118,7 +118,7 @@ void Operation::look_for_blocker() {
   if (now < look_at_) return;
   look_at_ = now + between_looks;
   const int peer = blocker().first;
-  if (peer < 0 || !watch_.gone(peer)) {
+  if (peer < 0 || (!watch_.gone(peer) && !watch_.shrinks(peer))) {
     missing_ = -1;
   } else if (peer != missing_) {
     missing_ = peer;

@@ -167,10 +167,15 @@ std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
   if (patience.count() <= 0)
     base::refuse("shrink: expected a patience of more than 0 ms, found {}", patience.count());
   ++shrunk_;
+  Watch& watch = launcher.watch();
+  watch.show_shrink(true);
+  const std::uint64_t place = watch.begin(0, internal_call("shrink"));
   Transport& transport = *context.transport;
   Survivors survivors(transport, context.can.tags - 1, shrunk_,
                       {patience, [&](int rank) { return launcher.watch().gone(rank); }});
   const std::vector<int> members = survivors.agree();
+  watch.end(place);
+  if (launcher.broken().empty()) watch.show_shrink(false);
   const base::Supervision supervision(
       missing(members, fmt::format("shrink of communicator '{}'", launcher.watch().label())));
   auto made = std::make_shared<State>(

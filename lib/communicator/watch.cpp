@@ -81,6 +81,19 @@ bool Watch::gone(int rank) const {
          !status::exists(status::file_of(processes_[r], communicator_, rank));
 }
 
+bool Watch::shrinks(int rank) const {
+  if (processes_.empty()) return false;
+  const status::PeerPage page(
+      status::file_of(processes_[static_cast<std::size_t>(rank)], communicator_, rank));
+  return page.valid() && page.layout().shrinks.load(std::memory_order_relaxed) != 0;
+}
+
+void Watch::show_shrink(bool shrinks) noexcept {
+  if (!page_) return;
+  hide();
+  page_->layout().shrinks.store(shrinks ? 1 : 0, std::memory_order_relaxed);
+}
+
 std::string Watch::whereabouts(int rank) const {
   return status::describe(status::condition_of(processes_[static_cast<std::size_t>(rank)], 0));
 }

@@ -68,6 +68,10 @@ class Watch {
   }
   /// Whether a rank of this machine has ended, or has left the communicator.
   bool gone(int rank) const;
+  /// Whether a rank of this machine waits in shrink(): it comes to no other operation.
+  bool shrinks(int rank) const;
+  /// Shows others that this rank does.
+  void show_shrink(bool shrinks) noexcept;
   /// "its process has ended".
   std::string whereabouts(int rank) const;
   /// Writes a sentence to standard error, as one line, unless another rank of this machine has

@@ -48,6 +48,21 @@ std::vector<int> without(int size, const std::set<int>& absent) {
 
 }  // namespace
 
+TEST_CASE("shrink: ranks that wait for one that has come here get an error, without a timeout") {
+  for (const int size : {2, 3, 5, 8}) {
+    CAPTURE(size);
+    on_ranks(size, [&](Communicator& c) {
+      std::vector<float> x(100);
+      if (c.rank() > 0) {
+        const Error error = error_of([&] { c.all_reduce(x, sum, {"ring", 0}); });
+        CHECK(holds(error.what(), {"rank 0 has not entered it", "in shrink for"}));
+      }
+      Communicator all = c.shrink(1h);
+      adds_up(all, c.rank(), without(size, {}));
+    });
+  }
+}
+
 TEST_CASE("shrink: a rank that has left is left out, at once") {
   for (const int size : {2, 3, 4, 7, 16})
     for (const int culprit : {0, size / 2, size - 1})

@@ -42,7 +42,7 @@ def stopped(course, outcome):
             victim = course.random.choice(job.left())
             job.lose(victim, signal.SIGSTOP, STOPPED)
             job.processes[victim].send_signal(signal.SIGCONT)
-            code = job.processes[victim].wait(60)
+            code = job.code_of(victim)
             late = [event.text for event in job.events(victim, kind="late")]
             if code != 3 or len(late) != 1 or "came too late" not in late[0]:
                 job.problem(f"the late rank {victim}: expected one error and exit code 3, found {late}, "

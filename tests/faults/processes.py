@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 120  # seconds for any expected event
+PATIENCE = 45  # seconds for any expected event
 ENDED, STOPPED = "its process has ended", "its process is stopped"
 
 
@@ -195,7 +195,12 @@ class Job:
             for error in errors[:1]:
                 self.outcome.seconds.append(error.time - since)
                 label = re.search(r"of communicator '([^']*)'", error.text)
-                sentences.setdefault(label and label[1], set()).add(error.text)
+                # A message names its peer, whoever that waits for.
+                which = "messages" if re.match("(send|recv) ", error.text) else label and label[1]
+                sentences.setdefault(which, set()).add(error.text)
+        messages = sentences.pop("messages", set())
+        if not sentences and not any(re.search(text, sentence) for sentence in messages):
+            self.problem(f"expected \"{text}\", found {sorted(messages)}")
         for label, said in sentences.items():
             if same and len(said) > 1:
                 self.problem(f"different sentences: {sorted(said)}")
@@ -205,6 +210,13 @@ class Job:
                 if not re.search(rf"\brank {named}\b((?!; rank \d).)*{text}", sentence):
                     self.problem(f"expected rank {named}, \"{text}\", found {sentence}")
         self.outcome.survivors += len(self.left())
+
+    def code_of(self, rank):
+        """Waits for a rank's end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.processes[rank].wait(PATIENCE)
+        last = [f"{event.kind} {event.text}" for event in self.events(rank)[-2:]]
+        raise TimeoutError(f"expected rank {rank} to end, found {last}")
 
     def descriptors(self, rank):
         """Open files: the least of several looks, since rounds open some for a moment."""
@@ -222,11 +234,7 @@ class Job:
         """Ends the job; all that are left must end well."""
         (self.folder / "stop").touch()
         for rank in self.left():
-            try:
-                code = self.processes[rank].wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                self.problem(f"rank {rank} does not end: {self.events(rank)[-1]}")
-                continue
+            code = self.code_of(rank)
             if code != 0:
                 self.problem(f"rank {rank}: expected exit code 0, found {code}: {self.said(rank)}")
             pages = list(Path("/dev/shm").glob(f"baton-{self.processes[rank].pid}-*"))
