@@ -133,7 +133,8 @@ class Communicator {
   /// negative color gives an empty one (`!valid()`), of which nothing may be asked. Collective.
   Communicator split(int color, int key = 0);
   /// The communicator of the ranks that call this, in their order here: those that go on after a
-  /// failure. All of them call it, for each failure once. Ranks that have ended, or that do not
+  /// failure. All of them call it, for each failure once; those that wait in another operation for
+  /// a rank that is here get an error and may come, too. Ranks that have ended, or that do not
   /// come within `patience`, are left out; one that comes too late gets Error(timeout). The ranks
   /// agree by messages: at most P² small ones. Works on failed communicators, too. A rank that dies
   /// amid the agreement may be in the group; a further shrink() leaves it out. Throws

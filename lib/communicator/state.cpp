@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <numeric>
@@ -175,6 +176,14 @@ std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
                       {patience, [&](int rank) { return launcher.watch().gone(rank); }});
   const std::vector<int> members = survivors.agree();
   watch.end(place);
+  // Messages to a rank that had stopped may be lost: it must not go on alone.
+  if (watch.left_out(shrunk_))
+    base::raise(
+        ErrorCode::timeout,
+        fmt::format("shrink: rank {} came too late: others have gone on without it", context.rank),
+        {.rank = context.rank});
+  for (int r = 0; r < context.size; ++r)
+    if (std::ranges::find(members, r) == members.end()) watch.leave_out(r, shrunk_);
   if (launcher.broken().empty()) watch.show_shrink(false);
   const base::Supervision supervision(
       missing(members, fmt::format("shrink of communicator '{}'", launcher.watch().label())));

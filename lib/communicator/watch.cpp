@@ -94,6 +94,17 @@ void Watch::show_shrink(bool shrinks) noexcept {
   page_->layout().shrinks.store(shrinks ? 1 : 0, std::memory_order_relaxed);
 }
 
+void Watch::leave_out(int rank, std::uint32_t turn) const {
+  if (processes_.empty()) return;
+  const status::PeerPage page(
+      status::file_of(processes_[static_cast<std::size_t>(rank)], communicator_, rank));
+  if (page.valid()) page.layout().left_out.store(turn, std::memory_order_relaxed);
+}
+
+bool Watch::left_out(std::uint32_t turn) const {
+  return page_ && page_->layout().left_out.load(std::memory_order_relaxed) == turn;
+}
+
 std::string Watch::whereabouts(int rank) const {
   return status::describe(status::condition_of(processes_[static_cast<std::size_t>(rank)], 0));
 }

@@ -72,6 +72,10 @@ class Watch {
   bool shrinks(int rank) const;
   /// Shows others that this rank does.
   void show_shrink(bool shrinks) noexcept;
+  /// Tells a rank of this machine that shrink() number `turn` goes on without it.
+  void leave_out(int rank, std::uint32_t turn) const;
+  /// Whether others have told this rank so.
+  bool left_out(std::uint32_t turn) const;
   /// "its process has ended".
   std::string whereabouts(int rank) const;
   /// Writes a sentence to standard error, as one line, unless another rank of this machine has

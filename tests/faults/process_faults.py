@@ -132,8 +132,8 @@ def unreadable(course, outcome):
 
 
 def clock_jumps(course, outcome):
-    undisturbed(course, outcome, environment={"BATON_TIMEOUT": "20",
-                                              "LD_PRELOAD": str(course.folder.resolve() / "libjumping_clock.so")})
+    clock = str(course.folder.resolve() / "libjumping_clock.so")
+    undisturbed(course, outcome, environment={"BATON_TIMEOUT": "20", "LD_PRELOAD": clock})
 
 
 def full_shared_memory(course, outcome):
@@ -144,8 +144,7 @@ def full_shared_memory(course, outcome):
         job.start().run_on(6)
         outcome.happened += 1
         outcome.survivors += len(job.left())
-        for rank in job.left():
-            outcome.problems += [f"rank {rank}: {event.text}" for event in job.events(rank, kind="error")]
+        job.expect_no_errors()
         job.lose(course.random.choice(job.left()), signal.SIGKILL, ENDED, same=False)
         job.finish()
 
@@ -157,8 +156,7 @@ def shared_memory_fills_up(course, outcome):
         job.space.fill_up("/dev/shm")
         since = job.now()
         job.run_on(6, since)
-        for rank in job.left():
-            outcome.problems += [f"rank {rank}: {event.text}" for event in job.events(rank, kind="error")]
+        job.expect_no_errors()
         job.lose(course.random.choice(job.left()), signal.SIGKILL, ENDED, same=False)
         job.finish()
 

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 45  # seconds for any expected event
+PATIENCE = 120  # seconds for any expected event
 ENDED, STOPPED = "its process has ended", "its process is stopped"
 
 
@@ -210,6 +210,11 @@ class Job:
                 if not re.search(rf"\brank {named}\b((?!; rank \d).)*{text}", sentence):
                     self.problem(f"expected rank {named}, \"{text}\", found {sentence}")
         self.outcome.survivors += len(self.left())
+
+    def expect_no_errors(self):
+        for rank in self.left():
+            for event in self.events(rank, kind="error"):
+                self.problem(f"rank {rank}: {event.text}")
 
     def code_of(self, rank):
         """Waits for a rank's end."""
