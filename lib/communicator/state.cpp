@@ -128,11 +128,16 @@ std::function<void()> State::missing(std::vector<int> ranks, std::string what) {
       }
     }
     const auto timeout = context.options.timeout;
-    if (timeout.count() > 0 && now - begin > timeout)
-      base::raise(ErrorCode::timeout,
-                  fmt::format("{} cannot complete within {} s", what,
-                              static_cast<double>(timeout.count()) / 1000),
-                  {.rank = context.rank});
+    if (timeout.count() <= 0 || now - begin <= timeout) return;
+    std::string standings;
+    for (const int rank : ranks)  // of the living, each look may find another state
+      if (const std::string where = launcher.watch().whereabouts(rank);
+          !where.starts_with("its process is alive"))
+        standings += fmt::format("; rank {}: {}", rank, where);
+    base::raise(ErrorCode::timeout,
+                fmt::format("{} cannot complete within {} s{}", what,
+                            static_cast<double>(timeout.count()) / 1000, standings),
+                {.rank = context.rank});
   };
 }
 
