@@ -1,5 +1,6 @@
 #include <array>
 #include <cstring>
+#include <latch>
 #include <stdexcept>
 #include <thread>
 
@@ -296,13 +297,20 @@ TEST_CASE("ranks that differ get one sentence with BATON_CHECK") {
       {{"BATON_CHECK", "1"}});
 }
 
-TEST_CASE("a rank that does not come is a timeout") {
+TEST_CASE("a rank that does not come is a timeout, one that has left a failure") {
+  std::latch one(1);
   on_ranks(2,
-           [](baton_communicator* world) {
-             if (baton_rank(world) == 0)
-               FAILS(baton_barrier(world, nullptr), BATON_TIMEOUT, {"rank 0", "rank 1"});
+           [&](baton_communicator* world) {
+             if (baton_rank(world) == 1) return one.wait();
+             FAILS(baton_barrier(world, nullptr), BATON_TIMEOUT,
+                   {"rank 1 has not entered it", "rank 0"});
+             one.count_down();
            },
            {{"BATON_TIMEOUT", "0.2"}});
+  on_ranks(2, [](baton_communicator* world) {
+    if (baton_rank(world) == 0)
+      FAILS(baton_barrier(world, nullptr), BATON_TRANSPORT, {"rank 1 has left the communicator"});
+  });
 }
 
 TEST_CASE("names of statuses") {

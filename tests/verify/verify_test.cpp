@@ -218,14 +218,18 @@ TEST_CASE("bounds: regions outside their buffers, buffers of another size") {
   CHECK(flaws(replaced(exchange, "send 1 input[0:2]", "send 1 input[1:2]")) == "bounds 0");
   CHECK(flaws(exchange + "copy output[2:1] = input[0:1]\n") == "bounds 1");
   CHECK(flaws(exchange + "copy output[0:1], output[1:1] = input[0:1 x2 /2]\n") == "bounds 1");
-  // An extent that no number holds.
+  // A large extent; one that no number holds is no schedule.
   std::vector<Schedule> schedules = parse(exchange);
   const std::vector<Problem> problems = problems_of(schedules);
-  std::vector<Region> regions(schedules[0].regions().begin(), schedules[0].regions().end());
-  regions[0] = strided(Buffer::input, 0, 1, 2, std::numeric_limits<std::int64_t>::max());
-  schedules[0] =
-      Schedule(schedules[0].header(), {schedules[0].steps().begin(), schedules[0].steps().end()},
-               regions, schedules[0].dependencies());
+  const auto with_stride = [&](std::int64_t stride) {
+    std::vector<Region> regions(schedules[0].regions().begin(), schedules[0].regions().end());
+    regions[0] = strided(Buffer::input, 0, 1, 2, stride);
+    return Schedule(schedules[0].header(),
+                    {schedules[0].steps().begin(), schedules[0].steps().end()}, regions,
+                    schedules[0].dependencies());
+  };
+  CHECK_THROWS_AS(with_stride(std::numeric_limits<std::int64_t>::max()), Error);
+  schedules[0] = with_stride(std::int64_t{1} << 47);
   CHECK(summary(verify(schedules, problems)) == "bounds 0");
   CHECK(flaws(exchange, [](Problem& p) { p.count = 3; }) == "bounds 0, bounds 1");
   CHECK(flaws(exchange, [](Problem& p) { p.in_place = true; }) == "bounds 0, bounds 1");
