@@ -13,6 +13,7 @@ namespace BATON_API baton {
 /// calls and no single copy: a class that overrides isend() sees every message.
 class ForwardingTransport : public Transport {
  public:
+  /// Of the same ranks as `inner`, which must not be null.
   explicit ForwardingTransport(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
 
   int rank() const override { return inner_->rank(); }
@@ -42,6 +43,7 @@ class ForwardingTransport : public Transport {
  protected:
   /// The same addition to a part of the transport.
   virtual std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) = 0;
+  /// The transport to which calls go.
   Transport& inner() const { return *inner_; }
   /// Destroys the inner transport, before the members of a derived class.
   void close() { inner_.reset(); }

@@ -104,3 +104,21 @@ TEST_CASE("a list that is used twice, and nonblocking") {
     CHECK(holds(error.what(), {"all_reduce", "expected", "i32", "found f32"}));
   });
 }
+
+TEST_CASE("the type of a list of inputs is its first tensor's") {
+  on_ranks(2, [](Communicator& c) {
+    std::vector<std::int32_t> in(3, c.rank() + 1), out(3);
+    double other = 0;
+    const ConstData inputs[] = {in, {&other, 1, Datatype::f64}};
+    const Data outputs[] = {out};
+    Call call = calls::all_reduce(in, out, sum);
+    call.input = {};
+    call.output = {};
+    call.inputs = std::span(inputs).first(1);
+    call.outputs = outputs;
+    c.run(call);
+    CHECK(out == std::vector<std::int32_t>(3, 3));
+    call.inputs = inputs;
+    CHECK(error_of([&] { c.run(call); }).code == ErrorCode::invalid_argument);
+  });
+}
