@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #define MPI_Cancel PMPI_Cancel
+#define MPI_Comm_create_group PMPI_Comm_create_group
 #define MPI_Comm_dup PMPI_Comm_dup
 #define MPI_Comm_free PMPI_Comm_free
 #define MPI_Comm_get_attr PMPI_Comm_get_attr
@@ -21,6 +22,7 @@
 #define MPI_Get_elements_x PMPI_Get_elements_x
 #define MPI_Get_library_version PMPI_Get_library_version
 #define MPI_Group_free PMPI_Group_free
+#define MPI_Group_incl PMPI_Group_incl
 #define MPI_Group_size PMPI_Group_size
 #define MPI_Group_translate_ranks PMPI_Group_translate_ranks
 #define MPI_Initialized PMPI_Initialized
