@@ -78,8 +78,9 @@ void Launcher::run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byt
                     name(entry.call.collective()).data(), sequence_, tag, place);
   };
   const auto ended = [&](bool done) {
-    if (done) watch_.end(place);
-    return done;
+    const bool good = done && !watch_.told(sequence_);  // otherwise wait() says why not
+    if (good) watch_.end(place);
+    return good;
   };
   try {
     execute::Run& run = *entry.run;

@@ -35,8 +35,9 @@ void Operation::enter(const char* name, std::uint64_t number, int tag, std::uint
 
 void Operation::start(int polls, bool may_wait) {
   if (comparison_) return comparison_->start(tag_);
-  if (execution_.run->start(*context_.transport, execution_.kernels, tag_, {polls, may_wait}))
-    finish();
+  const bool done =
+      execution_.run->start(*context_.transport, execution_.kernels, tag_, {polls, may_wait});
+  if (done && !watch_.told(number_)) finish();  // otherwise step() says why not
 }
 
 bool Operation::step() {
@@ -49,6 +50,9 @@ bool Operation::step() {
   }
   if (finished_) return true;  // start() has finished it
   if (!execution_.run->drive()) return false;
+  // A peer that has given it up may have used the memory of its messages for something else.
+  if (watch_.told(number_)) [[unlikely]]
+    fail_told();
   finish();
   return true;
 }
@@ -106,11 +110,13 @@ void Operation::idled() {
     missing_ = -1;
     look_at_ = now + between_looks;
   }
-  if (watch_.told(number_)) {
-    if (watch_.told_as() == ErrorCode::timeout) fail_timeout();
-    fail_hung(quiet_for(std::chrono::steady_clock::now()), watch_.told_as());
-  }
+  if (watch_.told(number_)) fail_told();
   if (quiet_ % polls_per_clock == 0) look_for_blocker();
+}
+
+void Operation::fail_told() const {
+  if (watch_.told_as() == ErrorCode::timeout) fail_timeout();
+  fail_hung(quiet_for(std::chrono::steady_clock::now()), watch_.told_as());
 }
 
 void Operation::look_for_blocker() {

@@ -109,6 +109,8 @@ class Operation : public execute::Advancing {
   std::string numbered() const;  // "all_reduce #12"
   [[noreturn]] void fail_hung(std::chrono::milliseconds waited,
                               ErrorCode code = ErrorCode::timeout) const;
+  /// A peer has given it up.
+  [[noreturn]] void fail_told() const;
   void look_for_blocker();
   std::chrono::milliseconds quiet_for(std::chrono::steady_clock::time_point now) const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(now - quiet_since_);

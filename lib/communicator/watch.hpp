@@ -58,7 +58,7 @@ class Watch {
   /// Whether a peer has given up this collective or an earlier one.
   bool told(std::uint64_t number) const {
     const std::uint64_t given_up =
-        page_ ? page_->layout().given_up.load(std::memory_order_relaxed) : 0;
+        page_ ? page_->layout().given_up.load(std::memory_order_acquire) : 0;
     return given_up != 0 && number >= given_up;
   }
   /// The kind of failure for which it was given up.

@@ -382,3 +382,25 @@ TEST_CASE("root cause: a message of a rank that has left is not lost") {
            },
            Options{}, {.seed = 9});
 }
+
+TEST_CASE("root cause: a rank that comes late has no result that others have given up") {
+  std::mutex mutex;
+  std::vector<std::string> said;
+  std::barrier both(2);
+  on_ranks(
+      2,
+      [&](Communicator& c) {
+        std::vector<float> x(10, 1);
+        c.all_reduce(x, sum, {"recursive_doubling", 0});
+        if (c.rank() == 1) both.arrive_and_wait();
+        // All that rank 1 waits for has come when it comes.
+        const Error error = error_of([&] { c.all_reduce(x, sum, {"recursive_doubling", 0}); });
+        CHECK(error.code == ErrorCode::timeout);
+        if (c.rank() == 0) both.arrive_and_wait();
+        const std::lock_guard lock(mutex);
+        said.emplace_back(error.what());
+        if (said.size() == 2) CHECK(said[0] == said[1]);
+      },
+      patient());
+  CHECK(said.size() == 2);
+}
