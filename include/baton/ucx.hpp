@@ -3,9 +3,9 @@
 /// its own environment (UCX_TLS, UCX_NET_DEVICES …) says. BATON_UCX_TLS and the like go before
 /// these, and are not heeded by an MPI library that uses UCX too. Needs no MPI.
 ///
-/// With BATON_SECRET set, ranks that meet at a TCP address prove to each other that they have the same
-/// text, without sending it: others are refused. Choose one that nobody guesses, such as 32 random
-/// hexadecimal digits. What ranks send afterwards is neither encrypted nor signed.
+/// With BATON_SECRET set, ranks that meet at a TCP address prove to each other that they have the
+/// same text, without sending it: others are refused. Choose one that nobody guesses, such as 32
+/// random hexadecimal digits. What ranks send afterwards is neither encrypted nor signed.
 
 #include <chrono>
 #include <cstddef>
@@ -39,8 +39,8 @@ std::unique_ptr<Transport> ucx_transport(Transport& bootstrap, const UcxOptions&
 
 /// A transport of `size` processes that meet at "host:port", where rank 0 listens until all others
 /// have come. Strangers at the address are passed over. Collective. Throws Error(invalid_argument,
-/// transport, timeout): where ranks differ in size, are equal or missing, all that came raise the same
-/// sentence; a rank with another BATON_SECRET is told so, and the others wait on.
+/// transport, timeout): where ranks differ in size, are equal or missing, all that came raise the
+/// same sentence; a rank with another BATON_SECRET is told so, and the others wait on.
 std::unique_ptr<Transport> ucx_transport(int rank, int size, const std::string& address,
                                          const UcxOptions& = {});
 

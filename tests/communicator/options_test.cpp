@@ -123,8 +123,8 @@ TEST_CASE("every option has a row for help texts") {
     CHECK(!row.meaning.empty());
     names.push_back(row.variable);
   }
-  for (const char* expected :
-       {"BATON_CHECK", "BATON_TIMEOUT", "BATON_FLIGHT", "BATON_SECRET", "BATON_REDUCE_SCATTER", "BATON_BARRIER"}) {
+  for (const char* expected : {"BATON_CHECK", "BATON_TIMEOUT", "BATON_FLIGHT", "BATON_SECRET",
+                               "BATON_REDUCE_SCATTER", "BATON_BARRIER"}) {
     CHECK(std::find(names.begin(), names.end(), expected) != names.end());
   }
   CHECK(names.size() == 11 + collective_count);

@@ -1,6 +1,6 @@
 /// What a rank reads at the place where UCX's ranks meet, which may be any program. The first byte:
-/// the number of ranks, less one; the second: 0: all bytes are the program's; otherwise they are the
-/// text of an answer that is proved.
+/// the number of ranks, less one; the second: 0: all bytes are the program's; otherwise they are
+/// the text of an answer that is proved.
 
 #include <sys/socket.h>
 

@@ -151,6 +151,6 @@ TEST_CASE("a schedule refuses buffers of negative sizes") {
   header.collective = Collective::program;
   CHECK_NOTHROW(Schedule(header, {}, {}));
   header.scratch = -1;
-  CHECK_THROWS_WITH_AS(Schedule(header, {}, {}),
-                       "expected buffers of 0 elements or more, found -1", Error);
+  CHECK_THROWS_WITH_AS(Schedule(header, {}, {}), "expected buffers of 0 elements or more, found -1",
+                       Error);
 }

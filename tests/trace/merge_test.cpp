@@ -158,10 +158,9 @@ TEST_CASE("a part of very many ranks takes no more memory than parts of all woul
   Schedule::Header header;
   header.size = part.ranks;
   header.output = 1;
-  const tracing::Part::Plan plan{
-      0, part.plans[0].what,
-      Schedule(header, {Step{StepKind::divide, 0, -1, 0, 0, {1, 0, 0}}},
-               {contiguous(Buffer::output, 0, 1)})};
+  const tracing::Part::Plan plan{0, part.plans[0].what,
+                                 Schedule(header, {Step{StepKind::divide, 0, -1, 0, 0, {1, 0, 0}}},
+                                          {contiguous(Buffer::output, 0, 1)})};
   part.plans.assign(1, plan);
   part.records.push_back({1, 2, 3, 0, 0, 0});
   CHECK(tracing::merged({part}, true).operations.at(0).schedules->size() == 1 << 19);
