@@ -132,6 +132,10 @@ class Communicator {
   /// The communicator of the ranks that give the same color, ordered by key, then by rank. A
   /// negative color gives an empty one (`!valid()`), of which nothing may be asked. Collective.
   Communicator split(int color, int key = 0);
+  /// The same, with options of its own: each new communicator agrees on its rank 0's. While it is
+  /// made, the timeout is the given one and missing ranks are named, as in any collective. Throws
+  /// Error(invalid_argument) for a wrong option.
+  Communicator split(int color, int key, Options options);
   /// The communicator of the ranks that call this, in their order here: those that go on after a
   /// failure. All of them call it, for each failure once; those that wait in another operation for
   /// a rank that is here get an error and may come, too. Ranks that have ended, or that do not

@@ -134,7 +134,9 @@ class Transport {
   /// The transport of these ranks, in this order. They alone call it, with equal arguments; the
   /// others may be dead. `number`, from 0 to 32767, differs from that of earlier calls. Only where
   /// Capabilities::subgroups. Throws Error(transport).
-  virtual std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number);
+  virtual std::unique_ptr<Transport> subgroup(const std::vector<int>& /*ranks*/, int /*number*/) {
+    return nullptr;
+  }
   /// Declares that messages may still come that nobody will receive, since this rank gives up
   /// operations of which others know nothing yet.
   virtual void expect_strays() {}

@@ -84,7 +84,8 @@ void State::agree_options() {
     at = end + 1;
     return text.substr(begin, end - begin);
   };
-  launcher.family().name = std::stoull(line());
+  const std::uint64_t name = std::stoull(line());
+  if (launcher.family().name == 0) launcher.family().name = name;
   options.check = std::stoi(line());
   for (Choice& choice : options.choices) {
     choice.algorithm = line();
@@ -147,31 +148,36 @@ std::uint64_t mixed(std::uint64_t name, std::uint64_t with) {
 
 }  // namespace
 
-void State::open_watch(State& whole, std::uint64_t split, int color) {
+void State::open_watch(State& whole, std::uint64_t split, int color,
+                       const std::vector<int>& members) {
   const Watch& parent = whole.launcher.watch();
   open_watch(whole, mixed(mixed(parent.communicator(), split), static_cast<std::uint64_t>(color)),
-             fmt::format("{}/{}:{}", parent.label(), split, color));
+             fmt::format("{}/{}:{}", parent.label(), split, color), members);
 }
 
-void State::open_watch(State& whole, std::uint32_t shrunk) {
+void State::open_watch(State& whole, std::uint32_t shrunk, const std::vector<int>& members) {
   constexpr std::uint64_t survivors = std::uint64_t{1} << 32;  // apart from splits
   const Watch& parent = whole.launcher.watch();
   open_watch(whole, mixed(parent.communicator(), survivors + shrunk),
-             fmt::format("{}/survivors {}", parent.label(), shrunk));
+             fmt::format("{}/survivors {}", parent.label(), shrunk), members);
 }
 
-void State::open_watch(State& whole, std::uint64_t communicator, const std::string& label) {
+void State::open_watch(State& whole, std::uint64_t communicator, const std::string& label,
+                       const std::vector<int>& members) {
   Watch& watch = launcher.watch();
   watch.open(communicator, launcher.sequence(), label);
   family_rank_ = whole.family_rank_;
-  std::vector<int> members;
+  // Who is missing already in the gathering is named, too.
+  if (!members.empty())
+    watch.meet(whole.launcher.watch().processes_of(members), std::vector<bool>(members.size()));
+  std::vector<int> ranks;
   std::vector<bool> shown;
   for (const std::uint64_t rank :
        gathered(static_cast<std::uint64_t>(family_rank_) * 2 + (watch.shows() ? 1 : 0))) {
-    members.push_back(static_cast<int>(rank / 2));
+    ranks.push_back(static_cast<int>(rank / 2));
     shown.push_back(rank % 2 != 0);
   }
-  watch.meet(processes_of(members), std::move(shown));
+  watch.meet(processes_of(ranks), std::move(shown));
 }
 
 void State::open_watch(const std::vector<int>& members) {

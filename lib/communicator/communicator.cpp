@@ -44,8 +44,12 @@ const std::shared_ptr<const Hosts>& Communicator::hosts() const { return state_-
 
 Communicator Communicator::split(int color, int key) {
   const InUse in_use(state_->launcher.busy());
-  state_->launcher.require_usable();
   return Communicator(state_->split(color, key));
+}
+
+Communicator Communicator::split(int color, int key, Options options) {
+  const InUse in_use(state_->launcher.busy());
+  return Communicator(state_->split(color, key, std::move(options)));
 }
 
 Communicator Communicator::shrink(std::chrono::milliseconds patience) {

@@ -144,7 +144,6 @@ void FusedCalls::reap() {
 }
 
 void FusedCalls::wait() {
-  constexpr std::chrono::milliseconds quiet_before_show{2};
   const auto timeout = state_.context.options.timeout;
   Watch& watch = state_.launcher.watch();
   std::pair<std::uint64_t, std::size_t> reached;
@@ -163,7 +162,7 @@ void FusedCalls::wait() {
       continue;
     }
     const auto quiet = std::chrono::steady_clock::now() - since;
-    if (!shown && quiet > quiet_before_show) {
+    if (!shown && quiet > Watch::quiet_before_show) {
       const auto [waits, peer] = waits_for();
       watch.show(waits, peer);
       shown = true;

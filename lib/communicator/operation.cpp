@@ -104,7 +104,7 @@ void Operation::idled() {
     if (quiet_ % polls_per_clock != 0) return;
     const auto now = std::chrono::steady_clock::now();
     if (quiet_ == polls_per_clock) quiet_since_ = now;
-    if (now - quiet_since_ < quiet_before_show) return;
+    if (now - quiet_since_ < Watch::quiet_before_show) return;
     watch_.show(*this);
     shown_ = true;
     missing_ = -1;

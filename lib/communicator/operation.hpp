@@ -124,7 +124,6 @@ class Operation : public execute::Advancing {
   int tag_ = 0;
   std::uint64_t place_ = 0;  // on the rank's page
   static constexpr unsigned polls_per_clock = 16;
-  static constexpr std::chrono::milliseconds quiet_before_show{2};
   unsigned quiet_ = 0;  // calls of idled() since progress
   std::chrono::steady_clock::time_point quiet_since_;
   bool shown_ = false;

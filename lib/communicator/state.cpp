@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -27,6 +28,11 @@ State::State(std::unique_ptr<Transport> transport, const State& like)
     : context(std::move(transport), like.context),
       planner(context),
       launcher(context, planner, recording, like.launcher.shared_family()) {}
+
+State::State(std::unique_ptr<Transport> transport, Options options, const State& relative)
+    : context(std::move(transport), std::move(options)),
+      planner(context),
+      launcher(context, planner, recording, relative.launcher.shared_family()) {}
 
 State::~State() {
   recording.finish_trace(*this);
@@ -123,17 +129,18 @@ std::function<void()> State::missing(std::vector<int> ranks, std::string what) {
       } else if (now - since.try_emplace(rank, now).first->second >= last_messages) {
         base::raise(ErrorCode::transport,
                     fmt::format("{} cannot complete: rank {}: {}", what, rank,
-                                launcher.watch().whereabouts(rank)),
+                                status::describe(launcher.watch().condition(rank))),
                     {.rank = context.rank, .peer = rank});
       }
     }
     const auto timeout = context.options.timeout;
     if (timeout.count() <= 0 || now - begin <= timeout) return;
     std::string standings;
-    for (const int rank : ranks)  // of the living, each look may find another state
-      if (const std::string where = launcher.watch().whereabouts(rank);
-          !where.starts_with("its process is alive"))
-        standings += fmt::format("; rank {}: {}", rank, where);
+    for (const int rank : ranks) {
+      const status::Condition where = launcher.watch().condition(rank);
+      if (where.life == status::Life::stopped || where.life == status::Life::ended)
+        standings += fmt::format("; rank {}: {}", rank, status::describe(where));
+    }
     base::raise(ErrorCode::timeout,
                 fmt::format("{} cannot complete within {} s{}", what,
                             static_cast<double>(timeout.count()) / 1000, standings),
@@ -141,11 +148,31 @@ std::function<void()> State::missing(std::vector<int> ranks, std::string what) {
   };
 }
 
+namespace {
+
+/// What a rank tells the others about its split.
+std::uint64_t place(int color, int key) {
+  return std::uint64_t{static_cast<std::uint32_t>(color)} << 32 | static_cast<std::uint32_t>(key);
+}
+
+/// The ranks with this color, as split() orders them.
+std::vector<int> members_of(int color, std::span<const std::uint64_t> places) {
+  std::vector<int> members;
+  for (std::size_t r = 0; r < places.size(); ++r)
+    if (static_cast<int>(places[r] >> 32) == color) members.push_back(static_cast<int>(r));
+  std::ranges::stable_sort(members, {}, [&](int rank) {
+    return static_cast<int>(places[static_cast<std::size_t>(rank)]);
+  });
+  return members;
+}
+
+}  // namespace
+
 // The transport's split() waits without limit, so all ranks must have come.
-std::shared_ptr<State> State::split(int color, int key) {
+std::shared_ptr<State> State::split(int color, int key, std::optional<Options> own) {
   launcher.require_usable();
   const std::uint64_t number = ++splits;
-  static_cast<void>(gathered(0, "split"));
+  const std::vector<std::uint64_t> places = gathered(place(color, key), "split");
   std::vector<int> all(static_cast<std::size_t>(context.size));
   std::iota(all.begin(), all.end(), 0);
   std::unique_ptr<Transport> transport;
@@ -158,9 +185,24 @@ std::shared_ptr<State> State::split(int color, int key) {
     throw;
   }
   if (!transport) return nullptr;
-  auto made = std::make_shared<State>(std::move(transport), *this);
-  made->open_watch(*this, number, color);
-  made->join_recording(*this);
+  const std::vector<int> members = members_of(color, places);
+  if (!own) {
+    auto made = std::make_shared<State>(std::move(transport), *this);
+    made->open_watch(*this, number, color, members);
+    made->join_recording(*this);
+    return made;
+  }
+  auto made = std::make_shared<State>(std::move(transport), *std::move(own), *this);
+  made->open_watch(*this, number, color, members);
+  made->agree_options();
+  if (made->context.options.check > 1 && context.options.check < 2) {
+    made = with_checksums(std::move(made));
+    made->open_watch(*this, number, color, members);
+  }
+  if (made->context.options.trace.empty())
+    made->join_recording(*this);
+  else
+    made->recording.start(*made, made->context.options.trace_events);
   return made;
 }
 
@@ -175,12 +217,11 @@ std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
   ++shrunk_;
   Watch& watch = launcher.watch();
   watch.show_shrink(true);
-  const std::uint64_t place = watch.begin(0, internal_call("shrink"));
+  const Shown shown(watch, internal_call("shrink"));
   Transport& transport = *context.transport;
   Survivors survivors(transport, context.can.tags - 1, shrunk_,
-                      {patience, [&](int rank) { return launcher.watch().gone(rank); }});
+                      {patience, [&](int rank) { return watch.gone(rank); }});
   const std::vector<int> members = survivors.agree();
-  watch.end(place);
   // Messages to a rank that had stopped may be lost: it must not go on alone.
   if (watch.left_out(shrunk_))
     base::raise(
@@ -194,7 +235,7 @@ std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
       missing(members, fmt::format("shrink of communicator '{}'", launcher.watch().label())));
   auto made = std::make_shared<State>(
       transport.subgroup(members, static_cast<int>(shrunk_ % 32768)), *this);
-  made->open_watch(*this, shrunk_);
+  made->open_watch(*this, shrunk_, members);
   return made;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct State : std::enable_shared_from_this<State> {
   State(std::unique_ptr<Transport> transport, Options options);
   /// Takes options, table and family from another.
   State(std::unique_ptr<Transport> transport, const State& like);
+  /// Takes the family from another.
+  State(std::unique_ptr<Transport> transport, Options options, const State& relative);
   ~State();
   /// The same ranks and options; each message carries a checksum.
   static std::shared_ptr<State> with_checksums(std::shared_ptr<State> state);
@@ -72,15 +75,18 @@ struct State : std::enable_shared_from_this<State> {
   /// Every rank's number, in rank order.
   std::vector<std::uint64_t> gathered(std::uint64_t own, const char* what = "gathering of facts");
   /// Opens the rank's status page: of a family's first communicator; of the split number `split` of
-  /// another; and, without a message, of one with these members, ranks of the family's first.
+  /// another, with these ranks of it, if they are known; and, without a message, of one with these
+  /// members, ranks of the family's first.
   void open_watch();
-  void open_watch(State& whole, std::uint64_t split, int color);
-  /// Of the survivors of another, after so many calls of its shrink().
-  void open_watch(State& whole, std::uint32_t shrunk);
+  void open_watch(State& whole, std::uint64_t split, int color,
+                  const std::vector<int>& members = {});
+  /// Of the survivors of another, its ranks `members`, after so many calls of its shrink().
+  void open_watch(State& whole, std::uint32_t shrunk, const std::vector<int>& members);
   void open_watch(const std::vector<int>& members);
 
-  /// The communicator of the ranks with this color; null where it is negative.
-  std::shared_ptr<State> split(int color, int key);
+  /// The communicator of the ranks with this color, with this one's options or its own; null where
+  /// the color is negative.
+  std::shared_ptr<State> split(int color, int key, std::optional<Options> own = {});
   /// The communicator of the ranks that call this too within `patience`.
   std::shared_ptr<State> shrink(std::chrono::milliseconds patience);
 
@@ -99,7 +105,8 @@ struct State : std::enable_shared_from_this<State> {
   void run_anew(RepeatedCalls::Entry& entry, const SimpleCall& simple, std::byte* input,
                 std::byte* output, const Choice& choice, const Describe& describe);
 
-  void open_watch(State& whole, std::uint64_t communicator, const std::string& label);
+  void open_watch(State& whole, std::uint64_t communicator, const std::string& label,
+                  const std::vector<int>& members);
 
   int family_rank_ = 0;  // in the family's first communicator
   std::uint32_t shrunk_ = 0;

@@ -68,23 +68,20 @@ void Watch::fail(const std::string& why) noexcept {
 
 std::vector<status::PeerPage> Watch::pages() const {
   std::vector<status::PeerPage> pages;
-  for (std::size_t r = 0; r < processes_.size(); ++r)
-    pages.emplace_back(status::file_of(processes_[r], communicator_, static_cast<int>(r)));
+  for (std::size_t r = 0; r < processes_.size(); ++r) pages.emplace_back(file_of(r));
   return pages;
 }
 
 bool Watch::gone(int rank) const {
   if (processes_.empty()) return false;
+  if (condition(rank).life == status::Life::ended) return true;
   const auto r = static_cast<std::size_t>(rank);
-  if (status::condition_of(processes_[r], 0).life == status::Life::ended) return true;
-  return !shown_.empty() && shown_[r] &&
-         !status::exists(status::file_of(processes_[r], communicator_, rank));
+  return !shown_.empty() && shown_[r] && !status::exists(file_of(r));
 }
 
 bool Watch::shrinks(int rank) const {
   if (processes_.empty()) return false;
-  const status::PeerPage page(
-      status::file_of(processes_[static_cast<std::size_t>(rank)], communicator_, rank));
+  const status::PeerPage page = page_of(rank);
   return page.valid() && page.layout().shrinks.load(std::memory_order_relaxed) != 0;
 }
 
@@ -96,17 +93,12 @@ void Watch::show_shrink(bool shrinks) noexcept {
 
 void Watch::leave_out(int rank, std::uint32_t turn) const {
   if (processes_.empty()) return;
-  const status::PeerPage page(
-      status::file_of(processes_[static_cast<std::size_t>(rank)], communicator_, rank));
+  const status::PeerPage page = page_of(rank);
   if (page.valid()) page.layout().left_out.store(turn, std::memory_order_relaxed);
 }
 
 bool Watch::left_out(std::uint32_t turn) const {
   return page_ && page_->layout().left_out.load(std::memory_order_relaxed) == turn;
-}
-
-std::string Watch::whereabouts(int rank) const {
-  return status::describe(status::condition_of(processes_[static_cast<std::size_t>(rank)], 0));
 }
 
 namespace {
@@ -180,7 +172,7 @@ bool can_speak(const status::Witness& witness) {
 void Watch::report(std::string_view sentence) const {
   const std::uint64_t hash = base::hash(sentence);
   if (!processes_.empty()) {
-    const status::PeerPage first(status::file_of(processes_[0], communicator_, 0));
+    const status::PeerPage first = page_of(0);
     if (first.valid())
       for (std::atomic<std::uint64_t>& reported : first.layout().reported) {
         std::uint64_t found = 0;

@@ -27,6 +27,9 @@ status::Call internal_call(const char* name);
 /// Shows others this rank's operations, and finds out from theirs why one does not complete.
 class Watch {
  public:
+  /// Shorter waits are not shown.
+  static constexpr std::chrono::milliseconds quiet_before_show{2};
+
   explicit Watch(const Context& context) : context_(context) {}
 
   /// Opens this rank's page. `communicator` is equal on all its ranks, and no other's; `first`: the
@@ -37,6 +40,13 @@ class Watch {
   void meet(std::vector<status::ProcessId> processes, std::vector<bool> shown = {}) {
     processes_ = std::move(processes);
     shown_ = std::move(shown);
+  }
+  /// The processes of these ranks; empty if unknown.
+  std::vector<status::ProcessId> processes_of(const std::vector<int>& ranks) const {
+    std::vector<status::ProcessId> processes;
+    if (processes_.empty()) return processes;
+    for (const int rank : ranks) processes.push_back(processes_.at(static_cast<std::size_t>(rank)));
+    return processes;
   }
   /// Whether others can see this rank's page.
   bool shows() const { return page_ && page_->shared(); }
@@ -76,8 +86,11 @@ class Watch {
   void leave_out(int rank, std::uint32_t turn) const;
   /// Whether others have told this rank so.
   bool left_out(std::uint32_t turn) const;
-  /// "its process has ended".
-  std::string whereabouts(int rank) const;
+  /// Of a rank's process; elsewhere, if it is not known.
+  status::Condition condition(int rank) const {
+    if (processes_.empty()) return {};
+    return status::condition_of(processes_[static_cast<std::size_t>(rank)], 0);
+  }
   /// Writes a sentence to standard error, as one line, unless another rank of this machine has
   /// reported the same.
   void report(std::string_view sentence) const;
@@ -97,6 +110,12 @@ class Watch {
   Verdict verdict(const Error& error, const char* name, std::uint64_t number);
 
  private:
+  std::string file_of(std::size_t rank) const {
+    return status::file_of(processes_[rank], communicator_, static_cast<int>(rank));
+  }
+  status::PeerPage page_of(int rank) const {
+    return status::PeerPage(file_of(static_cast<std::size_t>(rank)));
+  }
   std::vector<status::PeerPage> pages() const;
   std::vector<status::Witness> witnesses(const std::vector<status::PeerPage>& pages) const;
   /// The sentence that a rank has given this one, if it holds for this number.
@@ -112,6 +131,19 @@ class Watch {
   std::vector<bool> shown_;
   std::string label_;
   std::unique_ptr<status::Page> page_;
+};
+
+/// Shows a call of the library's own while it exists.
+class Shown {
+ public:
+  Shown(Watch& watch, const status::Call& call) : watch_(watch), place_(watch.begin(0, call)) {}
+  ~Shown() { watch_.end(place_); }
+  Shown(const Shown&) = delete;
+  Shown& operator=(const Shown&) = delete;
+
+ private:
+  Watch& watch_;
+  std::uint64_t place_;
 };
 
 }  // namespace baton::communicator

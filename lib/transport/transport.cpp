@@ -1,18 +1,8 @@
 #include "baton/transport.hpp"
 
-#include <fmt/core.h>
-
-#include "../base/raise.hpp"
 #include "../base/supervision.hpp"
 
 namespace baton {
-
-std::unique_ptr<Transport> Transport::subgroup(const std::vector<int>& /*ranks*/, int /*number*/) {
-  base::raise(
-      ErrorCode::unsupported,
-      fmt::format("expected a transport that makes subgroups, found \"{}\"", capabilities().name),
-      {.rank = rank()});
-}
 
 namespace {
 

@@ -14,11 +14,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Gives up after a time that no rank needs for a step, also on a loaded machine.
-Options patient() {
-  Options options;
-  options.timeout = 2s;
-  return options;
-}
+Options patient() { return giving_up_after(2s); }
 
 /// Refused because of what happened before.
 void refuses_further_calls(Communicator& c) {

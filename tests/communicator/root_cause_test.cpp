@@ -25,8 +25,7 @@ using namespace std::chrono_literals;
 namespace {
 
 Options patient(bool check = false) {
-  Options options;
-  options.timeout = 1s;
+  Options options = giving_up_after(1s);
   options.check = check;
   return options;
 }

@@ -20,11 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-Options patient() {
-  Options options;
-  options.timeout = 500ms;
-  return options;
-}
+Options patient() { return giving_up_after(500ms); }
 
 /// The sum of these ranks' numbers in the first communicator, by several algorithms.
 void adds_up(Communicator& c, int first_rank, const std::vector<int>& members) {

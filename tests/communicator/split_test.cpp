@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <numeric>
 
 #include "support/conformance.hpp"
@@ -80,5 +81,40 @@ TEST_CASE("split: the parent may go first") {
     Communicator part = c.split(c.rank() / 2);
     { const Communicator gone = std::move(c); }
     CHECK(members(part) == 2);
+  });
+}
+
+TEST_CASE("split: options of its own, those of the part's rank 0") {
+  on_ranks(4, [](Communicator& c) {
+    Options options = test_options();
+    options.check = 2;
+    options.timeout = std::chrono::seconds(c.rank() + 1);
+    if (c.rank() < 2)
+      options.choices[static_cast<std::size_t>(Collective::all_reduce)] = {"ring", 0};
+    // Part 0 has ranks 2 and 0, part 1 ranks 3 and 1: rank 0 of each chose nothing.
+    Communicator part = c.split(c.rank() % 2, -c.rank(), options);
+    CHECK(part.options().check == 2);
+    CHECK(part.options().timeout == std::chrono::seconds(c.rank() + 1));
+    CHECK(part.options().choices[static_cast<std::size_t>(Collective::all_reduce)].algorithm == "");
+    CHECK(c.options().check == test_options().check);
+    CHECK(members(part) == 2);
+    CHECK(members(c) == 4);
+    CHECK(c.split(-1, 0, options).valid() == false);
+  });
+}
+
+TEST_CASE("split: a wrong option is refused on all ranks of the part") {
+  on_ranks(4, [](Communicator& c) {
+    Options options = test_options();
+    if (c.rank() == 0) options.table = "/there/is/no/such/table";
+    bool refused = false;
+    try {
+      Communicator part = c.split(c.rank() % 2, 0, options);
+      CHECK(members(part) == 2);
+    } catch (const Error& error) {
+      refused = error.code == ErrorCode::invalid_argument;
+    }
+    CHECK(refused == (c.rank() % 2 == 0));
+    CHECK(members(c) == 4);
   });
 }

@@ -1,11 +1,8 @@
 #include "cases.hpp"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <filesystem>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -17,6 +14,7 @@
 #include "baton/communicator.hpp"
 #include "baton/error.hpp"
 #include "baton/thread.hpp"
+#include "support/tasks.hpp"
 
 namespace faults {
 
@@ -138,17 +136,10 @@ void rank(Stage& stage, std::unique_ptr<Transport> transport) {
   }
 }
 
-std::int64_t threads() {
-  std::int64_t count = 0;
-  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/task"))
-    ++count;
-  return count;
-}
-
 /// Whether there are as many as before; one that was joined may be seen for a moment longer.
-bool threads_are(std::int64_t before) {
+bool threads_are(std::size_t before) {
   for (int i = 0; i < 2000; ++i) {
-    if (threads() == before) return true;
+    if (support::threads() == before) return true;
     std::this_thread::sleep_for(1ms);
   }
   return false;
@@ -187,7 +178,7 @@ std::string describe(const Case& one) {
 namespace {
 
 Outcome run_anew(const Case& one) {
-  const std::int64_t threads_before = threads();
+  const std::size_t threads_before = support::threads();
   Outcome outcome;
   outcome.problem.reserve(10'000);
   const std::int64_t blocks_before = live_blocks();

@@ -133,7 +133,7 @@ class Job {
       if (c.rank() == 0)
         std::ofstream(options.table)
             << "baton-table 1\ntransport ucx\nhosts 1x" << c.size() << "\nall_reduce 0 ring 0\n";
-      Communicator part(c.transport().split(0, c.rank()), options);
+      Communicator part = c.split(0, c.rank(), options);
       part.start_recording(1000);
       std::vector<std::int32_t> ones(100, 1);
       part.all_reduce(ones, sum);

@@ -5,12 +5,15 @@ import contextlib
 import os
 import re
 import resource
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from ports import free_port  # noqa: E402
 
 PATIENCE = 120  # seconds for any expected event
 ENDED, STOPPED = "its process has ended", "its process is stopped"
@@ -34,12 +37,6 @@ class Event:
     time: float
     kind: str
     text: str
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Mounts:

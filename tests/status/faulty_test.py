@@ -6,13 +6,15 @@ Usage: faulty_test.py BATON FAULTY [mpirun ARGUMENT...]; without mpirun, process
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from ports import free_port  # noqa: E402
 
 BATON, FAULTY, *MPIRUN = sys.argv[1:]
 SECONDS = 60
@@ -29,12 +31,6 @@ FAULTS = {
     "killed": ["has not entered it (last: broadcast #", "its process has ended with signal 9"],
     "exits": ["has not entered it (last: broadcast #", "its process has ended"],
 })
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Faults(unittest.TestCase):

@@ -29,6 +29,13 @@ inline baton::Options test_options() {
   return options;
 }
 
+/// Options under which an operation is given up after this long without progress.
+inline baton::Options giving_up_after(std::chrono::milliseconds silence) {
+  baton::Options options;
+  options.timeout = silence;
+  return options;
+}
+
 /// Aborts the program with a table of what each rank does if it lives for longer than `limit`: for
 /// hangs that no timeout of a communicator ends.
 class Watchdog {

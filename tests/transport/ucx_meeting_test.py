@@ -10,14 +10,12 @@ import tempfile
 import threading
 import time
 import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from ports import free_port  # noqa: E402
 
 program = sys.argv.pop()
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def meet(*ranks, address=None, limit=20000, before=lambda port: None, pause=0.0, secrets=(), **environment):

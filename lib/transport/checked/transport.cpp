@@ -77,11 +77,11 @@ class CheckedTransport final : public ForwardingTransport {
   }
 
   bool test(Message& message, std::size_t& bytes) override {
-    const Transfer& transfer = *transfer_in(message);
+    Transfer& transfer = *transfer_in(message);
     bool done = false;
     released_if_thrown(message, [&] {
       std::size_t found = 0;
-      done = inner().test(const_cast<Message&>(transfer.message), found);
+      done = inner().test(transfer.message, found);
       if (done) bytes = transfer.receives ? unpack(transfer, found) : transfer.bytes;
     });
     if (done) release(message);

@@ -6,12 +6,12 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <stdexcept>
 
 #include "support/ranks.hpp"
+#include "support/tasks.hpp"
 #include "transformer/block.hpp"
 #include "transformer/compare.hpp"
 #include "transformer/held.hpp"
@@ -52,13 +52,6 @@ Context context_of() {
 
 Pipe<double> pipe_of(Sequential<double>& layers, int partitions, int micro_batches) {
   return {split_module(layers, partitions), micro_batches};
-}
-
-std::size_t threads() {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
-    ++count;
-  return count;
 }
 
 /// The identity, which calls a function first.
