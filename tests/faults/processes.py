@@ -201,7 +201,7 @@ class Job:
         for label, said in sentences.items():
             if same and len(said) > 1:
                 self.problem(f"different sentences: {sorted(said)}")
-            # Halves have the even and the odd ranks.
+            # Halves have the even and the odd ranks; their names end with their color.
             named = culprit // 2 if re.search(r"/\d+:[01]$", label or "") else culprit
             for sentence in said:
                 if not re.search(rf"\brank {named}\b((?!; rank \d).)*{text}", sentence):
