@@ -148,18 +148,24 @@ std::uint64_t mixed(std::uint64_t name, std::uint64_t with) {
 
 }  // namespace
 
+std::uint64_t State::name_of_part(std::uint64_t split, int color) const {
+  return mixed(mixed(launcher.watch().communicator(), split), static_cast<std::uint64_t>(color));
+}
+
+std::uint64_t State::name_of_survivors(std::uint32_t shrunk) const {
+  constexpr std::uint64_t survivors = std::uint64_t{1} << 32;  // apart from splits
+  return mixed(launcher.watch().communicator(), survivors + shrunk);
+}
+
 void State::open_watch(State& whole, std::uint64_t split, int color,
                        const std::vector<int>& members) {
-  const Watch& parent = whole.launcher.watch();
-  open_watch(whole, mixed(mixed(parent.communicator(), split), static_cast<std::uint64_t>(color)),
-             fmt::format("{}/{}:{}", parent.label(), split, color), members);
+  open_watch(whole, whole.name_of_part(split, color),
+             fmt::format("{}/{}:{}", whole.launcher.watch().label(), split, color), members);
 }
 
 void State::open_watch(State& whole, std::uint32_t shrunk, const std::vector<int>& members) {
-  constexpr std::uint64_t survivors = std::uint64_t{1} << 32;  // apart from splits
-  const Watch& parent = whole.launcher.watch();
-  open_watch(whole, mixed(parent.communicator(), survivors + shrunk),
-             fmt::format("{}/survivors {}", parent.label(), shrunk), members);
+  open_watch(whole, whole.name_of_survivors(shrunk),
+             fmt::format("{}/survivors {}", whole.launcher.watch().label(), shrunk), members);
 }
 
 void State::open_watch(State& whole, std::uint64_t communicator, const std::string& label,
@@ -168,6 +174,7 @@ void State::open_watch(State& whole, std::uint64_t communicator, const std::stri
   watch.open(communicator, launcher.sequence(), label);
   family_rank_ = whole.family_rank_;
   // Who is missing already in the gathering is named, too.
+  watch.made_from(&whole.launcher.watch(), members);
   if (!members.empty())
     watch.meet(whole.launcher.watch().processes_of(members), std::vector<bool>(members.size()));
   std::vector<int> ranks;

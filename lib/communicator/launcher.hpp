@@ -127,6 +127,7 @@ class Launcher {
 
   Runs& runs() { return runs_; }
   Watch& watch() { return watch_; }
+  const Watch& watch() const { return watch_; }
   Family& family() const { return *family_; }
   const std::shared_ptr<Family>& shared_family() const { return family_; }
   execute::UseFlag& busy() { return *busy_; }

@@ -119,11 +119,26 @@ void Operation::fail_told() const {
   fail_hung(quiet_for(std::chrono::steady_clock::now()), watch_.told_as());
 }
 
+namespace {
+
+/// The sentence of all ranks as this operation's error.
+Error retold(const Watch::Verdict& verdict, std::string operation, int rank) {
+  Error error(verdict.code, verdict.sentence);
+  error.rank = rank;
+  error.operation = std::move(operation);
+  return error;
+}
+
+}  // namespace
+
 void Operation::look_for_blocker() {
   const auto now = std::chrono::steady_clock::now();
   if (now < look_at_) return;
   look_at_ = now + between_looks;
   const int peer = blocker().first;
+  if (peer >= 0)
+    if (const auto why = watch_.unmade_by(peer, number_); !why.sentence.empty())
+      throw retold(why, numbered(), context_.rank);
   if (peer < 0 || (!watch_.gone(peer) && !watch_.shrinks(peer))) {
     missing_ = -1;
   } else if (peer != missing_) {
@@ -166,18 +181,6 @@ std::string Operation::waits_for() const {
   waits_for(text);
   return fmt::to_string(text);
 }
-
-namespace {
-
-/// The sentence of all ranks as this operation's error.
-Error retold(const Watch::Verdict& verdict, std::string operation, int rank) {
-  Error error(verdict.code, verdict.sentence);
-  error.rank = rank;
-  error.operation = std::move(operation);
-  return error;
-}
-
-}  // namespace
 
 std::string Operation::numbered() const { return fmt::format("{} #{}", name_, number_); }
 

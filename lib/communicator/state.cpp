@@ -168,10 +168,31 @@ std::vector<int> members_of(int color, std::span<const std::uint64_t> places) {
 
 }  // namespace
 
-// The transport's split() waits without limit, so all ranks must have come.
+std::shared_ptr<State> State::making(std::uint64_t communicator,
+                                     const std::function<std::shared_ptr<State>()>& make) {
+  try {
+    std::shared_ptr<State> made = make();
+    if (made) made->launcher.watch().made();
+    return made;
+  } catch (const Error& error) {
+    launcher.watch().give_up_making(communicator, error.what(), error.code);
+    throw;
+  } catch (const std::exception& error) {
+    launcher.watch().give_up_making(communicator, error.what(), ErrorCode::transport);
+    throw;
+  }
+}
+
 std::shared_ptr<State> State::split(int color, int key, std::optional<Options> own) {
   launcher.require_usable();
   const std::uint64_t number = ++splits;
+  return making(name_of_part(number, color),
+                [&] { return make_part(number, color, key, std::move(own)); });
+}
+
+// The transport's split() waits without limit, so all ranks must have come.
+std::shared_ptr<State> State::make_part(std::uint64_t number, int color, int key,
+                                        std::optional<Options> own) {
   const std::vector<std::uint64_t> places = gathered(place(color, key), "split");
   std::vector<int> all(static_cast<std::size_t>(context.size));
   std::iota(all.begin(), all.end(), 0);
@@ -233,10 +254,12 @@ std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
   if (launcher.broken().empty()) watch.show_shrink(false);
   const base::Supervision supervision(
       missing(members, fmt::format("shrink of communicator '{}'", launcher.watch().label())));
-  auto made = std::make_shared<State>(
-      transport.subgroup(members, static_cast<int>(shrunk_ % 32768)), *this);
-  made->open_watch(*this, shrunk_, members);
-  return made;
+  return making(name_of_survivors(shrunk_), [&] {
+    auto made = std::make_shared<State>(
+        transport.subgroup(members, static_cast<int>(shrunk_ % 32768)), *this);
+    made->open_watch(*this, shrunk_, members);
+    return made;
+  });
 }
 
 Choice State::chosen(const Call& call) {

@@ -80,6 +80,9 @@ struct State : std::enable_shared_from_this<State> {
   void open_watch();
   void open_watch(State& whole, std::uint64_t split, int color,
                   const std::vector<int>& members = {});
+  /// The names for watches of those.
+  std::uint64_t name_of_part(std::uint64_t split, int color) const;
+  std::uint64_t name_of_survivors(std::uint32_t shrunk) const;
   /// Of the survivors of another, its ranks `members`, after so many calls of its shrink().
   void open_watch(State& whole, std::uint32_t shrunk, const std::vector<int>& members);
   void open_watch(const std::vector<int>& members);
@@ -101,6 +104,11 @@ struct State : std::enable_shared_from_this<State> {
   /// for a while, or after Options::timeout.
   std::function<void()> missing(std::vector<int> ranks, std::string what);
   std::vector<status::ProcessId> processes_of(const std::vector<int>& members) const;
+  /// Makes a communicator; if that fails, its other ranks are told.
+  std::shared_ptr<State> making(std::uint64_t communicator,
+                                const std::function<std::shared_ptr<State>()>& make);
+  std::shared_ptr<State> make_part(std::uint64_t number, int color, int key,
+                                   std::optional<Options> own);
   template <class Describe>
   void run_anew(RepeatedCalls::Entry& entry, const SimpleCall& simple, std::byte* input,
                 std::byte* output, const Choice& choice, const Describe& describe);

@@ -101,6 +101,23 @@ bool Watch::left_out(std::uint32_t turn) const {
   return page_ && page_->layout().left_out.load(std::memory_order_relaxed) == turn;
 }
 
+void Watch::give_up_making(std::uint64_t communicator, const char* why, ErrorCode code) noexcept {
+  if (!page_) return;
+  status::Layout& page = page_->layout();
+  page.unmade_why.write(why);
+  page.unmade_code.store(static_cast<std::uint32_t>(code), std::memory_order_relaxed);
+  page.unmade.store(communicator, std::memory_order_release);
+}
+
+Watch::Verdict Watch::unmade_by(int peer, std::uint64_t number) {
+  if (!whole_ || whole_->processes_.empty() || places_.empty()) return {};
+  const status::PeerPage page = whole_->page_of(places_[static_cast<std::size_t>(peer)]);
+  if (!page.valid() || page.layout().unmade.load(std::memory_order_acquire) != communicator_)
+    return {};
+  const auto code = page.layout().unmade_code.load(std::memory_order_relaxed);
+  return tell_all(pages(), number, page.layout().unmade_why.read(), static_cast<ErrorCode>(code));
+}
+
 namespace {
 
 constexpr std::chrono::milliseconds patience_for_speaker{2000};

@@ -48,6 +48,12 @@ class Watch {
     for (const int rank : ranks) processes.push_back(processes_.at(static_cast<std::size_t>(rank)));
     return processes;
   }
+  /// While this communicator is made from another, which outlives that: it has these ranks of it.
+  void made_from(const Watch* whole, std::vector<int> ranks) {
+    whole_ = whole;
+    places_ = std::move(ranks);
+  }
+  void made() { whole_ = nullptr; }
   /// Whether others can see this rank's page.
   bool shows() const { return page_ && page_->shared(); }
   std::uint64_t communicator() const { return communicator_; }
@@ -86,6 +92,8 @@ class Watch {
   void leave_out(int rank, std::uint32_t turn) const;
   /// Whether others have told this rank so.
   bool left_out(std::uint32_t turn) const;
+  /// Shows that this rank cannot make a communicator from this one.
+  void give_up_making(std::uint64_t communicator, const char* why, ErrorCode code) noexcept;
   /// Of a rank's process; elsewhere, if it is not known.
   status::Condition condition(int rank) const {
     if (processes_.empty()) return {};
@@ -98,6 +106,9 @@ class Watch {
     std::string sentence;  ///< empty: nobody can tell
     ErrorCode code = ErrorCode::timeout;
   };
+  /// Why this peer could not make the communicator; tells all others. An empty sentence: it could,
+  /// or it is made.
+  Verdict unmade_by(int peer, std::uint64_t number);
   /// The sentence of all ranks about an operation that has not completed, for which this one has
   /// `waited`.
   Verdict verdict(const Operation& operation, std::chrono::milliseconds waited,
@@ -131,6 +142,8 @@ class Watch {
   std::vector<bool> shown_;
   std::string label_;
   std::unique_ptr<status::Page> page_;
+  const Watch* whole_ = nullptr;  // null: the communicator is made
+  std::vector<int> places_;
 };
 
 /// Shows a call of the library's own while it exists.

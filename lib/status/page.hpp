@@ -90,7 +90,7 @@ inline constexpr std::size_t remembered = 64;
 
 /// The file's content. All-zero bytes are a valid empty page.
 struct Layout {
-  static constexpr char expected[8] = {'b', 'a', 't', 'o', 'n', 's', 't', '1'};
+  static constexpr char expected[8] = {'b', 'a', 't', 'o', 'n', 's', 't', '2'};
   char magic[8];
   std::uint64_t communicator;  ///< equal on all ranks
   std::int32_t rank, size;
@@ -121,6 +121,10 @@ struct Layout {
   };
   std::atomic<std::uint64_t> begun;  ///< operations so far
   alignas(64) std::array<Entry, remembered> entries;
+  /// The last communicator that this rank could not make from this one, and why.
+  std::atomic<std::uint64_t> unmade;  ///< stored when the rest is written; 0: none
+  std::atomic<std::uint32_t> unmade_code;
+  SharedText<2048> unmade_why;
 };
 static_assert(sizeof(Layout::Entry) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 

@@ -1,8 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <numeric>
+#include <utility>
 
+#include "baton/forwarding.hpp"
 #include "support/conformance.hpp"
 #include "support/ranks.hpp"
 
@@ -16,6 +19,26 @@ int members(Communicator& c) {
   c.all_reduce(one, sum);
   return one[0];
 }
+
+/// A transport whose split(), or subgroup(), fails on rank 0; the others return from it later.
+class Splitting final : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  std::unique_ptr<Transport> split(int color, int key) override {
+    return late_or_never(inner().split(color, key));
+  }
+  std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number) override {
+    return late_or_never(inner().subgroup(ranks, number));
+  }
+
+ private:
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override { return part; }
+  std::unique_ptr<Transport> late_or_never(std::unique_ptr<Transport> part) const {
+    if (rank() == 0) throw Error(ErrorCode::transport, "rank 0 has no more memory for splits");
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return part;
+  }
+};
 
 }  // namespace
 
@@ -117,4 +140,24 @@ TEST_CASE("split: a wrong option is refused on all ranks of the part") {
     CHECK(refused == (c.rank() % 2 == 0));
     CHECK(members(c) == 4);
   });
+}
+
+TEST_CASE("a rank that cannot make a communicator tells those that come later, without a timeout") {
+  for (const int size : {2, 3, 5})
+    for (const bool shrinks : {false, true}) {
+      CAPTURE(size);
+      CAPTURE(shrinks);
+      Watchdog watchdog(size, std::chrono::seconds(60));
+      std::atomic<int> told = 0;
+      run_threads(size, [&](std::unique_ptr<Transport> transport) {
+        Communicator c(std::make_unique<Splitting>(std::move(transport)), {});
+        const Error error =
+            error_of([&] { shrinks ? c.shrink(std::chrono::seconds(20)) : c.split(0, -c.rank()); });
+        CHECK(holds(error.what(), {"rank 0 has no more memory for splits"}));
+        CHECK(error.code == ErrorCode::transport);
+        ++told;
+        while (told < size) std::this_thread::yield();  // c stays
+        watchdog.returned(c.rank());
+      });
+    }
 }
