@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "../../base/raise.hpp"
-#include "../../transport/ucx/lobby.hpp"
+#include "../../transport/tcp/lobby.hpp"
 #include "baton/options.hpp"
 #include "baton/staged.hpp"
 #include "baton/thread.hpp"
@@ -41,7 +41,7 @@ std::chrono::milliseconds patience() {
 /// This host's addresses that lead here from others; loopback where there are none.
 std::vector<std::string> public_addresses() {
   const char* const interfaces = std::getenv("NCCL_SOCKET_IFNAME");
-  std::vector<std::string> addresses = ucx::own_addresses(interfaces ? interfaces : "");
+  std::vector<std::string> addresses = tcp::own_addresses(interfaces ? interfaces : "");
   if (addresses.size() > 1) addresses.pop_back();
   return addresses;
 }
@@ -50,7 +50,7 @@ std::vector<std::string> public_addresses() {
 struct Door {
   const std::uint64_t key = random_number();
   const std::vector<std::string> addresses = public_addresses();
-  const ucx::Lobby lobby{key, addresses};
+  const tcp::Lobby lobby{key, addresses};
 };
 
 Door& door() {
@@ -139,8 +139,8 @@ Origin origin_of(const ncclUniqueId& identifier) {
 std::unique_ptr<Transport> connect(const Origin& origin, int rank, int size, int ordinal) {
   const Card own = own_card(ordinal);
   std::vector<Card> cards(static_cast<std::size_t>(size), own);
-  const auto exchange = [&](const Origin& where, const ucx::Bytes& block) {
-    return ucx::exchange_in_lobby(where.addresses, where.key,
+  const auto exchange = [&](const Origin& where, const tcp::Bytes& block) {
+    return tcp::exchange_in_lobby(where.addresses, where.key,
                                   {.meeting = where.meeting, .rank = rank, .size = size}, block,
                                   patience());
   };
@@ -165,7 +165,7 @@ std::unique_ptr<Transport> connect(const Origin& origin, int rank, int size, int
   if (one_process) return seats().take(origin.meeting, rank, cards);
   return device_transport(
       ucx_transport(rank, size,
-                    [&](const ucx::Bytes& block) { return exchange(origin.with(1), block); },
+                    [&](const tcp::Bytes& block) { return exchange(origin.with(1), block); },
                     {.concurrent = true}),
       platform::device(ordinal));
 }

@@ -14,10 +14,10 @@
 
 #include "../../base/raise.hpp"
 #include "../gathered.hpp"
+#include "../tcp/meeting.hpp"
 #include "baton/schedule/hosts.hpp"
 #include "baton/ucx.hpp"
 #include "check.hpp"
-#include "meeting.hpp"
 #include "message.hpp"
 #include "world.hpp"
 
@@ -25,6 +25,8 @@ namespace baton {
 namespace {
 
 using namespace ucx;
+using tcp::Bytes;
+static_assert(most_ranks == tcp::most_ranks);
 
 class UcxTransport final : public Transport {
  public:
@@ -301,7 +303,7 @@ std::unique_ptr<Transport> ucx_transport(int rank, int size, const std::string& 
                                          const UcxOptions& options) {
   return ucx_transport(
       rank, size,
-      [&](const Bytes& own) { return exchange_at(address, rank, size, own, options.meeting); },
+      [&](const Bytes& own) { return tcp::exchange_at(address, rank, size, own, options.meeting); },
       options);
 }
 

@@ -101,7 +101,7 @@ World::World(int rank, int size, const Exchange& exchange, const UcxOptions& opt
       context_(made_context(size)),
       worker_(made_worker(context_.get())) {
   check(ucp_worker_get_efd(worker(), &wakeup_), "ucp_worker_get_efd", rank);
-  const std::vector<Bytes> contacts = exchange(contact());
+  const std::vector<std::vector<std::byte>> contacts = exchange(contact());
   if (contacts.size() != static_cast<std::size_t>(size))
     base::raise(
         ErrorCode::transport,
@@ -175,12 +175,12 @@ void World::block(std::chrono::microseconds at_most, std::unique_lock<std::mutex
 }
 
 /// The contact of this rank: its place, then its worker's address.
-Bytes World::contact() const {
+std::vector<std::byte> World::contact() const {
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
   check(ucp_worker_get_address(worker(), &address, &length), "ucp_worker_get_address", rank_);
   const transport::Place place = transport::own_place();
-  Bytes bytes(sizeof place + length);
+  std::vector<std::byte> bytes(sizeof place + length);
   std::memcpy(bytes.data(), &place, sizeof place);
   std::memcpy(bytes.data() + sizeof place, address, length);
   ucp_worker_release_address(worker(), address);

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "baton/ucx.hpp"
-#include "meeting.hpp"
 
 namespace baton::ucx {
 
@@ -82,7 +81,7 @@ class World {
     int rank;
   };
 
-  Bytes contact() const;
+  std::vector<std::byte> contact() const;
   /// `near`: on this machine.
   void connect(Peer& peer, std::span<const std::byte> address, bool near);
   void control(Peer& peer, int kind);

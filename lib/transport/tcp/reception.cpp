@@ -4,9 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "message.hpp"
-
-namespace baton::ucx {
+namespace baton::tcp {
 namespace {
 
 using namespace std::chrono_literals;
@@ -103,4 +101,4 @@ std::optional<Guest> Reception::next(std::span<const Socket> doors, Time until, 
   }
 }
 
-}  // namespace baton::ucx
+}  // namespace baton::tcp

@@ -12,7 +12,7 @@
 
 #include "../../base/raise.hpp"
 
-namespace baton::ucx {
+namespace baton::tcp {
 namespace {
 
 constexpr std::size_t block_bytes = 64;
@@ -141,4 +141,4 @@ Bytes proof_key(std::uint64_t place) {
 
 bool has_secret() { return !secret().empty(); }
 
-}  // namespace baton::ucx
+}  // namespace baton::tcp

@@ -1,11 +1,11 @@
-#include "transport/ucx/secret.hpp"
+#include "transport/tcp/secret.hpp"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <string_view>
 
-using namespace baton::ucx;
+using namespace baton::tcp;
 
 namespace {
 

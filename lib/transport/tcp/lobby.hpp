@@ -11,7 +11,7 @@
 
 #include "meeting.hpp"
 
-namespace baton::ucx {
+namespace baton::tcp {
 
 /// A place at which any number of groups meet, each for a meeting of its own number. A thread
 /// receives them.
@@ -47,4 +47,4 @@ std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, std
                                      Hello hello, const Bytes& own,
                                      std::chrono::milliseconds limit);
 
-}  // namespace baton::ucx
+}  // namespace baton::tcp

@@ -8,7 +8,7 @@
 
 #include "../../base/raise.hpp"
 
-namespace baton::ucx {
+namespace baton::tcp {
 namespace {
 
 using namespace std::chrono_literals;
@@ -176,4 +176,4 @@ std::vector<Bytes> exchange_at(const std::string& address, int rank, int size, c
   return meeting.end(key, reception.refused());
 }
 
-}  // namespace baton::ucx
+}  // namespace baton::tcp

@@ -1,4 +1,4 @@
-#include "transport/ucx/lobby.hpp"
+#include "transport/tcp/lobby.hpp"
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ using namespace baton;
 using namespace std::chrono_literals;
 using support::error_of;
 using support::holds;
-using ucx::Bytes;
+using tcp::Bytes;
 
 namespace {
 
@@ -27,11 +27,11 @@ Bytes block_of(int rank, std::uint64_t meeting) {
   return Bytes(static_cast<std::size_t>(rank) + 1, static_cast<std::byte>(meeting + 10u));
 }
 
-std::vector<Bytes> come(const ucx::Lobby& lobby, std::uint64_t meeting, int rank, int size,
+std::vector<Bytes> come(const tcp::Lobby& lobby, std::uint64_t meeting, int rank, int size,
                         std::chrono::milliseconds limit = 20s) {
   // The first address leads nowhere.
   const std::string addresses[] = {"127.0.0.1:1", "127.0.0.1:" + std::to_string(lobby.port())};
-  return ucx::exchange_in_lobby(addresses, key, {.meeting = meeting, .rank = rank, .size = size},
+  return tcp::exchange_in_lobby(addresses, key, {.meeting = meeting, .rank = rank, .size = size},
                                 block_of(rank, meeting), limit);
 }
 
@@ -44,7 +44,7 @@ void side_by_side(const std::vector<std::function<void()>>& bodies) {
 }  // namespace
 
 TEST_CASE("lobby: groups meet, each by itself, whoever comes first") {
-  const ucx::Lobby lobby(key, here);
+  const tcp::Lobby lobby(key, here);
   std::mutex mutex;
   for (const int size : {1, 2, 5}) {
     std::vector<std::function<void()>> bodies;
@@ -64,7 +64,7 @@ TEST_CASE("lobby: groups meet, each by itself, whoever comes first") {
 }
 
 TEST_CASE("lobby: all that came hear who is missing, came twice, or counts otherwise") {
-  const ucx::Lobby lobby(key, here);
+  const tcp::Lobby lobby(key, here);
   std::mutex mutex;
   const auto all_hear = [&](const std::vector<std::pair<int, int>>& guests, ErrorCode code,
                             const std::vector<std::string>& parts) {
@@ -87,59 +87,59 @@ TEST_CASE("lobby: all that came hear who is missing, came twice, or counts other
 }
 
 TEST_CASE("lobby: an address where another program listens is passed over") {
-  const ucx::Lobby another(key + 1, here), lobby(key, here);
+  const tcp::Lobby another(key + 1, here), lobby(key, here);
   const std::string addresses[] = {"127.0.0.1:" + std::to_string(another.port()),
                                    "127.0.0.1:" + std::to_string(lobby.port())};
-  const auto blocks = ucx::exchange_in_lobby(addresses, key, {.meeting = 3, .rank = 0, .size = 1},
+  const auto blocks = tcp::exchange_in_lobby(addresses, key, {.meeting = 3, .rank = 0, .size = 1},
                                              block_of(0, 3), 20s);
   CHECK(blocks == std::vector<Bytes>{block_of(0, 3)});
   const Error error =
-      error_of([&] { ucx::exchange_in_lobby({}, key, {.rank = 0, .size = 1}, {}, 20s); });
+      error_of([&] { tcp::exchange_in_lobby({}, key, {.rank = 0, .size = 1}, {}, 20s); });
   CHECK(error.code == ErrorCode::invalid_argument);
 }
 
 TEST_CASE("lobby: guests without the key, and a place that is not there, end with a sentence") {
-  const ucx::Lobby lobby(key + 1, here);
+  const tcp::Lobby lobby(key + 1, here);
   CHECK(holds(error_of([&] { come(lobby, 1, 0, 1, 300ms); }).what(),
               {"rank 0", "the process that made the identifier", "BATON_SECRET", "has none"}));
   const std::string nowhere[] = {"127.0.0.1:1"};
   const Error error =
-      error_of([&] { ucx::exchange_in_lobby(nowhere, key, {.rank = 3, .size = 4}, {}, 200ms); });
+      error_of([&] { tcp::exchange_in_lobby(nowhere, key, {.rank = 3, .size = 4}, {}, 200ms); });
   CHECK(error.code == ErrorCode::timeout);
   CHECK(holds(error.what(), {"rank 3", "to reach", "within 200 ms", "refused"}));
 }
 
 TEST_CASE("lobby: loopback is the last of a host's addresses, interfaces can be chosen") {
-  CHECK(ucx::own_addresses().back() == "127.0.0.1");
-  CHECK(ucx::own_addresses("=no-such-interface") == std::vector<std::string>{"127.0.0.1"});
-  CHECK(ucx::own_addresses("^no-such-interface") == ucx::own_addresses());
+  CHECK(tcp::own_addresses().back() == "127.0.0.1");
+  CHECK(tcp::own_addresses("=no-such-interface") == std::vector<std::string>{"127.0.0.1"});
+  CHECK(tcp::own_addresses("^no-such-interface") == tcp::own_addresses());
 }
 
 TEST_CASE("lobby: it listens at its addresses and at no others") {
-  std::vector<std::string> all = ucx::own_addresses();
+  std::vector<std::string> all = tcp::own_addresses();
   REQUIRE(all.size() > 0);
-  const ucx::Lobby lobby(key, here);
+  const tcp::Lobby lobby(key, here);
   for (const std::string& address : all) {
     std::string reason;
-    const bool reached = ucx::connected(address + ":" + std::to_string(lobby.port()),
+    const bool reached = tcp::connected(address + ":" + std::to_string(lobby.port()),
                                         std::chrono::steady_clock::now() + 100ms, reason)
                              .has_value();
     CHECK(reached == (address == here[0]));
   }
-  const ucx::Lobby everywhere(key, all);
+  const tcp::Lobby everywhere(key, all);
   for (const std::string& address : all) {
     std::string reason;
-    CHECK(ucx::connected(address + ":" + std::to_string(everywhere.port()),
+    CHECK(tcp::connected(address + ":" + std::to_string(everywhere.port()),
                          std::chrono::steady_clock::now() + 2s, reason));
   }
 }
 
 TEST_CASE("lobby: silent strangers hold up nobody, and find room for a bounded number") {
-  const ucx::Lobby lobby(key, here);
-  std::vector<ucx::Socket> strangers;
+  const tcp::Lobby lobby(key, here);
+  std::vector<tcp::Socket> strangers;
   for (int i = 0; i < 300; ++i) {  // more than there is room for
     std::string reason;
-    auto one = ucx::connected("127.0.0.1:" + std::to_string(lobby.port()),
+    auto one = tcp::connected("127.0.0.1:" + std::to_string(lobby.port()),
                               std::chrono::steady_clock::now() + 5s, reason);
     REQUIRE(one);
     strangers.push_back(std::move(*one));

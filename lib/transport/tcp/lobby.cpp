@@ -14,7 +14,7 @@
 
 #include "../../base/raise.hpp"
 
-namespace baton::ucx {
+namespace baton::tcp {
 namespace {
 
 using namespace std::chrono_literals;
@@ -160,4 +160,4 @@ std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, std
               {.rank = hello.rank});
 }
 
-}  // namespace baton::ucx
+}  // namespace baton::tcp

@@ -12,8 +12,10 @@
 #include "secret.hpp"
 #include "socket.hpp"
 
-namespace baton::ucx {
+namespace baton::tcp {
 
+/// Most ranks that may meet.
+inline constexpr int most_ranks = 1 << 20;
 /// Most bytes of a block; a worker's address has a few hundred.
 inline constexpr std::uint64_t most_block_bytes = 1u << 16;
 
@@ -110,4 +112,4 @@ std::span<std::byte> room_of(T& value) {
   return std::as_writable_bytes(std::span(&value, 1));
 }
 
-}  // namespace baton::ucx
+}  // namespace baton::tcp

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace baton::ucx {
+namespace baton::tcp {
 
 using Time = std::chrono::steady_clock::time_point;
 
@@ -48,4 +48,4 @@ Socket listening(const std::string& address);
 /// `reason` tells why the last attempt failed. Throws Error(invalid_argument, transport).
 std::optional<Socket> connected(const std::string& address, Time until, std::string& reason);
 
-}  // namespace baton::ucx
+}  // namespace baton::tcp

@@ -15,7 +15,7 @@
 
 #include "../../base/raise.hpp"
 
-namespace baton::ucx {
+namespace baton::tcp {
 namespace {
 
 using namespace std::chrono_literals;
@@ -173,4 +173,4 @@ std::optional<Socket> connected(const std::string& address, Time until, std::str
   }
 }
 
-}  // namespace baton::ucx
+}  // namespace baton::tcp

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "target.hpp"
-#include "transport/ucx/meeting.hpp"
+#include "transport/tcp/meeting.hpp"
 
 using namespace baton;
 using namespace std::chrono_literals;
@@ -19,9 +19,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const int ranks = data[0] + 1;
   const auto bytes = std::as_bytes(std::span(data + 2, size - 2));
   if (data[1] != 0) {
-    if (const auto blocks = ucx::blocks_of(bytes, ranks)) {
+    if (const auto blocks = tcp::blocks_of(bytes, ranks)) {
       std::size_t sum = 0;
-      for (const ucx::Bytes& block : *blocks) sum += sizeof(std::uint64_t) + block.size();
+      for (const tcp::Bytes& block : *blocks) sum += sizeof(std::uint64_t) + block.size();
       fuzz::require(blocks->size() == static_cast<std::size_t>(ranks) && sum == bytes.size(),
                     "blocks are the text");
     }
@@ -30,12 +30,12 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0)
     throw std::runtime_error("cannot make a pair of sockets");
-  const ucx::Socket host(ends[0]), place(ends[1]);
+  const tcp::Socket host(ends[0]), place(ends[1]);
   place.write(bytes, std::chrono::steady_clock::now() + 1s);
   shutdown(ends[1], SHUT_WR);
-  const ucx::Bytes key(8);
+  const tcp::Bytes key(8);
   const bool came = fuzz::accepted([&] {
-    ucx::attend(host, "the place", key, {.rank = ranks - 1, .size = ranks}, ucx::Bytes(1), 1s);
+    tcp::attend(host, "the place", key, {.rank = ranks - 1, .size = ranks}, tcp::Bytes(1), 1s);
   });
   fuzz::require(!came, "nobody believes an answer without a proof");
   return 0;

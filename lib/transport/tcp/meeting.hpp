@@ -11,10 +11,10 @@
 #include "baton/error.hpp"
 #include "reception.hpp"
 
-namespace baton::ucx {
+namespace baton::tcp {
 
 /// All ranks' blocks in rank order, through rank 0, which listens at "host:port". Collective.
-/// Throws as ucx_transport() does.
+/// Throws Error(invalid_argument, transport, timeout, mismatch).
 std::vector<Bytes> exchange_at(const std::string& address, int rank, int size, const Bytes& own,
                                std::chrono::milliseconds limit);
 
@@ -59,4 +59,4 @@ std::vector<Bytes> attend(const Socket& host, const std::string& place, const By
 /// The blocks of an answer's text, each behind its length; none: they are not `size`.
 std::optional<std::vector<Bytes>> blocks_of(std::span<const std::byte> text, int size);
 
-}  // namespace baton::ucx
+}  // namespace baton::tcp

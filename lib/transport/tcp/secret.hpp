@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace baton::ucx {
+namespace baton::tcp {
 
 using Bytes = std::vector<std::byte>;
 using Digest = std::array<std::byte, 32>;
@@ -30,4 +30,4 @@ Bytes proof_key(std::uint64_t place);
 /// Whether BATON_SECRET is set and not empty.
 bool has_secret();
 
-}  // namespace baton::ucx
+}  // namespace baton::tcp
