@@ -127,16 +127,35 @@ void State::open_watch() {
   family_rank_ = context.rank;
   struct Rank {
     status::ProcessId process;
-    std::uint64_t shows;
-  } own{status::own_process(), watch.shows() ? 1u : 0u};
+    std::uint64_t shows, timeout;
+  } own{status::own_process(), watch.shows() ? 1u : 0u, context.options.timeout.count() > 0};
   std::vector<Rank> all(static_cast<std::size_t>(context.size));
   gather(std::as_writable_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
   std::vector<bool> shown;
+  std::vector<int> ranks;
+  bool far = false, timeout = false;
   for (const Rank& rank : all) {
+    far = far || rank.process.machine != all[0].process.machine;
+    timeout = timeout || rank.timeout != 0;
     family.processes.push_back(rank.process);
     shown.push_back(rank.shows != 0);
+    ranks.push_back(static_cast<int>(ranks.size()));
   }
-  watch.meet(family.processes, std::move(shown));
+  if (far && timeout) {
+    status::Door door = context.options.timeout.count() > 0 ? status::own_door() : status::Door{};
+    std::vector<status::Door> doors(all.size());
+    gather(std::as_writable_bytes(std::span(&door, 1)), std::as_writable_bytes(std::span(doors)));
+    family.doors = std::make_shared<const std::vector<status::Door>>(std::move(doors));
+  }
+  meet(ranks, std::move(shown));
+}
+
+void State::meet(const std::vector<int>& ranks, std::vector<bool> shown) {
+  Watch& watch = launcher.watch();
+  const std::vector<status::ProcessId> processes = processes_of(ranks);
+  if (const auto& doors = launcher.family().doors)
+    watch.reach(std::make_unique<status::Elsewhere>(doors, processes, ranks));
+  watch.meet(processes, std::move(shown));
 }
 
 namespace {
@@ -175,8 +194,10 @@ void State::open_watch(State& whole, std::uint64_t communicator, const std::stri
   family_rank_ = whole.family_rank_;
   // Who is missing already in the gathering is named, too.
   watch.made_from(&whole.launcher.watch(), members);
-  if (!members.empty())
+  if (!members.empty()) {
+    watch.reach(whole.launcher.watch().elsewhere_of(members));
     watch.meet(whole.launcher.watch().processes_of(members), std::vector<bool>(members.size()));
+  }
   std::vector<int> ranks;
   std::vector<bool> shown;
   for (const std::uint64_t rank :
@@ -184,7 +205,7 @@ void State::open_watch(State& whole, std::uint64_t communicator, const std::stri
     ranks.push_back(static_cast<int>(rank / 2));
     shown.push_back(rank % 2 != 0);
   }
-  watch.meet(processes_of(ranks), std::move(shown));
+  meet(ranks, std::move(shown));
 }
 
 void State::open_watch(const std::vector<int>& members) {
@@ -205,7 +226,7 @@ void State::open_watch(const std::vector<int>& members) {
         members.size() > 4 ? ", …" : "");
   launcher.watch().open(name, launcher.sequence(), fmt::format("{} {}", label, turn));
   family_rank_ = members[static_cast<std::size_t>(context.rank)];
-  launcher.watch().meet(processes_of(members));
+  meet(members, {});
 }
 
 std::vector<status::ProcessId> State::processes_of(const std::vector<int>& members) const {

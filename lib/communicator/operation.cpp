@@ -24,6 +24,7 @@ Error named(const Error& error, const char* operation, std::uint64_t number, int
 
 void Operation::enter(const char* name, std::uint64_t number, int tag, std::uint64_t place) {
   place_ = place;
+  source_ = -1;
   name_ = name;
   number_ = number;
   tag_ = tag;
@@ -37,7 +38,7 @@ void Operation::start(int polls, bool may_wait) {
   if (comparison_) return comparison_->start(tag_);
   const bool done =
       execution_.run->start(*context_.transport, execution_.kernels, tag_, {polls, may_wait});
-  if (done && !watch_.told(number_)) finish();  // otherwise step() says why not
+  if (done && !watch_.doubtful(number_)) finish();  // otherwise step() says why not
 }
 
 bool Operation::step() {
@@ -51,8 +52,8 @@ bool Operation::step() {
   if (finished_) return true;  // start() has finished it
   if (!execution_.run->drive()) return false;
   // A peer that has given it up may have used the memory of its messages for something else.
-  if (watch_.told(number_)) [[unlikely]]
-    fail_told();
+  if (watch_.doubtful(number_)) [[unlikely]]
+    fail_if_void();
   finish();
   return true;
 }
@@ -114,11 +115,6 @@ void Operation::idled() {
   if (quiet_ % polls_per_clock == 0) look_for_blocker();
 }
 
-void Operation::fail_told() const {
-  if (watch_.told_as() == ErrorCode::timeout) fail_timeout();
-  fail_hung(quiet_for(std::chrono::steady_clock::now()), watch_.told_as());
-}
-
 namespace {
 
 /// The sentence of all ranks as this operation's error.
@@ -130,6 +126,20 @@ Error retold(const Watch::Verdict& verdict, std::string operation, int rank) {
 }
 
 }  // namespace
+
+void Operation::fail_if_void() const {
+  if (number_ != 0) fail_told();
+  if (source_ < 0 || !watch_.has_failed(source_)) return;
+  Error error = retold(watch_.verdict(name_, 0, source_, {}, ErrorCode::transport), numbered(),
+                       context_.rank);
+  error.peer = source_;
+  throw error;
+}
+
+void Operation::fail_told() const {
+  if (watch_.told_as() == ErrorCode::timeout) fail_timeout();
+  fail_hung(quiet_for(std::chrono::steady_clock::now()), watch_.told_as());
+}
 
 void Operation::look_for_blocker() {
   const auto now = std::chrono::steady_clock::now();
@@ -201,7 +211,11 @@ void Operation::fail_hung(std::chrono::milliseconds waited, ErrorCode code) cons
 }
 
 Error Operation::told(const Error& error) const {
-  if (error.code == ErrorCode::timeout || number_ == 0) return error;
+  if (error.code == ErrorCode::timeout) return error;
+  if (number_ == 0) {
+    watch_.tell_of_message(named(error).what(), error.code);
+    return error;
+  }
   const Watch::Verdict verdict = watch_.verdict(error, name_, number_);
   if (verdict.sentence.empty()) return error;
   Error told = retold(verdict, numbered(), context_.rank);

@@ -33,6 +33,8 @@ class Operation : public execute::Advancing {
   void enter(const char* name, std::uint64_t number, int tag, const status::Call& call) {
     enter(name, number, tag, watch_.begin(number, call));
   }
+  /// Makes it a receive from this rank.
+  void receive_from(int rank) { source_ = rank; }
   /// Its run; set it before start().
   Execution& execution() { return execution_; }
   /// Compares the call among the ranks before the run.
@@ -109,6 +111,8 @@ class Operation : public execute::Advancing {
   std::string numbered() const;  // "all_reduce #12"
   [[noreturn]] void fail_hung(std::chrono::milliseconds waited,
                               ErrorCode code = ErrorCode::timeout) const;
+  /// Throws if its result may be wrong.
+  void fail_if_void() const;
   /// A peer has given it up.
   [[noreturn]] void fail_told() const;
   void look_for_blocker();
@@ -121,8 +125,8 @@ class Operation : public execute::Advancing {
   execute::UseFlag& busy_;
   const char* name_ = "";
   std::uint64_t number_ = 0;
-  int tag_ = 0;
-  std::uint64_t place_ = 0;  // on the rank's page
+  int tag_ = 0, source_ = -1;  // of a receive: the sender
+  std::uint64_t place_ = 0;    // on the rank's page
   static constexpr unsigned polls_per_clock = 16;
   unsigned quiet_ = 0;  // calls of idled() since progress
   std::chrono::steady_clock::time_point quiet_since_;

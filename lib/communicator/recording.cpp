@@ -15,6 +15,7 @@
 #include "../base/raise.hpp"
 #include "../trace/part.hpp"
 #include "baton/output_file.hpp"
+#include "exchange.hpp"
 #include "state.hpp"
 
 namespace baton::communicator {
@@ -42,14 +43,17 @@ std::string with_recorded_name(std::string_view name) {
 }
 
 /// How to wait for the other ranks when a recording begins or ends.
-tracing::Patience patience(State& state) {
+tracing::Patience patience(State& state, Exchange& exchange) {
   const auto timeout = state.context.options.timeout;
-  return {timeout.count() > 0 ? timeout : usual_patience,
-          [&state] { state.launcher.family().operations.advance(&state.launcher.busy()); }};
+  return {timeout.count() > 0 ? timeout : usual_patience, [&state, &exchange](int peer) {
+            exchange.check(peer);
+            state.launcher.family().operations.advance(&state.launcher.busy());
+          }};
 }
 
 /// This rank's clock against rank 0's, if no lower rank has the same clock.
-std::optional<tracing::ClockSample> compare_clocks(State& state, const RecordingSession& session) {
+std::optional<tracing::ClockSample> compare_clocks(State& state, Exchange& exchange,
+                                                   const RecordingSession& session) {
   const Context& context = state.context;
   std::optional<tracing::ClockSample> sample;
   const int tag = state.launcher.next_tag();
@@ -57,19 +61,19 @@ std::optional<tracing::ClockSample> compare_clocks(State& state, const Recording
     if (session.clocks[static_cast<std::size_t>(r)] != r) continue;
     if (context.rank == 0)
       tracing::answer_clock(*context.transport, r, tag, clock_rounds, tracing::now,
-                            patience(state));
+                            patience(state, exchange));
     if (context.rank == r)
       sample = tracing::compare_clock(*context.transport, 0, tag, clock_rounds, tracing::now,
-                                      patience(state));
+                                      patience(state, exchange));
   }
   return sample;
 }
 
 /// All ranks' parts as a trace file, on rank 0.
-std::string gathered_parts(State& state, const std::string& own) {
+std::string gathered_parts(State& state, Exchange& exchange, const std::string& own) {
   Transport& transport = *state.context.transport;
   const int tag = state.launcher.next_tag();
-  const tracing::Patience how = patience(state);
+  const tracing::Patience how = patience(state, exchange);
   std::uint64_t length = own.size();
   if (state.context.rank > 0) {
     tracing::send_all(transport, 0, tag, &length, sizeof length, how);
@@ -203,7 +207,14 @@ void Recording::start(State& state, std::int64_t events) {
     const auto first = std::find(identities.begin(), identities.end(), identity);
     session->clocks.push_back(static_cast<int>(first - identities.begin()));
   }
-  session->before = compare_clocks(state, *session);
+  Exchange exchange(state.launcher, context, "start of a recording", {});
+  try {
+    session->before = compare_clocks(state, exchange, *session);
+  } catch (const Error& error) {
+    const Error told = exchange.told(error);
+    state.launcher.break_off(told.what());
+    throw told;
+  }
   std::vector<int> all(static_cast<std::size_t>(context.size));
   std::iota(all.begin(), all.end(), 0);
   join(std::move(session), std::move(all), context);
@@ -229,13 +240,15 @@ std::string Recording::stop(State& state) {
         "stop_recording: expected a communicator that start_recording() was called on, found one "
         "that was not, or was stopped");
   }
+  Exchange exchange(state.launcher, state.context, "end of a recording", {});
   try {
-    const auto after = compare_clocks(state, *session_);
-    return gathered_parts(state, own_part(after));
+    const auto after = compare_clocks(state, exchange, *session_);
+    return gathered_parts(state, exchange, own_part(after));
   } catch (const Error& error) {
     session_->active = began_ = false;
-    state.launcher.break_off(error.what());
-    throw;
+    const Error told = exchange.told(error);
+    state.launcher.break_off(told.what());
+    throw told;
   }
 }
 
@@ -247,9 +260,10 @@ void Recording::finish_trace(State& state) noexcept {
     if (why.empty() && !context.transport->alive()) why = "its messages have come to their end";
     if (why.empty()) {
       try {
-        const auto after = compare_clocks(state, *session_);
+        Exchange exchange(state.launcher, context, "end of a recording", {});
+        const auto after = compare_clocks(state, exchange, *session_);
         own = own_part(after);
-        const std::string all = gathered_parts(state, own);
+        const std::string all = gathered_parts(state, exchange, own);
         if (context.rank == 0) write_file(context.options.trace, all);
         return;
       } catch (const Error& error) {

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <numeric>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -15,6 +13,7 @@
 #include "baton/checked.hpp"
 #include "baton/memory.hpp"
 #include "device_calls.hpp"
+#include "exchange.hpp"
 #include "survivors.hpp"
 
 namespace baton::communicator {
@@ -119,22 +118,16 @@ Request State::start(std::unique_ptr<Operation> operation, bool ordered) {
 
 std::function<void()> State::missing(std::vector<int> ranks, std::string what) {
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::seconds last_messages{1};  // of a rank that has left
-  return [this, ranks = std::move(ranks), what = std::move(what), begin = Clock::now(),
-          since = std::map<int, Clock::time_point>()]() mutable {
-    const auto now = Clock::now();
-    for (const int rank : ranks) {
-      if (!launcher.watch().gone(rank)) {
-        since.erase(rank);
-      } else if (now - since.try_emplace(rank, now).first->second >= last_messages) {
+  return [this, absence = Absence(), ranks = std::move(ranks), what = std::move(what),
+          begin = Clock::now()]() mutable {
+    for (const int rank : ranks)
+      if (absence.lasts(rank, launcher.watch().gone(rank)))
         base::raise(ErrorCode::transport,
                     fmt::format("{} cannot complete: rank {}: {}", what, rank,
                                 status::describe(launcher.watch().condition(rank))),
                     {.rank = context.rank, .peer = rank});
-      }
-    }
     const auto timeout = context.options.timeout;
-    if (timeout.count() <= 0 || now - begin <= timeout) return;
+    if (timeout.count() <= 0 || Clock::now() - begin <= timeout) return;
     std::string standings;
     for (const int rank : ranks) {
       const status::Condition where = launcher.watch().condition(rank);
@@ -194,16 +187,15 @@ std::shared_ptr<State> State::split(int color, int key, std::optional<Options> o
 std::shared_ptr<State> State::make_part(std::uint64_t number, int color, int key,
                                         std::optional<Options> own) {
   const std::vector<std::uint64_t> places = gathered(place(color, key), "split");
-  std::vector<int> all(static_cast<std::size_t>(context.size));
-  std::iota(all.begin(), all.end(), 0);
   std::unique_ptr<Transport> transport;
+  Exchange exchange(launcher, context, "split", context.options.timeout);
   try {
-    const base::Supervision supervision(missing(
-        std::move(all), fmt::format("split of communicator '{}'", launcher.watch().label())));
+    const base::Supervision supervision([&] { exchange.check(); });
     transport = context.transport->split(color, key);
   } catch (const Error& error) {
-    launcher.break_off(error.what());
-    throw;
+    const Error told = exchange.told(error);
+    launcher.break_off(told.what());
+    throw told;
   }
   if (!transport) return nullptr;
   const std::vector<int> members = members_of(color, places);
@@ -308,6 +300,7 @@ Request State::start_message(StepKind kind, Data data, int peer, int tag) {
   launcher.load(*operation,
                 {&planner.message(kind, peer, data.count, size_of(data.type)), {}, bases});
   operation->enter(name(kind).data(), 0, tag, message_call(kind, peer, tag, data.count, data.type));
+  if (kind == StepKind::recv) operation->receive_from(peer);
   if (data.count > 0) recording.record_message(*operation->execution().run, kind, peer, tag, data);
   return start(std::move(operation), false);
 }

@@ -100,10 +100,12 @@ struct State : std::enable_shared_from_this<State> {
   void broadcast(std::span<std::byte> bytes);
   void gather(std::span<std::byte> own, std::span<std::byte> all,
               const char* what = "gathering of facts");
-  /// For exchanges of the transport's own among these ranks: throws when one of them has been gone
-  /// for a while, or after Options::timeout.
+  /// Of a communicator that has failed, for exchanges of the transport's own among these ranks:
+  /// throws when one of them has been gone for a while, or after Options::timeout.
   std::function<void()> missing(std::vector<int> ranks, std::string what);
   std::vector<status::ProcessId> processes_of(const std::vector<int>& members) const;
+  /// Shows the ranks of the family's first communicator that this one has to its watch.
+  void meet(const std::vector<int>& ranks, std::vector<bool> shown);
   /// Makes a communicator; if that fails, its other ranks are told.
   std::shared_ptr<State> making(std::uint64_t communicator,
                                 const std::function<std::shared_ptr<State>()>& make);

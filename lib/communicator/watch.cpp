@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <numeric>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -62,27 +64,83 @@ void Watch::hide() noexcept {
 }
 
 void Watch::fail(const std::string& why) noexcept {
-  if (page_ && page_->layout().verdict_number.load(std::memory_order_relaxed) == 0)
-    page_->layout().failure.write(why);
+  if (!page_) return;
+  status::Layout& page = page_->layout();
+  if (page.verdict_number.load(std::memory_order_relaxed) == 0) page.failure.write(why);
+  page.failed.store(1, std::memory_order_release);
 }
 
-std::vector<status::PeerPage> Watch::pages() const {
-  std::vector<status::PeerPage> pages;
-  for (std::size_t r = 0; r < processes_.size(); ++r) pages.emplace_back(file_of(r));
-  return pages;
+std::vector<status::Finding> Watch::ask(status::Inquiry inquiry, std::span<const int> ranks) const {
+  inquiry.communicator = communicator_;
+  std::vector<int> far_ranks;
+  for (const int rank : ranks) {
+    if (far(rank))
+      far_ranks.push_back(rank);
+    else
+      inquiry.members.push_back({rank, processes_[static_cast<std::size_t>(rank)]});
+  }
+  std::vector<status::Finding> near = status::answers(inquiry), away;
+  if (!far_ranks.empty()) away = elsewhere_->ask(inquiry, far_ranks);
+  std::vector<status::Finding> all;
+  auto here = near.begin(), there = away.begin();
+  for (const int rank : ranks) all.push_back(std::move(*(far(rank) ? there : here)++));
+  return all;
+}
+
+std::vector<status::Witness> Watch::look() const {
+  std::vector<int> ranks(processes_.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<status::Witness> witnesses;
+  for (status::Finding& finding : ask({}, ranks)) {
+    witnesses.push_back(std::move(finding.witness));
+    witnesses.back().shown = shown_.empty() || shown_[witnesses.size() - 1];
+  }
+  // Its own page may be no file.
+  witnesses[static_cast<std::size_t>(context_.rank)].standing = status::read(page_->layout());
+  return witnesses;
 }
 
 bool Watch::gone(int rank) const {
   if (processes_.empty()) return false;
-  if (condition(rank).life == status::Life::ended) return true;
   const auto r = static_cast<std::size_t>(rank);
-  return !shown_.empty() && shown_[r] && !status::exists(file_of(r));
+  const bool shown = !shown_.empty() && shown_[r];
+  if (far(rank)) {
+    const status::Finding found = elsewhere_->latest(rank, communicator_);
+    const status::Life life = found.witness.condition.life;
+    return life == status::Life::ended || (life != status::Life::elsewhere && shown && !found.page);
+  }
+  if (condition(rank).life == status::Life::ended) return true;
+  return shown && !status::exists(file_of(r));
+}
+
+status::Condition Watch::condition(int rank) const {
+  if (processes_.empty()) return {};
+  if (far(rank)) return elsewhere_->latest(rank, communicator_).witness.condition;
+  return status::condition_of(processes_[static_cast<std::size_t>(rank)], 0);
 }
 
 bool Watch::shrinks(int rank) const {
   if (processes_.empty()) return false;
+  if (far(rank)) {
+    const auto standing = elsewhere_->latest(rank, communicator_).witness.standing;
+    return standing && standing->shrinks;
+  }
   const status::PeerPage page = page_of(rank);
   return page.valid() && page.layout().shrinks.load(std::memory_order_relaxed) != 0;
+}
+
+bool Watch::has_failed(int rank) const {
+  if (processes_.empty()) return false;
+  const status::Finding found = ask({}, std::span(&rank, 1)).front();
+  if (found.witness.standing) return found.witness.standing->failed;
+  const status::Life life = found.witness.condition.life;
+  return life == status::Life::ended || (life != status::Life::elsewhere && !shown_.empty() &&
+                                         shown_[static_cast<std::size_t>(rank)]);
+}
+
+void Watch::tell_of_message(const std::string& sentence, ErrorCode code) {
+  if (!page_ || processes_.empty() || doubtful(0)) return;
+  tell_all(look(), status::read(page_->layout()).pending(), sentence, code);
 }
 
 void Watch::show_shrink(bool shrinks) noexcept {
@@ -92,9 +150,8 @@ void Watch::show_shrink(bool shrinks) noexcept {
 }
 
 void Watch::leave_out(int rank, std::uint32_t turn) const {
-  if (processes_.empty()) return;
-  const status::PeerPage page = page_of(rank);
-  if (page.valid()) page.layout().left_out.store(turn, std::memory_order_relaxed);
+  if (!processes_.empty())
+    ask({.action = status::Action::leave_out, .number = turn}, std::span(&rank, 1));
 }
 
 bool Watch::left_out(std::uint32_t turn) const {
@@ -111,70 +168,23 @@ void Watch::give_up_making(std::uint64_t communicator, const char* why, ErrorCod
 
 Watch::Verdict Watch::unmade_by(int peer, std::uint64_t number) {
   if (!whole_ || whole_->processes_.empty() || places_.empty()) return {};
-  const status::PeerPage page = whole_->page_of(places_[static_cast<std::size_t>(peer)]);
-  if (!page.valid() || page.layout().unmade.load(std::memory_order_acquire) != communicator_)
-    return {};
-  const auto code = page.layout().unmade_code.load(std::memory_order_relaxed);
-  return tell_all(pages(), number, page.layout().unmade_why.read(), static_cast<ErrorCode>(code));
+  const int place = places_[static_cast<std::size_t>(peer)];
+  std::optional<status::Standing> standing;
+  if (whole_->far(place)) {
+    standing = whole_->elsewhere_->latest(place, whole_->communicator_).witness.standing;
+  } else {
+    const status::PeerPage page = whole_->page_of(place);
+    if (page.valid() && page.layout().unmade.load(std::memory_order_acquire) == communicator_)
+      standing = page.read();
+  }
+  if (!standing || standing->unmade != communicator_) return {};
+  return tell_all(look(), number, standing->unmade_why,
+                  static_cast<ErrorCode>(standing->unmade_code));
 }
 
 namespace {
 
 constexpr std::chrono::milliseconds patience_for_speaker{2000};
-
-/// The pages of other communicators on this machine whose ranks wait.
-std::vector<status::Standing> waiting_elsewhere(std::uint64_t communicator) {
-  std::vector<status::Standing> waiting;
-  for (const std::string& file : status::all_files()) {
-    const status::PeerPage page(file);
-    if (page.valid() && page.layout().communicator != communicator &&
-        page.layout().blocker.load(std::memory_order_relaxed) > 0)
-      waiting.push_back(page.read());
-  }
-  return waiting;
-}
-
-}  // namespace
-
-std::vector<status::Witness> Watch::witnesses(const std::vector<status::PeerPage>& pages) const {
-  const std::vector<status::Standing> elsewhere = waiting_elsewhere(communicator_);
-  std::vector<status::Witness> ranks;
-  for (std::size_t r = 0; r < pages.size(); ++r) {
-    const status::ProcessId& process = processes_[r];
-    status::Witness& witness = ranks.emplace_back();
-    if (static_cast<int>(r) == context_.rank)
-      witness.standing = status::read(page_->layout());
-    else if (pages[r].valid())
-      witness.standing = pages[r].read();
-    witness.shown = shown_.empty() || shown_[r];
-    const std::int32_t thread = witness.standing ? witness.standing->thread : 0;
-    witness.condition = status::condition_of(process, thread);
-    if (!witness.standing || witness.standing->blocker >= 0) continue;
-    // Ranks of one process are told apart by their threads.
-    for (const status::Standing& other : elsewhere)
-      if (other.process == process && other.thread == thread) witness.others.push_back(other);
-  }
-  return ranks;
-}
-
-namespace {
-
-/// True for the first caller: it writes the page's sentence.
-bool claim(status::Layout& page) {
-  std::uint32_t none = 0;
-  return page.verdict_claim.compare_exchange_strong(none, 1);
-}
-
-/// Writes the sentence on a page, unless it has one that another rank claimed.
-void tell(status::Layout& page, bool claimed, std::uint64_t number, const std::string& sentence,
-          ErrorCode code) {
-  if (claimed) {
-    page.verdict.write(sentence);
-    page.verdict_code.store(static_cast<std::uint32_t>(code), std::memory_order_relaxed);
-    page.verdict_number.store(number, std::memory_order_release);
-  }
-  page.given_up.store(number, std::memory_order_release);
-}
 
 bool can_speak(const status::Witness& witness) {
   return witness.standing && witness.standing->blocker >= 0 &&
@@ -184,69 +194,80 @@ bool can_speak(const status::Witness& witness) {
          witness.standing->collective(witness.standing->pending()) != nullptr;
 }
 
+/// The sentence on a page, if it holds for this number.
+Watch::Verdict on_page(const status::Standing& page, std::uint64_t number) {
+  if (page.verdict_number == 0 || number < page.verdict_number) return {};
+  return {page.verdict, static_cast<ErrorCode>(page.verdict_code)};
+}
+
 }  // namespace
 
 void Watch::report(std::string_view sentence) const {
-  const std::uint64_t hash = base::hash(sentence);
   if (!processes_.empty()) {
-    const status::PeerPage first = page_of(0);
-    if (first.valid())
-      for (std::atomic<std::uint64_t>& reported : first.layout().reported) {
-        std::uint64_t found = 0;
-        if (reported.compare_exchange_strong(found, hash)) break;
-        if (found == hash) return;
-      }
+    const int first = 0;
+    const auto said = ask({.action = status::Action::report, .number = base::hash(sentence)},
+                          std::span(&first, 1));
+    if (said.front().page && !said.front().done) return;
   }
   const std::string line = fmt::format("baton: {}\n", sentence);
   // One call of the system: lines of several ranks do not mix.
   static_cast<void>(::write(STDERR_FILENO, line.data(), line.size()) < 0);
 }
 
-namespace {
-
-/// The sentence on a page, if it holds for this number.
-Watch::Verdict on_page(const status::Layout& page, std::uint64_t number) {
-  const std::uint64_t about = page.verdict_number.load(std::memory_order_acquire);
-  if (about == 0 || number < about) return {};
-  return {page.verdict.read(),
-          static_cast<ErrorCode>(page.verdict_code.load(std::memory_order_relaxed))};
+Watch::Verdict Watch::heard(std::uint64_t number) const {
+  return on_page(status::read(page_->layout()), number);
 }
 
-/// The same; waits for a sentence that is being written.
-Watch::Verdict awaited(const status::Layout& page, std::uint64_t number,
-                       std::chrono::milliseconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
+Watch::Verdict Watch::awaited(int rank, std::uint64_t number) const {
+  const auto end = std::chrono::steady_clock::now() + patience_for_speaker;
   for (;;) {
-    Watch::Verdict said = on_page(page, number);
-    if (!said.sentence.empty() || std::chrono::steady_clock::now() > end) return said;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // Who speaks writes on all pages; the other one may be gone meanwhile.
+    if (Verdict said = heard(number); !said.sentence.empty()) return said;
+    if (rank != context_.rank) {
+      const status::Finding found = ask({}, std::span(&rank, 1)).front();
+      const auto& standing = found.witness.standing;
+      Verdict said = standing ? on_page(*standing, number) : Verdict{};
+      if (!said.sentence.empty()) return said;
+      if (!standing) return heard(number);
+    }
+    if (std::chrono::steady_clock::now() > end) return {};
+    std::this_thread::sleep_for(std::chrono::milliseconds(far(rank) ? 50 : 1));
   }
 }
 
-}  // namespace
-
-Watch::Verdict Watch::heard(std::uint64_t number) const { return on_page(page_->layout(), number); }
-
-// Several ranks may find a failure at once. The one that writes on the first page speaks for all.
-Watch::Verdict Watch::tell_all(const std::vector<status::PeerPage>& pages, std::uint64_t number,
+Watch::Verdict Watch::tell_all(std::span<const status::Witness> ranks, std::uint64_t number,
                                const std::string& sentence, ErrorCode code) {
-  const auto first = std::ranges::find_if(pages, &status::PeerPage::valid);
-  status::Layout& speakers = first == pages.end() ? page_->layout() : first->layout();
+  const int own = context_.rank, size = static_cast<int>(ranks.size());
+  int speaker = 0;  // the first with a page that others see
+  while (speaker < size &&
+         (!ranks[static_cast<std::size_t>(speaker)].standing || (speaker == own && !shows())))
+    ++speaker;
+  if (speaker == size) speaker = own;
+  const auto act = [&](const status::Inquiry& inquiry, const std::vector<int>& asked) {
+    if (asked == std::vector{own}) return status::act(inquiry, page_->layout());
+    const auto found = ask(inquiry, asked);
+    return !found.empty() && found.front().done;
+  };
   Verdict said{sentence, code};
-  const bool speaks = claim(speakers);
+  const bool speaks = act({.action = status::Action::claim}, {speaker});
   if (!speaks) {
-    if (Verdict other = awaited(speakers, number, patience_for_speaker); !other.sentence.empty())
-      said = std::move(other);
+    if (Verdict other = awaited(speaker, number); !other.sentence.empty()) said = std::move(other);
   } else if (!context_.options.flight.empty()) {
     write_flight();  // before ranks hear of it, and leave
   }
-  tell(speakers, speaks, number, said.sentence, said.code);
-  const auto others = [&](status::Layout& page) {
-    tell(page, claim(page), number, said.sentence, said.code);
-  };
-  for (const status::PeerPage& page : pages)
-    if (page.valid()) others(page.layout());
-  others(page_->layout());
+  status::Inquiry news{.action = status::Action::tell,
+                       .number = number,
+                       .code = static_cast<std::uint32_t>(said.code),
+                       .sentence = said.sentence};
+  if (own != speaker) act(news, {own});
+  std::vector<int> others;
+  for (int r = 0; r < size; ++r)
+    if (r != speaker && r != own && ranks[static_cast<std::size_t>(r)].standing)
+      others.push_back(r);
+  act(news, others);
+  // Last: the first rank may leave with its page, and then others would take the next for it.
+  if (speaks) news.action = status::Action::told;
+  act(news, {speaker});
   return said;
 }
 
@@ -267,14 +288,14 @@ void Watch::write_flight() const {
 Watch::Verdict Watch::verdict(const Error& error, const char* name, std::uint64_t number) {
   if (!page_ || processes_.empty()) return {};
   if (Verdict said = heard(number); !said.sentence.empty()) return said;
-  const std::vector<status::PeerPage> all = pages();
-  return tell_all(all, number,
+  const std::vector<status::Witness> ranks = look();
+  return tell_all(ranks, number,
                   status::diagnosis({.label = label_,
                                      .rank = context_.rank,
                                      .number = number,
                                      .name = name,
                                      .failure = error.what()},
-                                    witnesses(all)),
+                                    ranks),
                   error.code);
 }
 
@@ -287,8 +308,9 @@ Watch::Verdict Watch::verdict(const Operation& operation, std::chrono::milliseco
 Watch::Verdict Watch::verdict(const char* name, std::uint64_t own_number, int peer,
                               std::chrono::milliseconds waited, ErrorCode code) {
   if (!page_ || processes_.empty()) return {};
-  const std::vector<status::PeerPage> all = pages();
-  const std::vector<status::Witness> ranks = witnesses(all);
+  if (own_number != 0)
+    if (Verdict said = heard(own_number); !said.sentence.empty()) return said;
+  const std::vector<status::Witness> ranks = look();
   const auto compose = [&] {
     return status::diagnosis({.label = label_,
                               .rank = context_.rank,
@@ -298,20 +320,24 @@ Watch::Verdict Watch::verdict(const char* name, std::uint64_t own_number, int pe
                               .seconds = static_cast<double>(waited.count()) / 1000},
                              ranks);
   };
-  if (own_number == 0) return {compose(), code};
-  if (Verdict said = heard(own_number); !said.sentence.empty()) return said;
+  if (own_number == 0) {
+    Verdict own{compose(), code};
+    tell_of_message(own.sentence, code);
+    return own;
+  }
   const std::uint64_t first = status::first_pending(ranks);
   const std::uint64_t number = first == 0 ? own_number : std::min(own_number, first);
   // The lowest rank that waits speaks for all.
-  for (std::size_t r = 0; r < static_cast<std::size_t>(context_.rank); ++r) {
-    if (!can_speak(ranks[r])) continue;
-    all[r].layout().verdict_code.store(static_cast<std::uint32_t>(code), std::memory_order_relaxed);
-    all[r].layout().given_up.store(number, std::memory_order_release);
-    Verdict said = awaited(page_->layout(), own_number, patience_for_speaker);
-    if (!said.sentence.empty()) return said;
+  for (int r = 0; r < context_.rank; ++r) {
+    if (!can_speak(ranks[static_cast<std::size_t>(r)])) continue;
+    ask({.action = status::Action::give_up,
+         .number = number,
+         .code = static_cast<std::uint32_t>(code)},
+        std::span(&r, 1));
+    if (Verdict said = awaited(context_.rank, own_number); !said.sentence.empty()) return said;
     break;
   }
-  return tell_all(all, number, compose(), code);
+  return tell_all(ranks, number, compose(), code);
 }
 
 }  // namespace baton::communicator

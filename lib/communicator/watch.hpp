@@ -3,13 +3,16 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "../status/diagnosis.hpp"
+#include "../status/inquiry.hpp"
 #include "../status/page.hpp"
+#include "../status/service.hpp"
 #include "baton/error.hpp"
 #include "baton/schedule/step.hpp"
 #include "baton/types.hpp"
@@ -40,6 +43,12 @@ class Watch {
   void meet(std::vector<status::ProcessId> processes, std::vector<bool> shown = {}) {
     processes_ = std::move(processes);
     shown_ = std::move(shown);
+  }
+  /// Ranks of other machines; before, they are not looked at.
+  void reach(std::unique_ptr<status::Elsewhere> elsewhere) { elsewhere_ = std::move(elsewhere); }
+  /// The same of a communicator of these ranks; null: all run on this machine, or cannot be asked.
+  std::unique_ptr<status::Elsewhere> elsewhere_of(const std::vector<int>& ranks) const {
+    return elsewhere_ ? elsewhere_->part(ranks) : nullptr;
   }
   /// The processes of these ranks; empty if unknown.
   std::vector<status::ProcessId> processes_of(const std::vector<int>& ranks) const {
@@ -77,30 +86,37 @@ class Watch {
         page_ ? page_->layout().given_up.load(std::memory_order_acquire) : 0;
     return given_up != 0 && number >= given_up;
   }
+  /// Whether the result of an operation may be void: it was given up, or it is a message (number 0)
+  /// and something was.
+  bool doubtful(std::uint64_t number) const {
+    const std::uint64_t given_up =
+        page_ ? page_->layout().given_up.load(std::memory_order_acquire) : 0;
+    return given_up != 0 && (number == 0 || number >= given_up);
+  }
+  /// Whether a rank has failed in this communicator, or has left it.
+  bool has_failed(int rank) const;
+  /// Tells all that a message has failed here: this rank comes to no later collective.
+  void tell_of_message(const std::string& sentence, ErrorCode code);
   /// The kind of failure for which it was given up.
   ErrorCode told_as() const {
     const std::uint32_t code = page_->layout().verdict_code.load(std::memory_order_relaxed);
     return code == 0 ? ErrorCode::timeout : static_cast<ErrorCode>(code);
   }
-  /// Whether a rank of this machine has ended, or has left the communicator.
+  /// Whether a rank has ended, or has left the communicator.
   bool gone(int rank) const;
-  /// Whether a rank of this machine waits in shrink(): it comes to no other operation.
+  /// Whether a rank waits in shrink(): it comes to no other operation.
   bool shrinks(int rank) const;
   /// Shows others that this rank does.
   void show_shrink(bool shrinks) noexcept;
-  /// Tells a rank of this machine that shrink() number `turn` goes on without it.
+  /// Tells a rank that shrink() number `turn` goes on without it.
   void leave_out(int rank, std::uint32_t turn) const;
   /// Whether others have told this rank so.
   bool left_out(std::uint32_t turn) const;
   /// Shows that this rank cannot make a communicator from this one.
   void give_up_making(std::uint64_t communicator, const char* why, ErrorCode code) noexcept;
   /// Of a rank's process; elsewhere, if it is not known.
-  status::Condition condition(int rank) const {
-    if (processes_.empty()) return {};
-    return status::condition_of(processes_[static_cast<std::size_t>(rank)], 0);
-  }
-  /// Writes a sentence to standard error, as one line, unless another rank of this machine has
-  /// reported the same.
+  status::Condition condition(int rank) const;
+  /// Writes a sentence to standard error, as one line, unless another rank has reported the same.
   void report(std::string_view sentence) const;
   struct Verdict {
     std::string sentence;  ///< empty: nobody can tell
@@ -127,13 +143,21 @@ class Watch {
   status::PeerPage page_of(int rank) const {
     return status::PeerPage(file_of(static_cast<std::size_t>(rank)));
   }
-  std::vector<status::PeerPage> pages() const;
-  std::vector<status::Witness> witnesses(const std::vector<status::PeerPage>& pages) const;
+  bool far(int rank) const { return elsewhere_ && elsewhere_->has(rank); }
+  /// Asks these ranks, wherever they run.
+  std::vector<status::Finding> ask(status::Inquiry inquiry, std::span<const int> ranks) const;
+  /// Looks at all ranks.
+  std::vector<status::Witness> look() const;
   /// The sentence that a rank has given this one, if it holds for this number.
   Verdict heard(std::uint64_t number) const;
   /// Writes the last operations of this machine's ranks to Options::flight.
   void write_flight() const;
-  Verdict tell_all(const std::vector<status::PeerPage>& pages, std::uint64_t number,
+  /// The sentence on a rank's page, or on the own one, about this number; waits for one that is
+  /// being written.
+  Verdict awaited(int rank, std::uint64_t number) const;
+  /// Several ranks may find a failure at once. The one that writes on the first page speaks for
+  /// all.
+  Verdict tell_all(std::span<const status::Witness> ranks, std::uint64_t number,
                    const std::string& sentence, ErrorCode code);
 
   const Context& context_;
@@ -142,7 +166,8 @@ class Watch {
   std::vector<bool> shown_;
   std::string label_;
   std::unique_ptr<status::Page> page_;
-  const Watch* whole_ = nullptr;  // null: the communicator is made
+  std::unique_ptr<status::Elsewhere> elsewhere_;  // null: all ranks run here, or cannot be asked
+  const Watch* whole_ = nullptr;                  // null: the communicator is made
   std::vector<int> places_;
 };
 

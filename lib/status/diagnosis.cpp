@@ -162,7 +162,9 @@ std::string cause_of_message(const Complaint& complaint, std::span<const Witness
   const Witness& other = ranks[static_cast<std::size_t>(peer)];
   const auto& s = other.standing;
   if (!s) return fault(peer, other, 0);
-  if (!s->failure.empty()) return fmt::format("rank {} has failed: \"{}\"", peer, s->failure);
+  if (const std::string& why = s->failure.empty() && s->failed ? s->verdict : s->failure;
+      !why.empty())
+    return fmt::format("rank {} has failed: \"{}\"", peer, why);
   return fmt::format("rank {} has not answered it ({})", peer, alibi(other));
 }
 

@@ -38,9 +38,6 @@ bool ticks_are_even() {
 #endif
 }
 
-// 36 years: sums of a few times fit 64 bits, whatever another process has written.
-constexpr std::int64_t most_ns = std::int64_t{1} << 60;
-
 /// Converts a page's ticks to the machine's monotonic ns.
 class Conversion {
  public:
@@ -61,7 +58,16 @@ class Conversion {
   double slope_ = 1;
 };
 
-/// The call as another process has written it; none in particular where its codes mean nothing.
+void copy_text(std::span<char> to, std::string_view from) {
+  const std::size_t length = std::min(from.size(), to.size() - 1);
+  std::memcpy(to.data(), from.data(), length);
+  to[length] = '\0';
+}
+
+constexpr std::string_view prefix = "baton-";
+
+}  // namespace
+
 Call call_of(const std::array<std::uint64_t, sizeof(Call) / 8>& words) {
   auto call = std::bit_cast<Call>(words);
   const bool known = call.kind <= Call::Kind::internal &&
@@ -72,16 +78,6 @@ Call call_of(const std::array<std::uint64_t, sizeof(Call) / 8>& words) {
   call.text.back() = '\0';
   return call;
 }
-
-void copy_text(std::span<char> to, std::string_view from) {
-  const std::size_t length = std::min(from.size(), to.size() - 1);
-  std::memcpy(to.data(), from.data(), length);
-  to[length] = '\0';
-}
-
-constexpr std::string_view prefix = "baton-";
-
-}  // namespace
 
 std::string name_of(const Call& call) {
   switch (call.kind) {
@@ -231,6 +227,14 @@ Standing read(const Layout& page) {
   s.failure = page.failure.read();
   s.verdict_number = page.verdict_number.load(std::memory_order_acquire);
   if (s.verdict_number != 0) s.verdict = page.verdict.read();
+  s.verdict_code = page.verdict_code.load(std::memory_order_relaxed);
+  s.shrinks = page.shrinks.load(std::memory_order_relaxed) != 0;
+  s.failed = page.failed.load(std::memory_order_relaxed) != 0;
+  s.unmade = page.unmade.load(std::memory_order_acquire);
+  if (s.unmade != 0) {
+    s.unmade_code = page.unmade_code.load(std::memory_order_relaxed);
+    s.unmade_why = page.unmade_why.read();
+  }
   s.read_ns = tracing::now();
   const Conversion ns(page, s.read_ns);
   const std::uint64_t begun = page.begun.load(std::memory_order_acquire);

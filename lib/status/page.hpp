@@ -44,6 +44,8 @@ static_assert(sizeof(Call) == 40 && std::is_trivially_copyable_v<Call>);
 
 /// "all_reduce of 10 f32, sum (ring)".
 std::string describe(const Call& call);
+/// The call as another process has written it; none in particular where its codes mean nothing.
+Call call_of(const std::array<std::uint64_t, sizeof(Call) / 8>& words);
 /// "all_reduce".
 std::string name_of(const Call& call);
 
@@ -85,6 +87,9 @@ class SharedText {
   std::array<std::atomic<std::uint64_t>, bytes / sizeof(std::uint64_t)> words_{};
 };
 
+/// 36 years: sums of a few times within this fit 64 bits, whatever another process has written.
+inline constexpr std::int64_t most_ns = std::int64_t{1} << 60;
+
 /// Operations that a page remembers, the latest.
 inline constexpr std::size_t remembered = 64;
 
@@ -107,6 +112,7 @@ struct Layout {
   std::atomic<std::uint32_t> verdict_code;   ///< the ErrorCode that goes with it, or will
   std::atomic<std::uint64_t> verdict_number;  ///< of its operation; stored when it is written
   std::atomic<std::uint32_t> shrinks;         ///< 1: it is in shrink(), or has failed and was there
+  std::atomic<std::uint32_t> failed;  ///< 1: this rank makes no further call of the communicator
   std::atomic<std::uint32_t> left_out;  ///< by others: the last shrink() that went on without it
   /// Hashes of the sentences that this rank's communicator has reported; on rank 0's page.
   std::array<std::atomic<std::uint64_t>, 8> reported;
@@ -147,6 +153,11 @@ struct Standing {
   int blocker = -1;
   std::string waits, failure, verdict;
   std::uint64_t verdict_number = 0;
+  std::uint32_t verdict_code = 0;  ///< an ErrorCode
+  bool shrinks = false, failed = false;
+  std::uint64_t unmade = 0;
+  std::uint32_t unmade_code = 0;
+  std::string unmade_why;
   std::int64_t read_ns = 0;           ///< when it was read
   std::vector<Operation> operations;  ///< oldest first
 

@@ -17,7 +17,12 @@ void finish_message(Transport& transport, Message& message, int peer, const Pati
   const auto deadline = std::chrono::steady_clock::now() + patience.at_most;
   for (int i = 0; !transport.test(message, bytes); ++i) {
     if (i < spins) continue;
-    if (patience.meanwhile) patience.meanwhile();
+    try {
+      if (patience.meanwhile) patience.meanwhile(peer);
+    } catch (...) {
+      transport.cancel(message);
+      throw;
+    }
     if (std::chrono::steady_clock::now() > deadline) {
       transport.cancel(message);
       Error error(ErrorCode::timeout,

@@ -17,11 +17,11 @@ std::uint64_t clock_identity(int host);
 /// A function that reads a clock, in ns. Tests use others than now().
 using Clock = std::function<std::int64_t()>;
 
-/// How to wait for another rank: how long without a sign of it, and the function to call between
-/// looks.
+/// How to wait for another rank: how long without a sign of it, and the function to call with its
+/// number between looks, which may throw.
 struct Patience {
   std::chrono::milliseconds at_most;
-  std::function<void()> meanwhile = {};
+  std::function<void(int)> meanwhile = {};
 };
 
 /// Ping-pong with the rank of the reference clock. That rank calls answer_clock(), the other one

@@ -1,9 +1,14 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <latch>
 #include <mutex>
+#include <set>
 #include <thread>
+#include <utility>
 
+#include "baton/forwarding.hpp"
 #include "baton/memory.hpp"
 #include "support/ranks.hpp"
 
@@ -202,4 +207,76 @@ TEST_CASE(
         CHECK(said[0] == said[1]);
         CHECK(said[0] == said[2]);
       }
+}
+
+namespace {
+
+/// A transport that cannot cancel sends, as those between processes: a peer that comes later
+/// receives from memory that the sender has used again.
+class Uncancelling final : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  Capabilities capabilities() const override {
+    Capabilities can = inner().capabilities();
+    can.cancels = false;
+    return can;
+  }
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    inner().isend(peer, tag, data, bytes, message);
+    sent_.insert(&message);
+  }
+  bool test(Message& message, std::size_t& bytes) override {
+    const bool done = inner().test(message, bytes);
+    if (done) sent_.erase(&message);
+    return done;
+  }
+  void cancel(Message& message) override {
+    if (!sent_.contains(&message)) inner().cancel(message);
+  }
+
+ private:
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
+    return std::make_unique<Uncancelling>(std::move(part));
+  }
+  std::set<const Message*> sent_;
+};
+
+}  // namespace
+
+TEST_CASE("a late receive from a rank that has failed meanwhile is an error, not a wrong result") {
+  static std::vector<std::int64_t> out(5000, 1);  // outlives the message
+  std::atomic<int> course = 0;
+  Watchdog watchdog(3, std::chrono::seconds(60));
+  run_threads(3,
+              [&](std::unique_ptr<Transport> transport) {
+                Communicator c(std::make_unique<Uncancelling>(std::move(transport)),
+                               giving_up_after(std::chrono::milliseconds(300)));
+                const auto wait_for = [&](int stage) {
+                  while (course < stage) std::this_thread::yield();
+                };
+                std::vector<std::int64_t> in(out.size());
+                if (c.rank() == 1) {
+                  Request send = c.start_send(out, 0, 7);
+                  const Error error = error_of([&] { c.recv(in, 2, 7); });
+                  CHECK(holds(error.what(), {"rank 2 has not answered it"}));
+                  std::ranges::fill(out, 666);
+                  course = 1;
+                } else if (c.rank() == 0) {
+                  wait_for(1);
+                  const Error error = error_of([&] { c.recv(in, 1, 7); });
+                  CHECK(holds(error.what(), {"recv of communicator", "rank 1 has failed",
+                                             "rank 2 has not answered it"}));
+                  CHECK(error.peer == 1);
+                  course = 2;
+                } else {
+                  wait_for(2);
+                  // It hears of the failure in the next collective.
+                  const Error error = error_of([&] { c.barrier(); });
+                  CHECK(holds(error.what(), {"recv", "rank 2 has not answered it"}));
+                  course = 3;
+                }
+                wait_for(3);
+                watchdog.returned(c.rank());
+              },
+              {.eager_bytes = 0});
 }

@@ -39,32 +39,6 @@ bool wanted(std::string_view name, std::string_view interfaces) {
   return found != others;
 }
 
-/// Listens at those of the addresses that can be listened at, all at one port. Where another
-/// program holds the port at one of them, another port may be free at all.
-std::vector<Socket> doors_at(std::span<const std::string> addresses) {
-  for (int attempts = 16;; --attempts) {
-    std::vector<Socket> doors;
-    bool all = true;
-    for (const std::string& address : addresses) {
-      try {
-        const int port = doors.empty() ? 0 : doors.front().port();
-        doors.push_back(listening(fmt::format("{}:{}", address, port)));
-      } catch (const Error&) {
-        all = false;
-        if (doors.empty() && &address == &addresses.back()) throw;
-      }
-    }
-    if (all || attempts == 1) return doors;
-  }
-}
-
-Socket event() {
-  const int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (descriptor < 0)
-    base::raise(ErrorCode::transport, "an event was expected of the system, but found none", {});
-  return Socket(descriptor);
-}
-
 }  // namespace
 
 Lobby::Lobby(std::uint64_t number, std::span<const std::string> addresses)
@@ -146,7 +120,8 @@ std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, std
       const auto host = connected(address, std::min(until, Clock::now() + 1s), reason);
       if (!host) continue;
       try {
-        return attend(*host, fmt::format("{} at {}", place, address), key, hello, own, limit);
+        return attend(*host, fmt::format("{} at {}", place, address), key, hello, own,
+                      Clock::now() + limit + slack);
       } catch (const Error& error) {
         if (error.code != ErrorCode::transport) throw;
         reason = error.what();  // another program listens there

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 
 #include "../../base/raise.hpp"
@@ -60,28 +61,21 @@ std::vector<Bytes> Meeting::end(const Bytes& key, int refused) {
       complaint_ +=
           fmt::format("; {} came with another secret (BATON_SECRET) and were refused", refused);
   }
-  Bytes text;
-  const auto append = [&](std::span<const std::byte> bytes) {
-    text.insert(text.end(), bytes.begin(), bytes.end());
-  };
   std::vector<Bytes> blocks;
+  Bytes text;
   if (complaint_.empty()) {
-    for (auto& block : blocks_) {
-      append(bytes_of(std::uint64_t{block->size()}));
-      append(*block);
-      blocks.push_back(std::move(*block));
-    }
+    for (auto& block : blocks_) blocks.push_back(std::move(*block));
+    text = text_of(blocks);
   } else {
-    append(std::as_bytes(std::span(complaint_)));
+    const auto bytes = std::as_bytes(std::span(complaint_));
+    text.assign(bytes.begin(), bytes.end());
   }
-  const Digest hash = sha256({text});
+  const std::uint64_t error = complaint_.empty() ? 0 : static_cast<std::uint64_t>(code_) + 1;
   bool all_told = true;
   auto patience = std::chrono::nanoseconds(5s);  // with all guests that do not read, together
   for (const Guest& guest : guests_) {
-    Answer head{complaint_.empty() ? 0 : static_cast<std::uint64_t>(code_) + 1, text.size()};
-    head.proof = proof_of_place(key, guest.hello, guest.challenge, head, hash);
-    const Time begin = Clock::now(), until = begin + patience;
-    if (guest.socket.write(bytes_of(head), until) && guest.socket.write(text, until)) continue;
+    const Time begin = Clock::now();
+    if (answer(guest, key, error, text, begin + patience)) continue;
     all_told = false;
     patience = std::max<std::chrono::nanoseconds>(patience - (Clock::now() - begin), 50ms);
   }
@@ -92,6 +86,23 @@ std::vector<Bytes> Meeting::end(const Bytes& key, int refused) {
                       blocks_.size(), place_),
           {.rank = 0});
   return blocks;
+}
+
+Bytes text_of(std::span<const Bytes> blocks) {
+  Bytes text;
+  for (const Bytes& block : blocks) {
+    const std::uint64_t length = block.size();
+    std::ranges::copy(bytes_of(length), std::back_inserter(text));
+    std::ranges::copy(block, std::back_inserter(text));
+  }
+  return text;
+}
+
+bool answer(const Guest& guest, const Bytes& key, std::uint64_t error,
+            std::span<const std::byte> text, Time until) {
+  Answer head{error, text.size()};
+  head.proof = proof_of_place(key, guest.hello, guest.challenge, head, sha256({text}));
+  return guest.socket.write(bytes_of(head), until) && guest.socket.write(text, until);
 }
 
 std::optional<std::vector<Bytes>> blocks_of(std::span<const std::byte> text, int size) {
@@ -109,9 +120,8 @@ std::optional<std::vector<Bytes>> blocks_of(std::span<const std::byte> text, int
 }
 
 std::vector<Bytes> attend(const Socket& host, const std::string& place, const Bytes& key,
-                          Hello hello, const Bytes& own, std::chrono::milliseconds limit) {
+                          Hello hello, const Bytes& own, Time latest) {
   const int rank = hello.rank, size = hello.size;
-  const Time latest = Clock::now() + limit + 10s;
   const auto fail = [&](const std::string& expected, std::string_view found) {
     raise(ErrorCode::transport,
           fmt::format("rank {} was expected to {}, but {}", rank, expected, found), {.rank = rank});
@@ -162,7 +172,8 @@ std::vector<Bytes> exchange_at(const std::string& address, int rank, int size, c
             fmt::format("rank {} was expected to reach rank 0 at {} within {} ms, but found: {}",
                         rank, address, limit.count(), reason),
             {.rank = rank});
-    return attend(*host, "rank 0 at " + address, key, {.rank = rank, .size = size}, own, limit);
+    return attend(*host, "rank 0 at " + address, key, {.rank = rank, .size = size}, own,
+                  Clock::now() + limit + slack);
   }
   const Socket door = listening(address);
   Reception reception(key);

@@ -51,10 +51,19 @@ class Meeting {
   std::string complaint_;
 };
 
+/// A place waits for ranks until a limit, and then needs this long at most to answer them.
+inline constexpr std::chrono::seconds slack{10};
+
 /// All ranks' blocks, by way of the process that `host` leads to, which `place` describes. It
-/// answers within `limit`. Throws Error(transport) and the meeting's complaint.
+/// answers before `latest`. Throws Error(transport) and the meeting's complaint.
 std::vector<Bytes> attend(const Socket& host, const std::string& place, const Bytes& key,
-                          Hello hello, const Bytes& own, std::chrono::milliseconds limit);
+                          Hello hello, const Bytes& own, Time latest);
+
+/// Blocks as an answer's text: each behind its length.
+Bytes text_of(std::span<const Bytes> blocks);
+/// Answers a guest, with a proof by `key`; false: it does not read. `error`: of Answer.
+bool answer(const Guest& guest, const Bytes& key, std::uint64_t error,
+            std::span<const std::byte> text, Time until);
 
 /// The blocks of an answer's text, each behind its length; none: they are not `size`.
 std::optional<std::vector<Bytes>> blocks_of(std::span<const std::byte> text, int size);

@@ -1,8 +1,10 @@
 #include "socket.hpp"
 
+#include <fmt/core.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -150,24 +152,63 @@ Socket listening(const std::string& address) {
               {.rank = 0, .backend_code = error, .backend_text = text_of(error)});
 }
 
+// Where another program holds the port at one of them, another port may be free at all.
+std::vector<Socket> doors_at(std::span<const std::string> addresses) {
+  for (int attempts = 16;; --attempts) {
+    std::vector<Socket> doors;
+    bool all = true;
+    for (const std::string& address : addresses) {
+      try {
+        const int port = doors.empty() ? 0 : doors.front().port();
+        doors.push_back(listening(fmt::format("{}:{}", address, port)));
+      } catch (const Error&) {
+        all = false;
+        if (doors.empty() && &address == &addresses.back()) throw;
+      }
+    }
+    if (all || attempts == 1) return doors;
+  }
+}
+
+Socket event() {
+  const int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (descriptor < 0)
+    base::raise(ErrorCode::transport, "an event was expected of the system, but found none", {});
+  return Socket(descriptor);
+}
+
+namespace {
+
+std::optional<Socket> connected_to_one(const Addresses& all, Time until, int& error) {
+  for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
+    int descriptor = -1;
+    Socket socket = made(*one, descriptor);
+    error = 0;
+    socklen_t length = sizeof error;
+    const bool under_way =
+        descriptor >= 0 &&
+        (connect(descriptor, one->ai_addr, one->ai_addrlen) == 0 || errno == EINPROGRESS);
+    if (under_way && !ready(descriptor, POLLOUT, until))
+      error = ETIMEDOUT;
+    else if (!under_way || getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
+      error = errno;
+    if (error == 0) return socket;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Socket> connected_at_once(const std::string& address, Time until, int& error) {
+  return connected_to_one(resolved(address, false), until, error);
+}
+
 std::optional<Socket> connected(const std::string& address, Time until, std::string& reason) {
   const Addresses all = resolved(address, false);
   for (;;) {
-    for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
-      int descriptor = -1;
-      Socket socket = made(*one, descriptor);
-      int error = 0;
-      socklen_t length = sizeof error;
-      const bool under_way =
-          descriptor >= 0 &&
-          (connect(descriptor, one->ai_addr, one->ai_addrlen) == 0 || errno == EINPROGRESS);
-      if (under_way && !ready(descriptor, POLLOUT, until))
-        error = ETIMEDOUT;
-      else if (!under_way || getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
-        error = errno;
-      if (error == 0) return socket;
-      reason = text_of(error);
-    }
+    int error = 0;
+    if (auto socket = connected_to_one(all, until, error)) return socket;
+    reason = text_of(error);
     if (std::chrono::steady_clock::now() + 20ms > until) return std::nullopt;
     std::this_thread::sleep_for(20ms);
   }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace baton::tcp {
 
@@ -43,6 +44,16 @@ bool readable(std::span<const int> descriptors, Time until);
 
 /// A socket that listens at "host:port"; port 0: any. Throws Error(invalid_argument, transport).
 Socket listening(const std::string& address);
+
+/// Listens at those of the addresses that can be listened at, all at one port. Throws
+/// Error(transport).
+std::vector<Socket> doors_at(std::span<const std::string> addresses);
+/// An event, for readable(): not there until somebody writes to it. Throws Error(transport).
+Socket event();
+
+/// A connection to "host:port", tried once. None: `error` is the system's code of the last of the
+/// host's addresses. Throws Error(invalid_argument, transport).
+std::optional<Socket> connected_at_once(const std::string& address, Time until, int& error);
 
 /// A connection to "host:port"; the other side may begin to listen later. None: time is up, and
 /// `reason` tells why the last attempt failed. Throws Error(invalid_argument, transport).
