@@ -125,26 +125,28 @@ void State::open_watch() {
   Watch& watch = launcher.watch();
   watch.open(family.name, launcher.sequence(), "world");
   family_rank_ = context.rank;
+  const bool door = context.options.timeout.count() > 0 || status::door_wanted();
   struct Rank {
     status::ProcessId process;
-    std::uint64_t shows, timeout;
-  } own{status::own_process(), watch.shows() ? 1u : 0u, context.options.timeout.count() > 0};
+    std::uint64_t shows, door;
+  } own{status::own_process(), watch.shows() ? 1u : 0u, door ? 1u : 0u};
   std::vector<Rank> all(static_cast<std::size_t>(context.size));
   gather(std::as_writable_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
   std::vector<bool> shown;
   std::vector<int> ranks;
-  bool far = false, timeout = false;
+  bool far = false, any_door = false;
   for (const Rank& rank : all) {
     far = far || rank.process.machine != all[0].process.machine;
-    timeout = timeout || rank.timeout != 0;
+    any_door = any_door || rank.door != 0;
     family.processes.push_back(rank.process);
     shown.push_back(rank.shows != 0);
     ranks.push_back(static_cast<int>(ranks.size()));
   }
-  if (far && timeout) {
-    status::Door door = context.options.timeout.count() > 0 ? status::own_door() : status::Door{};
+  if (far && any_door) {
+    status::Door own_door = door ? status::own_door() : status::Door{};
     std::vector<status::Door> doors(all.size());
-    gather(std::as_writable_bytes(std::span(&door, 1)), std::as_writable_bytes(std::span(doors)));
+    gather(std::as_writable_bytes(std::span(&own_door, 1)),
+           std::as_writable_bytes(std::span(doors)));
     family.doors = std::make_shared<const std::vector<status::Door>>(std::move(doors));
   }
   meet(ranks, std::move(shown));

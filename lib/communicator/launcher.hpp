@@ -26,7 +26,7 @@ struct Family {
   execute::ProgressList operations;
   std::uint64_t name = 0;                    ///< the first communicator's, for watches
   std::vector<status::ProcessId> processes;  ///< of its ranks
-  /// Their doors; null: all run on one machine, or nobody has a timeout.
+  /// Their doors; null: all run on one machine, or nobody wants them.
   std::shared_ptr<const std::vector<status::Door>> doors;
   /// The communicators that were made without a message, by members: such have equal numbers.
   std::map<std::vector<int>, std::uint64_t> made;

@@ -211,7 +211,7 @@ void Operation::fail_hung(std::chrono::milliseconds waited, ErrorCode code) cons
 }
 
 Error Operation::told(const Error& error) const {
-  if (error.code == ErrorCode::timeout) return error;
+  if (error.code == ErrorCode::timeout || !error.operation.empty()) return error;  // it was told
   if (number_ == 0) {
     watch_.tell_of_message(named(error).what(), error.code);
     return error;

@@ -100,14 +100,24 @@ std::vector<status::Witness> Watch::look() const {
   return witnesses;
 }
 
+namespace {
+
+/// Whether the rank's machine told about it.
+bool answered(const status::Finding& found) {
+  const status::Life life = found.witness.condition.life;
+  return life != status::Life::elsewhere && life != status::Life::refuses;
+}
+
+}  // namespace
+
 bool Watch::gone(int rank) const {
   if (processes_.empty()) return false;
   const auto r = static_cast<std::size_t>(rank);
   const bool shown = !shown_.empty() && shown_[r];
   if (far(rank)) {
     const status::Finding found = elsewhere_->latest(rank, communicator_);
-    const status::Life life = found.witness.condition.life;
-    return life == status::Life::ended || (life != status::Life::elsewhere && shown && !found.page);
+    return found.witness.condition.life == status::Life::ended ||
+           (answered(found) && shown && !found.page);
   }
   if (condition(rank).life == status::Life::ended) return true;
   return shown && !status::exists(file_of(r));
@@ -133,14 +143,14 @@ bool Watch::has_failed(int rank) const {
   if (processes_.empty()) return false;
   const status::Finding found = ask({}, std::span(&rank, 1)).front();
   if (found.witness.standing) return found.witness.standing->failed;
-  const status::Life life = found.witness.condition.life;
-  return life == status::Life::ended || (life != status::Life::elsewhere && !shown_.empty() &&
-                                         shown_[static_cast<std::size_t>(rank)]);
+  return found.witness.condition.life == status::Life::ended ||
+         (answered(found) && !shown_.empty() && shown_[static_cast<std::size_t>(rank)]);
 }
 
 void Watch::tell_of_message(const std::string& sentence, ErrorCode code) {
   if (!page_ || processes_.empty() || doubtful(0)) return;
-  tell_all(look(), status::read(page_->layout()).pending(), sentence, code);
+  const std::vector<status::Witness> ranks = look();
+  tell_all(ranks, status::first_pending(ranks), sentence, code);
 }
 
 void Watch::show_shrink(bool shrinks) noexcept {

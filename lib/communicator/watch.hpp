@@ -95,7 +95,8 @@ class Watch {
   }
   /// Whether a rank has failed in this communicator, or has left it.
   bool has_failed(int rank) const;
-  /// Tells all that a message has failed here: this rank comes to no later collective.
+  /// Tells all that a message has failed here: collectives that some have not completed are given
+  /// up.
   void tell_of_message(const std::string& sentence, ErrorCode code);
   /// The kind of failure for which it was given up.
   ErrorCode told_as() const {

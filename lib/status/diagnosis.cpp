@@ -148,7 +148,7 @@ std::string failure_of(const Complaint& complaint, std::span<const Witness> rank
     causes.push_back(std::move(cause));
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const Life life = ranks[r].condition.life;
-    if (has_left(ranks[r]) || life == Life::ended)
+    if (has_left(ranks[r]) || life == Life::ended || life == Life::refuses)
       causes.push_back(fault(static_cast<int>(r), ranks[r], complaint.number));
   }
   causes.push_back(fmt::format("rank {} found: {}", complaint.rank, complaint.failure));

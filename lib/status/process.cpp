@@ -118,6 +118,8 @@ std::string describe(const Condition& condition) {
   switch (condition.life) {
     case Life::elsewhere:
       return "it runs on another machine and does not answer";
+    case Life::refuses:
+      return "its machine refuses connections to it, as if its process had ended";
     case Life::unknown:
       return "its process cannot be looked at, since this one may open no more files";
     case Life::ended:

@@ -20,6 +20,7 @@ std::int32_t own_thread();
 
 enum class Life : std::uint8_t {
   elsewhere,  ///< on another machine, or out of sight
+  refuses,    ///< on another machine, which refuses connections to it
   unknown,    ///< the system does not tell now: this process may open no more files
   runs,       ///< on a core, or ready for one
   sleeps,     ///< waits in the system

@@ -105,6 +105,8 @@ Door opened(std::unique_ptr<Service>& service) {
 
 }  // namespace
 
+bool door_wanted() { return std::getenv("BATON_INTERFACE") != nullptr; }
+
 Door own_door() {
   static std::mutex mutex;
   static std::unique_ptr<Service> service;
@@ -210,7 +212,7 @@ std::vector<Finding> Elsewhere::ask_machine(Machine& machine, const Inquiry& inq
     answered = machine.answered;
   }
   const auto until = Clock::now() + for_all;
-  std::vector<ProcessId> ended, asked;
+  std::vector<ProcessId> refuse, asked;
   for (std::size_t k = 0; k < machine.ranks.size(); ++k) {
     const std::size_t at = (first + k) % machine.ranks.size();
     const int rank = machine.ranks[at];
@@ -227,13 +229,13 @@ std::vector<Finding> Elsewhere::ask_machine(Machine& machine, const Inquiry& inq
       machine.answered = true;
       return std::move(answers.findings);
     }
-    if (answers.reply == Reply::refused) ended.push_back(process(rank));
+    if (answers.reply == Reply::refused) refuse.push_back(process(rank));
   }
   std::vector<Finding> findings(ranks.size());
   // Where a machine has never answered, something between may refuse.
-  for (std::size_t i = 0; answered && i < ranks.size(); ++i)
-    if (std::ranges::find(ended, process(ranks[i])) != ended.end())
-      findings[i].witness.condition.life = Life::ended;
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    if (std::ranges::find(refuse, process(ranks[i])) != refuse.end())
+      findings[i].witness.condition.life = answered ? Life::ended : Life::refuses;
   return findings;
 }
 

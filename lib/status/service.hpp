@@ -21,6 +21,9 @@ struct Door {
   std::array<std::array<char, 48>, most_addresses> addresses{};  ///< as text; empty: no more
 };
 
+/// Whether BATON_INTERFACE is set: a door is wanted also without a timeout.
+bool door_wanted();
+
 /// This process's door, which is opened now, once, and stays. It answers whoever knows its number
 /// and BATON_SECRET. It is at the addresses of the interfaces that BATON_INTERFACE names (as
 /// tcp::own_addresses() reads it), without loopback where there is another. Number 0 if the system

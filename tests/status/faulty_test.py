@@ -1,7 +1,8 @@
 """Processes of which one does not come to a collective: every survivor names it, and `baton status` shows
 it, too.
 
-Usage: faulty_test.py BATON FAULTY [mpirun ARGUMENT...]; without mpirun, processes meet by UCX."""
+Usage: faulty_test.py BATON FAULTY [machines | mpirun ARGUMENT...]; without mpirun, processes meet by UCX.
+machines: even and odd ranks have a /dev/shm each, so they see each other as those of two machines do."""
 
 import json
 import os
@@ -17,8 +18,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from ports import free_port  # noqa: E402
 
 BATON, FAULTY, *MPIRUN = sys.argv[1:]
+MACHINES = MPIRUN == ["machines"]
+if MACHINES:
+    MPIRUN = []
+    BATON = str(Path(BATON).resolve())
+    os.environ["BATON_UCX_TLS"] = "tcp,self"
+    os.environ["BATON_INTERFACE"] = ""  # all; and ranks answer others also without a timeout
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        sys.exit(77)
 SECONDS = 60
-SIZES = [2, 4, 7]
+SIZES = [4, 7] if MACHINES else [2, 4, 7]
 
 # A launcher of MPI programs ends the job where a process ends.
 FAULTS = {
@@ -41,8 +50,16 @@ class Faults(unittest.TestCase):
             commands = [[*MPIRUN[:1], "-n", str(size), *MPIRUN[1:], *command]]
         else:
             address = f"127.0.0.1:{free_port()}"
-            commands = [[*command, str(r), str(size), address] for r in range(size)]
+            commands = [[*self.machine(folder, r), *command, str(r), str(size), address] for r in range(size)]
         return [subprocess.Popen(c, env=environment, start_new_session=True) for c in commands]
+
+    def machine(self, folder, rank):
+        if not MACHINES:
+            return []
+        memory = Path(folder) / f"shm{rank % 2}"
+        memory.mkdir(exist_ok=True)
+        return ["unshare", "-m", "--propagation", "private", "sh", "-c",
+                'mount --bind "$0" /dev/shm && exec "$@"', str(memory)]
 
     def end(self, processes, members):
         # Not waited for before: the system tells how a process ended as long as nobody has asked.
@@ -65,7 +82,8 @@ class Faults(unittest.TestCase):
             time.sleep(0.01)
 
     def status(self, process):
-        done = subprocess.run([BATON, "status", "--json", str(process)], capture_output=True, text=True)
+        inside = ["nsenter", "-m", "-t", str(process)] if MACHINES else []
+        done = subprocess.run([*inside, BATON, "status", "--json", str(process)], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         (one,) = json.loads(done.stdout)
         return one
@@ -91,7 +109,8 @@ class Faults(unittest.TestCase):
                         for part in ["#", "of communicator 'world' ", *expected]:
                             self.assertIn(part, sentence)
                         # Where a message has another length, or a connection ends, a rank finds it at once.
-                        found = "failed: " in sentence and fault in ["leaves", "differs"]
+                        at_once = ["leaves", "differs", *(["killed", "exits"] if MACHINES else [])]
+                        found = "failed: " in sentence and fault in at_once
                         if not found:
                             # The end of a process is noticed before the timeout.
                             seconds = "2" if fault in ["sleeps", "computes", "stopped", "differs"] else r"\S+"
@@ -99,15 +118,32 @@ class Faults(unittest.TestCase):
                         self.assertIn(f"rank {culprit}", sentence)
                         self.assertNotIn("on another machine", sentence)
                         # The view from outside is the same.
-                        process = int((Path(folder) / f"process{survivors[0]}").read_text())
-                        ranks = {r["rank"]: r for r in self.status(process)["ranks"]}
                         for r in survivors:
+                            own = int((Path(folder) / f"process{r}").read_text())
+                            ranks = {rank["rank"]: rank for rank in self.status(own)["ranks"]}
                             self.assertEqual(ranks[r]["verdict"], sentence)
                             self.assertIsNone(ranks[r]["operations"][-1]["end_ns"])
-                        if fault != "leaves":
-                            self.assertIn(expected[-1] if len(expected) == 2 else "", ranks[culprit]["condition"])
+                            if fault != "leaves" and culprit in ranks:
+                                self.assertIn(expected[-1] if len(expected) == 2 else "",
+                                              ranks[culprit]["condition"])
                     finally:
                         self.end(processes, self.members(folder))
+
+    @unittest.skipUnless(MACHINES, "needs a machine for each rank")
+    def test_a_rank_alone_on_its_machine(self):
+        for fault, expected in {"sleeps": "its process is alive and sleeps",
+                                "leaves": "has left the communicator",
+                                "stopped": "it runs on another machine and does not answer",
+                                "killed": "its process has ended|its machine refuses connections"}.items():
+            with self.subTest(fault=fault), tempfile.TemporaryDirectory() as folder:
+                processes = self.start(folder, fault, 1, 2)
+                try:
+                    file = Path(folder) / "0"
+                    self.wait_for(file.exists, "a sentence of rank 0")
+                    print(f"alone, {fault}: {file.read_text()}")
+                    self.assertRegex(file.read_text(), f"rank 1.*({expected})")
+                finally:
+                    self.end(processes, self.members(folder))
 
     def test_without_a_timeout_the_end_of_a_rank_is_noticed(self):
         for size in SIZES:
@@ -141,6 +177,7 @@ class Faults(unittest.TestCase):
                     finally:
                         self.end(processes, self.members(folder))
 
+    @unittest.skipIf(MACHINES, "baton status shows the ranks of one machine")
     def test_status_shows_a_running_hang(self):
         with tempfile.TemporaryDirectory() as folder:
             processes = self.start(folder, "sleeps", 0, 2)
