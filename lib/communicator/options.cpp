@@ -102,6 +102,11 @@ std::vector<Row> rows() {
       {{"BATON_SECRET", "TEXT",
         "over UCX: only processes with the same text may meet; it is never sent or printed"},
        nullptr},
+      {{"BATON_INTERFACE", "NAMES",
+        "where ranks run on several machines: the network interfaces, \"eth,ib\" or \"=eth0\" or "
+        "\"^docker\", at which each rank answers others that look for the cause of a hang; set, "
+        "also without a timeout"},
+       nullptr},
       {{"BATON_TRACE", "FILE",
         "record every message's times; baton timeline --from FILE draws them"},
        [](Options& o, auto, auto text) { o.trace = text; }},

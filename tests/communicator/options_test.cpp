@@ -124,10 +124,10 @@ TEST_CASE("every option has a row for help texts") {
     names.push_back(row.variable);
   }
   for (const char* expected : {"BATON_CHECK", "BATON_TIMEOUT", "BATON_FLIGHT", "BATON_SECRET",
-                               "BATON_REDUCE_SCATTER", "BATON_BARRIER"}) {
+                               "BATON_INTERFACE", "BATON_REDUCE_SCATTER", "BATON_BARRIER"}) {
     CHECK(std::find(names.begin(), names.end(), expected) != names.end());
   }
-  CHECK(names.size() == 11 + collective_count);
+  CHECK(names.size() == 12 + collective_count);
 }
 
 TEST_CASE("what affects messages is rank 0's on all ranks") {
