@@ -123,7 +123,8 @@ void State::open_watch() {
   if (context.rank == 0) status::remove_abandoned();
   Family& family = launcher.family();
   Watch& watch = launcher.watch();
-  watch.open(family.name, launcher.sequence(), "world");
+  const std::string& name = context.options.name;
+  watch.open(family.name, launcher.sequence(), name.empty() ? "world" : name);
   family_rank_ = context.rank;
   const bool door = context.options.timeout.count() > 0 || status::door_wanted();
   struct Rank {
@@ -180,8 +181,10 @@ std::uint64_t State::name_of_survivors(std::uint32_t shrunk) const {
 
 void State::open_watch(State& whole, std::uint64_t split, int color,
                        const std::vector<int>& members) {
-  open_watch(whole, whole.name_of_part(split, color),
-             fmt::format("{}/{}:{}", whole.launcher.watch().label(), split, color), members);
+  const std::string &own = context.options.name, &its = whole.context.options.name;
+  const std::string number = fmt::format("{}/{}:{}", whole.launcher.watch().label(), split, color);
+  open_watch(whole, whole.name_of_part(split, color), own.empty() || own == its ? number : own,
+             members);
 }
 
 void State::open_watch(State& whole, std::uint32_t shrunk, const std::vector<int>& members) {

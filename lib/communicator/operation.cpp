@@ -8,10 +8,14 @@
 
 namespace baton::communicator {
 
+std::string numbered(const char* operation, std::uint64_t number) {
+  return number == 0 ? std::string(operation) : fmt::format("{} #{}", operation, number);
+}
+
 Error named(const Error& error, const char* operation, std::uint64_t number, int rank) {
   if (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument) return error;
   if (!error.operation.empty()) return error;  // it names one
-  const std::string which = fmt::format("{} #{}", operation, number);
+  const std::string which = numbered(operation, number);
   Error named(error.code, fmt::format("{}: {}", which, error.what()));
   named.rank = rank;
   named.peer = error.peer;
@@ -192,7 +196,7 @@ std::string Operation::waits_for() const {
   return fmt::to_string(text);
 }
 
-std::string Operation::numbered() const { return fmt::format("{} #{}", name_, number_); }
+std::string Operation::numbered() const { return communicator::numbered(name_, number_); }
 
 std::string Operation::cause(std::chrono::milliseconds waited) const {
   const Watch::Verdict verdict = watch_.verdict(*this, waited);
@@ -212,10 +216,6 @@ void Operation::fail_hung(std::chrono::milliseconds waited, ErrorCode code) cons
 
 Error Operation::told(const Error& error) const {
   if (error.code == ErrorCode::timeout || !error.operation.empty()) return error;  // it was told
-  if (number_ == 0) {
-    watch_.tell_of_message(named(error).what(), error.code);
-    return error;
-  }
   const Watch::Verdict verdict = watch_.verdict(error, name_, number_);
   if (verdict.sentence.empty()) return error;
   Error told = retold(verdict, numbered(), context_.rank);

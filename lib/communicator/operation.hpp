@@ -18,6 +18,8 @@ namespace baton::communicator {
 
 struct State;
 
+/// "all_reduce #12"; "recv" of a message, which has no number.
+std::string numbered(const char* operation, std::uint64_t number);
 /// The error with an operation's name and rank. Errors of a wrong call are unchanged.
 Error named(const Error& error, const char* operation, std::uint64_t number, int rank);
 
@@ -108,7 +110,7 @@ class Operation : public execute::Advancing {
   }
   void enter(const char* name, std::uint64_t number, int tag, std::uint64_t place);
   void finish() noexcept;
-  std::string numbered() const;  // "all_reduce #12"
+  std::string numbered() const;
   [[noreturn]] void fail_hung(std::chrono::milliseconds waited,
                               ErrorCode code = ErrorCode::timeout) const;
   /// Throws if its result may be wrong.

@@ -184,19 +184,22 @@ std::shared_ptr<State> State::split(int color, int key, std::optional<Options> o
 }
 
 // The transport's split() waits without limit, so all ranks must have come.
-std::shared_ptr<State> State::make_part(std::uint64_t number, int color, int key,
-                                        std::optional<Options> own) {
-  const std::vector<std::uint64_t> places = gathered(place(color, key), "split");
-  std::unique_ptr<Transport> transport;
+std::unique_ptr<Transport> State::split_transport(int color, int key) {
   Exchange exchange(launcher, context, "split", context.options.timeout);
   try {
     const base::Supervision supervision([&] { exchange.check(); });
-    transport = context.transport->split(color, key);
+    return context.transport->split(color, key);
   } catch (const Error& error) {
     const Error told = exchange.told(error);
     launcher.break_off(told.what());
     throw told;
   }
+}
+
+std::shared_ptr<State> State::make_part(std::uint64_t number, int color, int key,
+                                        std::optional<Options> own) {
+  const std::vector<std::uint64_t> places = gathered(place(color, key), "split");
+  std::unique_ptr<Transport> transport = split_transport(color, key);
   if (!transport) return nullptr;
   const std::vector<int> members = members_of(color, places);
   if (!own) {

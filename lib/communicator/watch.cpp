@@ -297,16 +297,18 @@ void Watch::write_flight() const {
 
 Watch::Verdict Watch::verdict(const Error& error, const char* name, std::uint64_t number) {
   if (!page_ || processes_.empty()) return {};
-  if (Verdict said = heard(number); !said.sentence.empty()) return said;
+  if (number != 0)
+    if (Verdict said = heard(number); !said.sentence.empty()) return said;
   const std::vector<status::Witness> ranks = look();
-  return tell_all(ranks, number,
-                  status::diagnosis({.label = label_,
-                                     .rank = context_.rank,
-                                     .number = number,
-                                     .name = name,
-                                     .failure = error.what()},
-                                    ranks),
-                  error.code);
+  const std::string sentence = status::diagnosis({.label = label_,
+                                                  .rank = context_.rank,
+                                                  .number = number,
+                                                  .name = name,
+                                                  .failure = error.what()},
+                                                 ranks);
+  if (number != 0) return tell_all(ranks, number, sentence, error.code);
+  tell_of_message(sentence, error.code);
+  return {sentence, error.code};
 }
 
 Watch::Verdict Watch::verdict(const Operation& operation, std::chrono::milliseconds waited,

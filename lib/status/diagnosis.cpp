@@ -121,6 +121,7 @@ std::string fault(int rank, const Witness& witness, std::uint64_t number) {
   const Operation* const entered = s->collective(number);
   if (!entered && s->pending() <= number)
     return fmt::format("{} has not entered it ({})", who, alibi(witness));
+  if (number == 0) return fmt::format("{}: {}", who, describe(witness.condition));
   if (life == Life::ended || life == Life::stopped || witness.condition.thread_ended)
     return fmt::format("{} {}: {}", who,
                        entered && entered->under_way() ? "is in it" : "has gone on",
@@ -152,8 +153,10 @@ std::string failure_of(const Complaint& complaint, std::span<const Witness> rank
       causes.push_back(fault(static_cast<int>(r), ranks[r], complaint.number));
   }
   causes.push_back(fmt::format("rank {} found: {}", complaint.rank, complaint.failure));
-  return fmt::format("{} #{} of communicator '{}' failed: {}", complaint.name, complaint.number,
-                     complaint.label, joined(causes));
+  const std::string what = complaint.number == 0
+                               ? complaint.name
+                               : fmt::format("{} #{}", complaint.name, complaint.number);
+  return fmt::format("{} of communicator '{}' failed: {}", what, complaint.label, joined(causes));
 }
 
 std::string cause_of_message(const Complaint& complaint, std::span<const Witness> ranks) {

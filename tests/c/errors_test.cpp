@@ -259,7 +259,7 @@ TEST_CASE("details of an error") {
       OK(baton_send(world, x.data(), 2, BATON_F32, 1, 7));
     } else {
       FAILS(baton_recv(world, x.data(), 3, BATON_F32, 0, 7), BATON_TRUNCATED,
-            {"recv #0", "a message of 12 bytes from rank 0", "found 8"});
+            {"recv of communicator", "a message of 12 bytes from rank 0", "found 8"});
       baton_error error{sizeof(baton_error), 0, 0, 0, 0, 0, nullptr, nullptr, nullptr};
       OK(baton_last_error_details(&error));
       CHECK(error.size == sizeof(baton_error));

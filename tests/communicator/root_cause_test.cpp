@@ -403,3 +403,32 @@ TEST_CASE("root cause: a rank that comes late has no result that others have giv
       patient());
   CHECK(said.size() == 2);
 }
+
+TEST_CASE("a communicator is called by its name") {
+  Options options = giving_up_after(200ms);
+  options.name = "pipeline";
+  on_ranks(
+      3,
+      [](Communicator& c) {
+        Options own = giving_up_after(200ms);
+        own.name = "columns";
+        Communicator part = c.split(0, 0, own), unnamed = c.split(0),
+                     again = c.split(0, 0, c.options());
+        const auto sentence = [&](Communicator& which) {
+          std::vector<float> x(10);
+          if (c.rank() == 0) return std::string();
+          return std::string(error_of([&] { which.all_reduce(x, sum, {"ring", 0}); }).what());
+        };
+        const std::string of_part = sentence(part), of_unnamed = sentence(unnamed),
+                          of_again = sentence(again), of_whole = sentence(c);
+        if (c.rank() == 0) {
+          std::this_thread::sleep_for(2s);
+          return;
+        }
+        CHECK(holds(of_part, {"of communicator 'columns' cannot complete"}));
+        CHECK(holds(of_unnamed, {"of communicator 'pipeline/2:0' cannot complete"}));
+        CHECK(holds(of_again, {"of communicator 'pipeline/3:0' cannot complete"}));
+        CHECK(holds(of_whole, {"of communicator 'pipeline' cannot complete"}));
+      },
+      options);
+}
