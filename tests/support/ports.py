@@ -1,9 +1,20 @@
 """Ports for tests that listen."""
 
+import random
 import socket
+from pathlib import Path
 
 
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """A port of which the system makes no connections of its own, so that nobody takes it meanwhile."""
+    range_file = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first = int(range_file.read_text().split()[0]) if range_file.exists() else 32768
+    for _ in range(1000):
+        port = random.randrange(first // 2, first) if first > 4096 else 0
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return one.getsockname()[1]
+    raise OSError(f"expected a free port below {first}, found none")
