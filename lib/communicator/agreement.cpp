@@ -198,7 +198,7 @@ void State::open_watch(State& whole, std::uint64_t communicator, const std::stri
   watch.open(communicator, launcher.sequence(), label);
   family_rank_ = whole.family_rank_;
   // Who is missing already in the gathering is named, too.
-  watch.made_from(&whole.launcher.watch(), members);
+  watch.made_from(whole.launcher.watch(), members);
   if (!members.empty()) {
     watch.reach(whole.launcher.watch().elsewhere_of(members));
     watch.meet(whole.launcher.watch().processes_of(members), std::vector<bool>(members.size()));

@@ -177,7 +177,7 @@ void Watch::give_up_making(std::uint64_t communicator, const char* why, ErrorCod
 }
 
 Watch::Verdict Watch::unmade_by(int peer, std::uint64_t number) {
-  if (!whole_ || whole_->processes_.empty() || places_.empty()) return {};
+  if (!whole_ || whole_->processes_.empty()) return {};
   const int place = places_[static_cast<std::size_t>(peer)];
   std::optional<status::Standing> standing;
   if (whole_->far(place)) {

@@ -45,7 +45,9 @@ class Watch {
     shown_ = std::move(shown);
   }
   /// Ranks of other machines; before, they are not looked at.
-  void reach(std::unique_ptr<status::Elsewhere> elsewhere) { elsewhere_ = std::move(elsewhere); }
+  void reach(std::unique_ptr<status::Elsewhere> elsewhere) {
+    if (elsewhere && elsewhere->any()) elsewhere_ = std::move(elsewhere);
+  }
   /// The same of a communicator of these ranks; null: all run on this machine, or cannot be asked.
   std::unique_ptr<status::Elsewhere> elsewhere_of(const std::vector<int>& ranks) const {
     return elsewhere_ ? elsewhere_->part(ranks) : nullptr;
@@ -57,9 +59,10 @@ class Watch {
     for (const int rank : ranks) processes.push_back(processes_.at(static_cast<std::size_t>(rank)));
     return processes;
   }
-  /// While this communicator is made from another, which outlives that: it has these ranks of it.
-  void made_from(const Watch* whole, std::vector<int> ranks) {
-    whole_ = whole;
+  /// While this communicator is made from another, which outlives that: it has these ranks of it,
+  /// if they are known.
+  void made_from(const Watch& whole, std::vector<int> ranks) {
+    whole_ = ranks.empty() ? nullptr : &whole;
     places_ = std::move(ranks);
   }
   void made() { whole_ = nullptr; }

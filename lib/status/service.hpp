@@ -55,6 +55,8 @@ class Elsewhere {
 
   /// Of a communicator of these ranks.
   std::unique_ptr<Elsewhere> part(const std::vector<int>& ranks) const;
+  /// Whether there are such ranks.
+  bool any() const { return !machines_->empty(); }
   /// Whether a rank runs on another machine.
   bool has(int rank) const;
   /// Asks about ranks of other machines, all machines at once; findings in the order of `ranks`. Of
