@@ -267,7 +267,7 @@ TEST_CASE("details of an error") {
       CHECK(error.rank == 1);
       CHECK(error.peer == 0);
       CHECK(std::string(error.sentence) == baton_last_error());
-      CHECK(support::holds(error.operation, {"recv #"}));
+      CHECK(std::string(error.operation) == "recv");
       CHECK(std::string(error.backend_text).empty());
       FAILS(baton_barrier(world, nullptr), BATON_TRANSPORT, {"failed earlier"});
     }

@@ -58,7 +58,7 @@ class Mounts:
     def fill(self, path):
         """Removes all files and uses up the space."""
         for file in self.seen(path).iterdir():
-            file.unlink()
+            file.unlink(missing_ok=True)  # a part of a file may be replaced meanwhile
         self.fill_up(path)
 
     def fill_up(self, path):
