@@ -34,7 +34,7 @@ class Error : public std::runtime_error {
   ErrorCode code;
   int rank = -1;          ///< that raised it, in the communicator
   int peer = -1;          ///< that it waited for or heard from
-  std::string operation;  ///< "all_reduce #12"
+  std::string operation;  ///< "all_reduce #12"; "recv" of a message
   int step = -1;          ///< of the schedule
   int backend_code = 0;   ///< the transport's own code
   std::string backend_text;
