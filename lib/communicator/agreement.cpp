@@ -184,21 +184,21 @@ void State::open_watch(State& whole, std::uint64_t split, int color,
   const std::string &own = context.options.name, &its = whole.context.options.name;
   const std::string number = fmt::format("{}/{}:{}", whole.launcher.watch().label(), split, color);
   open_watch(whole, whole.name_of_part(split, color), own.empty() || own == its ? number : own,
-             members);
+             whole.launcher.sequence(), members);
 }
 
 void State::open_watch(State& whole, std::uint32_t shrunk, const std::vector<int>& members) {
   open_watch(whole, whole.name_of_survivors(shrunk),
-             fmt::format("{}/survivors {}", whole.launcher.watch().label(), shrunk), members);
+             fmt::format("{}/survivors {}", whole.launcher.watch().label(), shrunk), 0, members);
 }
 
 void State::open_watch(State& whole, std::uint64_t communicator, const std::string& label,
-                       const std::vector<int>& members) {
+                       std::uint64_t making, const std::vector<int>& members) {
   Watch& watch = launcher.watch();
   watch.open(communicator, launcher.sequence(), label);
   family_rank_ = whole.family_rank_;
   // Who is missing already in the gathering is named, too.
-  watch.made_from(whole.launcher.watch(), members);
+  watch.made_from(whole.launcher.watch(), making, members);
   if (!members.empty()) {
     watch.reach(whole.launcher.watch().elsewhere_of(members));
     watch.meet(whole.launcher.watch().processes_of(members), std::vector<bool>(members.size()));

@@ -118,7 +118,7 @@ struct State : std::enable_shared_from_this<State> {
                 std::byte* output, const Choice& choice, const Describe& describe);
 
   void open_watch(State& whole, std::uint64_t communicator, const std::string& label,
-                  const std::vector<int>& members);
+                  std::uint64_t making, const std::vector<int>& members);
 
   int family_rank_ = 0;  // in the family's first communicator
   std::uint32_t shrunk_ = 0;

@@ -323,6 +323,10 @@ Watch::Verdict Watch::verdict(const char* name, std::uint64_t own_number, int pe
   if (own_number != 0)
     if (Verdict said = heard(own_number); !said.sentence.empty()) return said;
   const std::vector<status::Witness> ranks = look();
+  // Who has not come here may still be in the operation that makes this communicator.
+  const auto has_page = [](const status::Witness& rank) { return rank.standing.has_value(); };
+  if (whole_ && making_ != 0 && !std::ranges::all_of(ranks, has_page))
+    return whole_->verdict("split", making_, -1, waited, code);
   const auto compose = [&] {
     return status::diagnosis({.label = label_,
                               .rank = context_.rank,

@@ -60,9 +60,10 @@ class Watch {
     return processes;
   }
   /// While this communicator is made from another, which outlives that: it has these ranks of it,
-  /// if they are known.
-  void made_from(const Watch& whole, std::vector<int> ranks) {
+  /// if they are known. `number`: of the other's operation that makes it; 0: it has none.
+  void made_from(Watch& whole, std::uint64_t number, std::vector<int> ranks) {
     whole_ = ranks.empty() ? nullptr : &whole;
+    making_ = number;
     places_ = std::move(ranks);
   }
   void made() { whole_ = nullptr; }
@@ -171,7 +172,8 @@ class Watch {
   std::string label_;
   std::unique_ptr<status::Page> page_;
   std::unique_ptr<status::Elsewhere> elsewhere_;  // null: all ranks run here, or cannot be asked
-  const Watch* whole_ = nullptr;                  // null: the communicator is made
+  Watch* whole_ = nullptr;                        // null: the communicator is made
+  std::uint64_t making_ = 0;
   std::vector<int> places_;
 };
 

@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <numeric>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "baton/forwarding.hpp"
@@ -38,6 +41,24 @@ class Splitting final : public ForwardingTransport {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     return part;
   }
+};
+
+/// A transport in whose split() rank 2 stays, and rank 1 waits for it; the others do not need it.
+class Staying final : public ForwardingTransport {
+ public:
+  Staying(std::unique_ptr<Transport> inner, std::atomic<int>& told)
+      : ForwardingTransport(std::move(inner)), told_(told) {}
+  std::unique_ptr<Transport> split(int color, int key) override {
+    auto part = inner().split(color, key);
+    while (rank() == 2 && told_ < size() - 1) std::this_thread::yield();
+    std::byte byte{};
+    if (rank() == 1) baton::recv(inner(), {2, 0, &byte, 1});
+    return part;
+  }
+
+ private:
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override { return part; }
+  std::atomic<int>& told_;
 };
 
 }  // namespace
@@ -160,4 +181,25 @@ TEST_CASE("a rank that cannot make a communicator tells those that come later, w
         watchdog.returned(c.rank());
       });
     }
+}
+
+TEST_CASE("split: ranks that are through it name the one that is not") {
+  Watchdog watchdog(4, std::chrono::seconds(60));
+  std::atomic<int> told = 0;
+  std::mutex mutex;
+  std::set<std::string> sentences;
+  run_threads(4, [&](std::unique_ptr<Transport> transport) {
+    Communicator c(std::make_unique<Staying>(std::move(transport), told),
+                   giving_up_after(std::chrono::milliseconds(500)));
+    const Error error = error_of([&] { c.split(0); });
+    if (c.rank() != 2) {
+      const std::lock_guard lock(mutex);
+      sentences.insert(error.what());
+      ++told;
+    }
+    watchdog.returned(c.rank());
+  });
+  REQUIRE(sentences.size() == 1);
+  CHECK(holds(*sentences.begin(), {"split #", "of communicator 'world' cannot complete",
+                                   "rank 2 began it", "rank 1 waits for others"}));
 }
