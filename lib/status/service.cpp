@@ -90,6 +90,7 @@ Door opened(std::unique_ptr<Service>& service) {
   const char* const interfaces = std::getenv("BATON_INTERFACE");
   std::vector<std::string> addresses = tcp::own_addresses(interfaces ? interfaces : "");
   if (addresses.size() > 1) addresses.pop_back();
+  if (addresses.empty()) return door;  // no interface is up
   if (addresses.size() > Door::most_addresses) addresses.resize(Door::most_addresses);
   try {
     service = std::make_unique<Service>(addresses);
@@ -121,7 +122,7 @@ Answers ask(const Door& door, const Inquiry& inquiry, std::chrono::milliseconds 
   if (door.number == 0) return {};
   const tcp::Bytes key = tcp::proof_key(door.number), question = packed(inquiry);
   const auto size = static_cast<int>(inquiry.members.size());
-  bool all_refuse = true;
+  bool all_refuse = door.addresses[0][0] != '\0';
   for (const auto& text : door.addresses) {
     if (text[0] == '\0') break;
     const std::string address(text.data(), strnlen(text.data(), text.size()));
