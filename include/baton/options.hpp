@@ -57,8 +57,8 @@ struct Options {
   /// given up, as a recording of one computation for each (BATON_FLIGHT); empty: none. The rank
   /// that finds the cause writes it.
   std::string flight;
-  /// The communicator's name in errors and in `baton status`; empty: "world", and "world/1:0" of the
-  /// part of its first split that has color 0. The first 63 bytes count.
+  /// The communicator's name in errors and in `baton status`; empty: "world", and "world/1:0" of
+  /// the part of its first split that has color 0. The first 63 bytes count.
   std::string name;
   /// The algorithms to choose from; null: Registry::builtin(). Must be the same on all ranks.
   std::shared_ptr<const Registry> registry;

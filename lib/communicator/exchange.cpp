@@ -58,10 +58,7 @@ void Exchange::check(int peer) {
 }
 
 Error Exchange::retold(const Watch::Verdict& verdict) const {
-  Error error(verdict.code, verdict.sentence);
-  error.rank = context_.rank;
-  error.operation = fmt::format("{} #{}", name_, number_);
-  return error;
+  return communicator::retold(verdict, numbered(name_, number_), context_.rank);
 }
 
 void Exchange::give_up(ErrorCode code, int peer) {

@@ -12,6 +12,13 @@ std::string numbered(const char* operation, std::uint64_t number) {
   return number == 0 ? std::string(operation) : fmt::format("{} #{}", operation, number);
 }
 
+Error retold(const Watch::Verdict& verdict, std::string operation, int rank) {
+  Error error(verdict.code, verdict.sentence);
+  error.rank = rank;
+  error.operation = std::move(operation);
+  return error;
+}
+
 Error named(const Error& error, const char* operation, std::uint64_t number, int rank) {
   if (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument) return error;
   if (!error.operation.empty()) return error;  // it names one
@@ -118,18 +125,6 @@ void Operation::idled() {
   if (watch_.told(number_)) fail_told();
   if (quiet_ % polls_per_clock == 0) look_for_blocker();
 }
-
-namespace {
-
-/// The sentence of all ranks as this operation's error.
-Error retold(const Watch::Verdict& verdict, std::string operation, int rank) {
-  Error error(verdict.code, verdict.sentence);
-  error.rank = rank;
-  error.operation = std::move(operation);
-  return error;
-}
-
-}  // namespace
 
 void Operation::fail_if_void() const {
   if (number_ != 0) fail_told();

@@ -20,6 +20,8 @@ struct State;
 
 /// "all_reduce #12"; "recv" of a message, which has no number.
 std::string numbered(const char* operation, std::uint64_t number);
+/// The sentence of all ranks as the error of this operation.
+Error retold(const Watch::Verdict& verdict, std::string operation, int rank);
 /// The error with an operation's name and rank. Errors of a wrong call are unchanged.
 Error named(const Error& error, const char* operation, std::uint64_t number, int rank);
 

@@ -112,7 +112,7 @@ struct Layout {
   std::atomic<std::uint32_t> verdict_code;   ///< the ErrorCode that goes with it, or will
   std::atomic<std::uint64_t> verdict_number;  ///< of its operation; stored when it is written
   std::atomic<std::uint32_t> shrinks;         ///< 1: it is in shrink(), or has failed and was there
-  std::atomic<std::uint32_t> failed;  ///< 1: this rank makes no further call of the communicator
+  std::atomic<std::uint32_t> failed;    ///< 1: this rank makes no further call of the communicator
   std::atomic<std::uint32_t> left_out;  ///< by others: the last shrink() that went on without it
   /// Hashes of the sentences that this rank's communicator has reported; on rank 0's page.
   std::array<std::atomic<std::uint64_t>, 8> reported;

@@ -88,8 +88,7 @@ class Service {
 Door opened(std::unique_ptr<Service>& service) {
   Door door;
   const char* const interfaces = std::getenv("BATON_INTERFACE");
-  std::vector<std::string> addresses = tcp::own_addresses(interfaces ? interfaces : "");
-  if (addresses.size() > 1) addresses.pop_back();
+  std::vector<std::string> addresses = tcp::public_addresses(interfaces ? interfaces : "");
   if (addresses.empty()) return door;  // no interface is up
   if (addresses.size() > Door::most_addresses) addresses.resize(Door::most_addresses);
   try {

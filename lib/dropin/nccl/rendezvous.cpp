@@ -41,9 +41,7 @@ std::chrono::milliseconds patience() {
 /// This host's addresses that lead here from others; loopback where there are none.
 std::vector<std::string> public_addresses() {
   const char* const interfaces = std::getenv("NCCL_SOCKET_IFNAME");
-  std::vector<std::string> addresses = tcp::own_addresses(interfaces ? interfaces : "");
-  if (addresses.size() > 1) addresses.pop_back();
-  return addresses;
+  return tcp::public_addresses(interfaces ? interfaces : "");
 }
 
 /// This process's lobby, with the key to it.

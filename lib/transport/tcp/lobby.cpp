@@ -107,6 +107,12 @@ std::vector<std::string> own_addresses(std::string_view interfaces) {
   return addresses;
 }
 
+std::vector<std::string> public_addresses(std::string_view interfaces) {
+  std::vector<std::string> addresses = own_addresses(interfaces);
+  if (addresses.size() > 1) addresses.pop_back();
+  return addresses;
+}
+
 std::vector<Bytes> exchange_in_lobby(std::span<const std::string> addresses, std::uint64_t number,
                                      Hello hello, const Bytes& own,
                                      std::chrono::milliseconds limit) {

@@ -40,6 +40,9 @@ class Lobby {
 /// begin so, "eth,ib"; exact names after "="; all others after "^"; empty: all.
 std::vector<std::string> own_addresses(std::string_view interfaces = {});
 
+/// Those of them that lead here from others; loopback where there are none.
+std::vector<std::string> public_addresses(std::string_view interfaces = {});
+
 /// All ranks' blocks in rank order, through the lobby of this number at the first of `addresses`
 /// ("host:port") that leads there. Collective. `hello` has the meeting, rank and size. Throws
 /// Error(transport, timeout, mismatch).
