@@ -1,5 +1,5 @@
-"""Counts the results that `meson test` left in build folders, names what failed and why, and prints
-`N passed, N failed` last. Exit code 1 if anything failed.
+"""Counts the results that `meson test` left in build folders, names what failed and why, with the last lines
+that the test wrote, and prints `N passed, N failed` last. Exit code 1 if anything failed.
 
 Usage: tally.py ROOT FOLDER...
 
@@ -43,6 +43,12 @@ def verdict(test):
     return "skipped" if any(skipped for _, skipped in cases) else "passed"
 
 
+def last_words(test, lines=30):
+    """The last lines that a test wrote, indented."""
+    said = (test.get("stdout", "") + test.get("stderr", "")).rstrip().splitlines()
+    return "".join(f"\n    {line}" for line in said[-lines:])
+
+
 def main():
     root, *folders = sys.argv[1:]
     allowed = allowed_skips(Path(root, "tests/allowed-skips"))
@@ -65,7 +71,7 @@ def main():
             elif outcome == "skipped":
                 failures.append(f"{folder}: {name}: skipped, and not named in tests/allowed-skips")
             else:
-                failures.append(f"{folder}: {name}: {outcome}")
+                failures.append(f"{folder}: {name}: {outcome}{last_words(test)}")
     for failure in failures:
         print("FAILED", failure)
     print(f"{passed} passed, {len(failures)} failed")

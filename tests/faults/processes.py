@@ -117,6 +117,7 @@ class Job:
             command = [*self.prefix, self.program, str(self.folder), str(rank), str(self.size), address]
             with open(self.folder / f"{rank}.stderr", "w") as errors:
                 self.processes.append(subprocess.Popen(command + [self.way] * bool(self.way), stderr=errors,
+                                                       stdout=subprocess.DEVNULL,  # UCX warns there
                                                        env=os.environ | files))
         return self
 

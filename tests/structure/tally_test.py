@@ -39,7 +39,15 @@ class TallyTest(unittest.TestCase):
                 ({"stdout": "[doctest] test cases:  0 |  0 passed | 0 failed | 3 skipped\n"}, "ran no test case"),
         ):
             code, lines = self.tally([GOOD, {**GOOD, "name": "suite / other", **other}])
-            self.assertEqual((code, lines), (1, [f"FAILED build: other: {why}", "1 passed, 1 failed"]))
+            self.assertEqual((code, lines[0], lines[-1]),
+                             (1, f"FAILED build: other: {why}", "1 passed, 1 failed"))
+
+    def test_last_words_of_a_failure(self):
+        said = "".join(f"line {number}\n" for number in range(100))
+        failure = {"name": "suite / other", "result": "FAIL", "returncode": 1, "stdout": said,
+                   "stderr": "the reason\n"}
+        code, lines = self.tally([GOOD, failure])
+        self.assertEqual(lines[1:-1], [f"    line {number}" for number in range(71, 100)] + ["    the reason"])
 
     def test_allowed_skips(self):
         code, lines = self.tally([GOOD, {**GOOD, "name": "suite / gone", "result": "SKIP"}])
