@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -19,7 +20,8 @@ def parsed():
     names = ["threads", "processes", *process_faults.FAULTS]
     parser = argparse.ArgumentParser(
         prog="soak", description="Has faults again and again: on threads, in every algorithm on 2 to 9 ranks "
-        "at every step, and in a job of processes over UCX. Exit code 1 if one did not end as promised.")
+        "at every step, and in a job of processes over UCX. Ctrl-C or SIGTERM ends it: the table so far is "
+        "printed. Exit code 1 if one did not end as promised.")
     parser.add_argument("--hours", type=float, default=1, help="how long; 1 unless given")
     parser.add_argument("--ranks", type=int, default=8, help="of the job; 8 unless given")
     parser.add_argument("--seed", type=int, default=1, help="of the ranks that are hit")
@@ -30,6 +32,20 @@ def parsed():
     return parser.parse_args()
 
 
+class Ended(BaseException):
+    """By a signal; no problem of the fault that is under way."""
+
+
+def end_by_signals():
+    """SIGINT and SIGTERM raise Ended, once."""
+    def ended(number, _):
+        for each in [signal.SIGINT, signal.SIGTERM]:
+            signal.signal(each, signal.SIG_IGN)
+        raise Ended(signal.Signals(number).name)
+    for each in [signal.SIGINT, signal.SIGTERM]:
+        signal.signal(each, ended)
+
+
 class Threads:
     """The program `soak` in several parts, beside the job."""
 
@@ -37,6 +53,10 @@ class Threads:
         self.running = [subprocess.Popen([folder / "soak", str(seconds), str(part), str(parts)], text=True,
                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                         for part in range(parts)]
+
+    def end(self):
+        for process in self.running:
+            process.terminate()
 
     def counts(self):
         """Waits; {kind: {count: number}} and the problems."""
@@ -54,14 +74,11 @@ class Threads:
         return kinds, problems
 
 
-def run_processes(names, folder, ranks, seed, end):
-    """Has these faults in turn until the time is over, each once at least; {fault: totals}."""
-    totals = {name: {"times": 0, "survivors": 0, "seconds": [], "problems": [], "skipped": ""}
-              for name in names}
+def run_processes(totals, folder, ranks, seed, end):
+    """Has the faults of {fault: totals} in turn until the time is over, each once at least."""
     chance = random.Random(seed)
     while True:
-        for name in names:
-            total = totals[name]
+        for name, total in totals.items():
             if time.monotonic() > end and (total["times"] or total["problems"] or total["skipped"]):
                 continue
             course = process_faults.Course(folder, ranks, chance, ranks)
@@ -74,7 +91,7 @@ def run_processes(names, folder, ranks, seed, end):
             for problem in outcome.problems:
                 print(f"soak: {name}: {problem}", file=sys.stderr, flush=True)
         if time.monotonic() > end:
-            return totals
+            return
 
 
 def print_threads(kinds):
@@ -105,8 +122,20 @@ def main():
     names = [name for name in process_faults.FAULTS if name in options.only or "processes" in options.only]
     parts = max(1, (os.cpu_count() or 2) - 1)
     threads = Threads(folder, seconds, parts) if "threads" in options.only else None
-    totals = run_processes(names, folder, options.ranks, options.seed, begin + seconds) if names else {}
-    kinds, problems = threads.counts() if threads else ({}, [])
+    totals = {name: {"times": 0, "survivors": 0, "seconds": [], "problems": [], "skipped": ""}
+              for name in names}
+    kinds, problems = {}, []
+    try:
+        end_by_signals()
+        if totals:
+            run_processes(totals, folder, options.ranks, options.seed, begin + seconds)
+        if threads:
+            kinds, problems = threads.counts()
+    except Ended as how:
+        print(f"soak: ended by {how}", file=sys.stderr)
+        if threads:
+            threads.end()
+            kinds, problems = threads.counts()
     for problem in problems:
         print(f"soak: {problem}", file=sys.stderr)
     if kinds:

@@ -100,13 +100,13 @@ void collective(Stage& stage, Communicator& c, Work& work, int rank) {
 }
 
 void survive(Stage& stage, Communicator& c, const Error& error) {
+  // A rank that has stopped leaves when the others have found that it is missing.
+  if (++stage.done == stage.one.size - 1) stage.course.over = true;
   if (error.code == ErrorCode::invalid_argument) {  // the algorithm does not serve them
     stage.served = false;
     return;
   }
   stage.judge.failed(error);
-  // A rank that has stopped leaves when the others have found that it is missing.
-  if (++stage.done == stage.one.size - 1) stage.course.over = true;
   if (error.code != ErrorCode::mismatch) go_on(stage, c);
 }
 

@@ -1,16 +1,21 @@
-/// Runs every collective with every algorithm on 2 to 9 ranks with every fault at every step, again
-/// and again, until the time is over. Prints its counts as JSON; a case that did not end as
-/// promised goes to standard error at once.
+/// Runs every collective with every algorithm on 2 to 9 ranks with every fault at every step, in
+/// random order, as many cases of each kind of fault, until the time is over or SIGINT or SIGTERM
+/// comes. Prints its counts as JSON; a case that did not end as promised goes to standard error at
+/// once.
 ///
-/// Usage: soak SECONDS PART PARTS: the subjects whose number is PART modulo PARTS.
+/// Usage: soak SECONDS PART PARTS: the collectives on so many ranks whose number is PART modulo
+/// PARTS.
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "cases.hpp"
 
@@ -20,78 +25,86 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+volatile std::sig_atomic_t signalled = 0;
+
 struct Counts {
   std::int64_t cases = 0, happened = 0, right = 0, wrong = 0;
 };
 
-class Soak {
+/// All cases of one kind of fault, in random order, one after the other; then again with another
+/// seed.
+class Walk {
  public:
-  Soak(Clock::time_point end, std::size_t part, std::size_t parts)
-      : end_(end), part_(part), parts_(parts) {}
+  Walk(Kind kind, std::size_t part, std::size_t parts) {
+    std::size_t number = 0;
+    for (const Subject& subject : subjects())
+      for (int size = 2; size <= 9; ++size)
+        for (int check = kind == Kind::corrupted ? 2 : 0; check <= 2; ++check)  // seen only with 2
+          if (number++ % parts == part)
+            all_.push_back({subject.collective, subject.choice, size, check, {kind, 0, 0, 0}});
+    shuffle();
+  }
+  const Counts& counts() const { return counts_; }
 
-  /// One round over all cases; false if the time is over.
-  bool round(std::uint64_t seed) {
-    const std::vector<Subject> all = subjects();
-    for (int kind = 0; kind < kinds; ++kind)  // the last has by far the most steps
-      for (std::size_t i = part_; i < all.size(); i += parts_)
-        for (int size = 2; size <= 9; ++size)
-          for (int check = 0; check <= 2; ++check)
-            if (!every_step({all[i].collective,
-                             all[i].choice,
-                             size,
-                             check,
-                             {static_cast<Kind>(kind), 0, 0, seed}}))
-              return false;
-    return true;
+  void step() {
+    Case& one = all_[next_];
+    const Outcome outcome = run(one);
+    if (!outcome.served) return skip();
+    ++counts_.cases;
+    if (outcome.happened) ++counts_.happened;
+    if (outcome.right) ++counts_.right;
+    if (!outcome.problem.empty()) {
+      ++counts_.wrong;
+      std::fprintf(stderr, "%s: %s\n", describe(one).c_str(), outcome.problem.c_str());
+    }
+    if (one.plan.kind <= Kind::reordered) return skip();  // has no rank and no step
+    if (outcome.happened) {
+      ++one.plan.at;
+    } else {
+      one.plan.at = 0;
+      if (++one.plan.rank == one.size) skip();
+    }
   }
-  void print() const {
-    nlohmann::json counts;
-    for (const auto& [kind, c] : counts_)
-      counts[name(kind)] = {
-          {"cases", c.cases}, {"happened", c.happened}, {"right", c.right}, {"wrong", c.wrong}};
-    std::puts(counts.dump().c_str());
-  }
-  bool wrong() const { return wrong_; }
 
  private:
-  bool every_step(Case one) {
-    const Kind kind = one.plan.kind;
-    if (kind == Kind::corrupted && one.check < 2) return true;  // nobody promises anything
-    for (one.plan.rank = 0; one.plan.rank < one.size; ++one.plan.rank)
-      for (one.plan.at = 0;; ++one.plan.at) {
-        if (Clock::now() > end_) return false;
-        const Outcome outcome = run(one);
-        if (!outcome.served) return true;
-        Counts& counts = counts_[kind];
-        ++counts.cases;
-        if (outcome.happened) ++counts.happened;
-        if (outcome.right) ++counts.right;
-        if (!outcome.problem.empty()) {
-          ++counts.wrong;
-          wrong_ = true;
-          std::fprintf(stderr, "%s: %s\n", describe(one).c_str(), outcome.problem.c_str());
-        }
-        if (kind <= Kind::reordered) return true;  // has no rank and no step
-        if (!outcome.happened) break;
-      }
-    return true;
+  void shuffle() {
+    for (Case& one : all_) one.plan = {one.plan.kind, 0, 0, seed_};
+    std::shuffle(all_.begin(), all_.end(), std::mt19937_64(seed_++));
+    next_ = 0;
+  }
+  void skip() {
+    if (++next_ == all_.size()) shuffle();
   }
 
-  const Clock::time_point end_;
-  const std::size_t part_, parts_;
-  std::map<Kind, Counts> counts_;
-  bool wrong_ = false;
+  std::vector<Case> all_;
+  std::size_t next_ = 0;
+  std::uint64_t seed_ = 0;
+  Counts counts_;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { signalled = 1; });
   const auto seconds = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(std::atof(argv[1])));
-  Soak soak(Clock::now() + seconds, static_cast<std::size_t>(std::atoi(argv[2])),
-            static_cast<std::size_t>(std::atoi(argv[3])));
-  for (std::uint64_t seed = 0; soak.round(seed); ++seed) continue;
-  soak.print();
-  return soak.wrong() ? 1 : 0;
+  const Clock::time_point end = Clock::now() + seconds;
+  std::vector<Walk> walks;
+  for (int kind = 0; kind < kinds; ++kind)
+    walks.emplace_back(static_cast<Kind>(kind), static_cast<std::size_t>(std::atoi(argv[2])),
+                       static_cast<std::size_t>(std::atoi(argv[3])));
+  while (signalled == 0 && Clock::now() < end)
+    for (Walk& walk : walks) walk.step();
+
+  nlohmann::json counts;
+  bool wrong = false;
+  for (int kind = 0; kind < kinds; ++kind) {
+    const Counts& of = walks[static_cast<std::size_t>(kind)].counts();
+    counts[name(static_cast<Kind>(kind))] = {
+        {"cases", of.cases}, {"happened", of.happened}, {"right", of.right}, {"wrong", of.wrong}};
+    wrong = wrong || of.wrong != 0;
+  }
+  std::puts(counts.dump().c_str());
+  return wrong ? 1 : 0;
 }
