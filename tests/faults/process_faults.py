@@ -167,7 +167,7 @@ def few_descriptors(course, outcome):
         job.start().run_on(5)
         usual = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         for more in range(4):
-            before = {rank: job.descriptors(rank) for rank in job.left()}
+            before = job.descriptors()
             for rank, used in before.items():
                 job.limit_descriptors(rank, used + more)
             outcome.happened += 1
@@ -178,7 +178,7 @@ def few_descriptors(course, outcome):
                 outcome.problems += [f"{more} descriptors, rank {rank}: {event.text}"
                                      for event in job.events(rank, kind="error")]
             job.run_on(5)
-            after = {rank: job.descriptors(rank) for rank in job.left()}
+            after = job.descriptors()
             if after != before:
                 job.problem(f"descriptors by rank: expected {before}, found {after}")
             outcome.survivors += len(job.left())

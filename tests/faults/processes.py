@@ -90,14 +90,17 @@ class Job:
 
     def __init__(self, program, size, outcome, way=None, mounts=None, prefix=(), environment=None):
         self.program, self.size, self.outcome, self.way = program, size, outcome, way
-        self.mounts = dict(mounts or {})  # "files" and "/dev/shm": sizes
+        self.mounts = {"files": "1m"} | mounts if mounts else {}  # of "/dev/shm", too: sizes
         self.prefix, self.environment = list(prefix), environment or {}
         self.lost = set()
         self.quiet = True  # nothing may be written to standard error
 
     def __enter__(self):
         self.stack = contextlib.ExitStack()
-        self.folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="baton-job-")))
+        # In memory: on a busy disk a rank can wait for its file for as long as others wait for the rank.
+        memory = "/dev/shm" if "/dev/shm" not in self.mounts and os.path.isdir("/dev/shm") else None
+        folder = tempfile.TemporaryDirectory(prefix="faults-", dir=memory)
+        self.folder = Path(self.stack.enter_context(folder))
         self.files = self.folder / "files"
         self.files.mkdir()
         self.space = None
@@ -147,28 +150,34 @@ class Job:
     def left(self):
         return [rank for rank in range(self.size) if rank not in self.lost]
 
-    def wait_for(self, done, what):
+    def last_events(self, number=3):
+        """Of each rank that is left, seconds ago."""
+        now = self.now()
+        return {rank: [f"{now - event.time:.1f} s ago: {event.kind} {event.text}"
+                       for event in self.events(rank)[-number:]] for rank in self.left()}
+
+    def wait_for(self, done, what, pause=0.02):
         end = time.monotonic() + PATIENCE
         while not done():
             if time.monotonic() > end:
-                last = {r: [f"{e.kind} {e.text}" for e in self.events(r)[-2:]] for r in self.left()}
-                raise TimeoutError(f"expected {what}, found {last}")
+                raise TimeoutError(f"expected {what}, found {self.last_events()}")
             for rank in self.left():
                 if self.processes[rank].poll() is not None:
                     raise ChildProcessError(f"expected {what}, found rank {rank} ended with code "
-                                            f"{self.processes[rank].returncode}: "
-                                            f"{[e.text for e in self.events(rank)[-2:]]}, {self.said(rank)}")
-            time.sleep(0.02)
+                                            f"{self.processes[rank].returncode}, {self.said(rank)!r}, "
+                                            f"{self.last_events()}")
+            time.sleep(pause)
+
+    def have_completed(self, rounds, since):
+        size = str(len(self.left()))
+        return all(sum(event.text.split()[2] == size for event in self.events(rank, since, "round")) >= rounds
+                   for rank in self.left())
 
     def run_on(self, rounds=2, since=None):
         """Waits until all ranks have completed further rounds."""
         since = self.now() if since is None else since
-        size = str(len(self.left()))
-
-        def done(rank):
-            return sum(e.text.split()[2] == size for e in self.events(rank, since, "round")) >= rounds
-
-        self.wait_for(lambda: all(map(done, self.left())), f"{rounds} rounds of {size} ranks")
+        self.wait_for(lambda: self.have_completed(rounds, since),
+                      f"{rounds} rounds of {len(self.left())} ranks")
 
     def said(self, rank):
         return (self.folder / f"{rank}.stderr").read_text()
@@ -218,16 +227,21 @@ class Job:
         """Waits for a rank's end."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.processes[rank].wait(PATIENCE)
-        last = [f"{event.kind} {event.text}" for event in self.events(rank)[-2:]]
-        raise TimeoutError(f"expected rank {rank} to end, found {last}")
+        raise TimeoutError(f"expected rank {rank} to end, found {self.last_events()}")
 
-    def descriptors(self, rank):
-        """Open files: the least of several looks, since rounds open some for a moment."""
-        looks = []
-        for _ in range(20):
-            looks.append(len(os.listdir(f"/proc/{self.processes[rank].pid}/fd")))
-            time.sleep(0.005)
-        return min(looks)
+    def descriptors(self):
+        """Open files by rank: the least that each has while all complete three rounds. Rounds open some for
+        a while, every fourth one a file that it writes, and on a busy disk for long."""
+        least, since = {}, self.now()
+
+        def looked():
+            for rank in self.left():
+                number = len(os.listdir(f"/proc/{self.processes[rank].pid}/fd"))
+                least[rank] = min(number, least.get(rank, number))
+            return self.have_completed(3, since)
+
+        self.wait_for(looked, "3 rounds", pause=0.001)
+        return least
 
     def limit_descriptors(self, rank, number):
         limits = (number, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
