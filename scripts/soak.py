@@ -85,6 +85,7 @@ def run_processes(totals, folder, ranks, seed, end):
             outcome = process_faults.run(name, course)
             total["times"] += outcome.happened
             total["survivors"] += outcome.survivors
+            total["deaf"] += outcome.deaf
             total["seconds"] += outcome.seconds
             total["problems"] += outcome.problems
             total["skipped"] = outcome.skipped
@@ -102,15 +103,15 @@ def print_threads(kinds):
 
 
 def print_processes(totals):
-    print(f"{'fault of processes':<26}{'times':>8}{'survivors':>12}{'seconds until the sentence':>30}"
-          f"{'problems':>10}")
+    print(f"{'fault of processes':<26}{'times':>8}{'survivors':>12}{'deaf':>6}"
+          f"{'seconds until the sentence':>30}{'problems':>10}")
     for name, total in totals.items():
         seconds = sorted(total["seconds"])
         told = f"{statistics.median(seconds):.1f}, at most {seconds[-1]:.1f}" if seconds else "-"
         if total["skipped"] and not total["times"]:
             print(f"{name:<26}skipped: {total['skipped']}")
         else:
-            print(f"{name:<26}{total['times']:>8}{total['survivors']:>12}{told:>30}"
+            print(f"{name:<26}{total['times']:>8}{total['survivors']:>12}{total['deaf']:>6}{told:>30}"
                   f"{len(total['problems']):>10}")
 
 
@@ -122,7 +123,7 @@ def main():
     names = [name for name in process_faults.FAULTS if name in options.only or "processes" in options.only]
     parts = max(1, (os.cpu_count() or 2) - 1)
     threads = Threads(folder, seconds, parts) if "threads" in options.only else None
-    totals = {name: {"times": 0, "survivors": 0, "seconds": [], "problems": [], "skipped": ""}
+    totals = {name: {"times": 0, "survivors": 0, "deaf": 0, "seconds": [], "problems": [], "skipped": ""}
               for name in names}
     kinds, problems = {}, []
     try:

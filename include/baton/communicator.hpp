@@ -139,10 +139,11 @@ class Communicator {
   /// The communicator of the ranks that call this, in their order here: those that go on after a
   /// failure. All of them call it, for each failure once; those that wait in another operation for
   /// a rank that is here get an error and may come, too. Ranks that have ended, or that do not
-  /// come within `patience`, are left out; one that comes too late gets Error(timeout). The ranks
-  /// agree by messages: at most P² small ones. Works on failed communicators, too. A rank that dies
-  /// amid the agreement may be in the group; a further shrink() leaves it out. Throws
-  /// Error(unsupported) where the transport makes no subgroups (Capabilities::subgroups).
+  /// come within `patience`, are left out; one that comes too late gets Error(timeout), one that no
+  /// message reaches any more Error(transport). The ranks agree by messages: at most P² small ones.
+  /// Works on failed communicators, too. A rank that dies amid the agreement may be in the group; a
+  /// further shrink() leaves it out. Throws Error(unsupported) where the transport makes no
+  /// subgroups (Capabilities::subgroups).
   Communicator shrink(std::chrono::milliseconds patience = std::chrono::seconds(10));
   /// Whether this is a communicator: false for an empty one of split().
   bool valid() const { return state_ != nullptr; }

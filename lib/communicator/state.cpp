@@ -236,14 +236,10 @@ std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
   const Shown shown(watch, internal_call("shrink"));
   Transport& transport = *context.transport;
   Survivors survivors(transport, context.can.tags - 1, shrunk_,
-                      {patience, [&](int rank) { return watch.gone(rank); }});
+                      {patience, [&](int rank) { return watch.gone(rank); },
+                       [&](int rank) { return watch.shrinks(rank) && watch.runs(rank); },
+                       [&] { return watch.left_out(shrunk_); }});
   const std::vector<int> members = survivors.agree();
-  // Messages to a rank that had stopped may be lost: it must not go on alone.
-  if (watch.left_out(shrunk_))
-    base::raise(
-        ErrorCode::timeout,
-        fmt::format("shrink: rank {} came too late: others have gone on without it", context.rank),
-        {.rank = context.rank});
   for (int r = 0; r < context.size; ++r)
     if (std::ranges::find(members, r) == members.end()) watch.leave_out(r, shrunk_);
   if (launcher.broken().empty()) watch.show_shrink(false);

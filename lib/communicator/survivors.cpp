@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "../base/raise.hpp"
@@ -17,6 +18,15 @@ namespace {
 constexpr milliseconds between_looks{10};
 /// Proposals and waits for others', each as long as the patience, before a rank gives up.
 constexpr int attempts = 6;
+
+[[noreturn]] void fail_deaf(int rank, const std::string& peers) {
+  base::raise(
+      ErrorCode::transport,
+      fmt::format("shrink: rank {} receives nothing from {}: perhaps a process has ended in "
+                  "the middle of a message to it",
+                  rank, peers),
+      {.rank = rank});
+}
 
 }  // namespace
 
@@ -217,12 +227,35 @@ void Survivors::follow(int leader) {
   if (accepted_ == leader) accepted_ = -1;
 }
 
+bool Survivors::deaf() const { return std::ranges::none_of(peers_, &Peer::heard); }
+
+int Survivors::unheard() const {
+  if (!deaf()) return -1;
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_ && !peers_[static_cast<std::size_t>(r)].gone && limits_.takes_part(r)) return r;
+  return -1;
+}
+
+void Survivors::fail_if_left_out(bool late) const {
+  if (!limits_.left_out()) return;
+  if (deaf() && !late) fail_deaf(rank_, "the others, which have gone on without it");
+  base::raise(ErrorCode::timeout,
+              fmt::format("shrink: rank {} came too late: others have gone on without it", rank_),
+              {.rank = rank_});
+}
+
 std::vector<int> Survivors::agree() {
+  const bool late = limits_.left_out();
   for (int r = 0; r < size_; ++r) send(r, Kind::hello, 0);
   wait(limits_.patience, [&] {
     return std::ranges::all_of(
         peers_, [&](const Peer& each) { return &each == &peer(rank_) || each.heard || each.gone; });
   });
+  // A rank that takes part may have come a moment ago.
+  for (int r; (r = unheard()) >= 0;)
+    if (!wait(limits_.patience, [&] { return !deaf() || peer(r).gone; }))
+      fail_deaf(rank_, fmt::format("rank {}, which takes part", r));
+  fail_if_left_out(late);
   for (int attempt = 0; attempt < attempts && !settled(); ++attempt) {
     const Ranks ranks = view();
     const auto leader = static_cast<int>(std::ranges::find(ranks, true) - ranks.begin());
@@ -239,6 +272,8 @@ std::vector<int> Survivors::agree() {
                           static_cast<double>(attempts * limits_.patience.count()) / 1000),
         {.rank = rank_});
   }
+  // Messages to a rank that had stopped may be lost: it must not go on alone.
+  fail_if_left_out(late);
   std::vector<int> members;
   for (int r = 0; r < size_; ++r)
     if (group_[static_cast<std::size_t>(r)]) members.push_back(r);

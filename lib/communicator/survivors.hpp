@@ -21,6 +21,10 @@ class Survivors {
   struct Limits {
     std::chrono::milliseconds patience;  ///< for an answer
     std::function<bool(int)> gone;       ///< whether this rank certainly sends nothing more
+    /// Whether this rank certainly takes part; optional.
+    std::function<bool(int)> takes_part = [](int) { return false; };
+    /// Whether others have told this rank, not by messages, that they go on without it; optional.
+    std::function<bool()> left_out = [] { return false; };
   };
   /// `turn`: the same on all ranks, another for each agreement. Messages have tag `tag`.
   Survivors(Transport& transport, int tag, std::uint32_t turn, Limits limits);
@@ -30,7 +34,9 @@ class Survivors {
   Survivors& operator=(const Survivors&) = delete;
 
   /// The ranks of the group, ascending, this one among them; the same on all of them, unless one
-  /// dies meanwhile. Throws Error(timeout) on a rank that is left out or cannot agree.
+  /// dies meanwhile. Throws Error(timeout) on a rank that is left out or cannot agree, and
+  /// Error(transport) on one that receives nothing from ranks that take part: alone it must not
+  /// leave them out.
   std::vector<int> agree();
 
  private:
@@ -66,6 +72,11 @@ class Survivors {
   void lead(const Ranks& ranks);
   void follow(int leader);
   void commit(const Ranks& ranks);
+  bool deaf() const;
+  /// The first rank that takes part, if none has been heard; otherwise -1.
+  int unheard() const;
+  /// `late`: it was so when this rank came.
+  void fail_if_left_out(bool late) const;
 
   Transport& transport_;
   const int tag_, rank_, size_;

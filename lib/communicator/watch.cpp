@@ -129,6 +129,11 @@ status::Condition Watch::condition(int rank) const {
   return status::condition_of(processes_[static_cast<std::size_t>(rank)], 0);
 }
 
+bool Watch::runs(int rank) const {
+  const status::Life life = condition(rank).life;
+  return life == status::Life::runs || life == status::Life::sleeps;
+}
+
 bool Watch::shrinks(int rank) const {
   if (processes_.empty()) return false;
   if (far(rank)) {

@@ -119,6 +119,8 @@ class Watch {
   bool left_out(std::uint32_t turn) const;
   /// Shows that this rank cannot make a communicator from this one.
   void give_up_making(std::uint64_t communicator, const char* why, ErrorCode code) noexcept;
+  /// Whether a rank's process is alive and not stopped, as far as is known.
+  bool runs(int rank) const;
   /// Of a rank's process; elsewhere, if it is not known.
   status::Condition condition(int rank) const;
   /// Writes a sentence to standard error, as one line, unless another rank has reported the same.

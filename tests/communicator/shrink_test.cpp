@@ -5,12 +5,15 @@
 #include <atomic>
 #include <barrier>
 #include <latch>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "baton/forwarding.hpp"
 #include "communicator/survivors.hpp"
 #include "support/ranks.hpp"
 
@@ -139,6 +142,70 @@ TEST_CASE("shrink: a hang among survivors names its cause") {
                     {"of communicator 'world/survivors 1'", "rank 1", "left the communicator"}));
       },
       patient());
+}
+
+namespace {
+
+/// A transport through which no message arrives any more once `*deaf` is set, while sends succeed:
+/// as UCX's shared memory when a process was killed in the middle of a message to this rank.
+class Deaf final : public ForwardingTransport {
+ public:
+  Deaf(std::unique_ptr<Transport> inner, const std::atomic<bool>* deaf)
+      : ForwardingTransport(std::move(inner)), deaf_(deaf) {}
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    inner().irecv(peer, tag, data, bytes, message);
+    received_.insert(&message);
+  }
+  bool test(Message& message, std::size_t& bytes) override {
+    if (*deaf_ && received_.contains(&message)) return false;
+    const bool done = inner().test(message, bytes);
+    if (done) received_.erase(&message);
+    return done;
+  }
+  void cancel(Message& message) override {
+    inner().cancel(message);
+    received_.erase(&message);
+  }
+
+ private:
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
+    return std::make_unique<Deaf>(std::move(part), deaf_);
+  }
+  const std::atomic<bool>* deaf_;
+  std::set<const Message*> received_;
+};
+
+}  // namespace
+
+TEST_CASE("shrink: a rank that nothing reaches any more leaves, and the others go on") {
+  for (const int size : {3, 4, 5})
+    for (int deaf = 0; deaf < size - 1; ++deaf) {
+      CAPTURE(size);
+      CAPTURE(deaf);
+      const int culprit = size - 1;
+      std::atomic<bool> blocked = false;
+      const std::atomic<bool> sound = false;
+      std::barrier made(size);
+      Watchdog watchdog(size, 60s);
+      run_threads(size, [&](std::unique_ptr<Transport> t) {
+        const int rank = t->rank();
+        Communicator c(std::make_unique<Deaf>(std::move(t), rank == deaf ? &blocked : &sound),
+                       patient());
+        made.arrive_and_wait();
+        blocked = true;
+        std::vector<float> x(100);
+        if (rank != culprit) CHECK_THROWS_AS(c.all_reduce(x, sum, {"ring", 0}), Error);
+        if (rank == deaf) {
+          const Error error = error_of([&] { c.shrink(300ms); });
+          CHECK(error.code == ErrorCode::transport);
+          CHECK(holds(error.what(), {"shrink: rank " + std::to_string(deaf), "receives nothing"}));
+        } else if (rank != culprit) {
+          Communicator survivors = c.shrink(300ms);
+          adds_up(survivors, rank, without(size, {deaf, culprit}));
+        }
+        watchdog.returned(rank);
+      });
+    }
 }
 
 TEST_CASE("shrink: refusals send nothing") {

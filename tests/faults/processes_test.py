@@ -14,7 +14,8 @@ names = names or list(process_faults.FAULTS)
 for name in names:
     outcome = process_faults.run(name, process_faults.Course(Path(folder), 4, random.Random(1), 1))
     print(f"{name}: " + (f"skipped: {outcome.skipped}" if outcome.skipped else
-                         f"{outcome.happened} times, {len(outcome.problems)} problems"), flush=True)
+                         f"{outcome.happened} times, {outcome.deaf} deaf ranks, "
+                         f"{len(outcome.problems)} problems"), flush=True)
     for problem in outcome.problems:
         print(f"  {problem}", flush=True)
     problems += len(outcome.problems)
