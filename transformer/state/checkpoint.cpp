@@ -3,10 +3,13 @@
 #include <fmt/core.h>
 
 #include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <type_traits>
 
 #include "../instantiation.hpp"
 #include "baton/error.hpp"
@@ -170,6 +173,9 @@ Metadata metadata_of(const Numbers& numbers, std::string_view type, std::string_
   return metadata;
 }
 
+/// Far more than anybody makes; computing with them cannot overflow.
+constexpr std::int64_t most_steps = 1'000'000'000'000'000;
+
 /// Throws unless the file is a checkpoint of this type and optimizer, and has all numbers.
 Numbers numbers_of(const std::string& file, const Metadata& metadata, std::string_view type,
                    std::string_view optimizer) {
@@ -198,7 +204,15 @@ Numbers numbers_of(const std::string& file, const Metadata& metadata, std::strin
     const char* const end = text->data() + text->size();
     const auto [at, error] = std::from_chars(text->data(), end, number);
     if (error != std::errc() || at != end) refuse(name, "a number", text);
+    if constexpr (std::is_same_v<decltype(+number), double>) {
+      if (!std::isfinite(number)) refuse(name, "a finite number", text);
+    } else if constexpr (std::is_signed_v<decltype(+number)>) {
+      if (number < 0 || number > most_steps)
+        refuse(name, fmt::format("a number from 0 to {}", most_steps), text);
+    }
   });
+  if (const auto& rate = numbers.position.rate; rate && rate->warmup > rate->steps)
+    refuse("rate.warmup", fmt::format("a number from 0 to {}", rate->steps), find("rate.warmup"));
   for (const auto& [name, text] : metadata)
     if (name.starts_with(note)) numbers.position.notes[name.substr(note.size())] = text;
   return numbers;
