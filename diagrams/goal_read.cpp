@@ -235,8 +235,7 @@ Operations sorted(const Operations& operations, const std::string& origin) {
 /// in the order in which they are sent. The k-th send of a tag meets its k-th receive.
 class Lanes {
  public:
-  Lanes(std::vector<Operations>& ranks, const std::string& origin)
-      : ranks_(ranks), origin_(origin) {
+  Lanes(std::vector<Operations>& ranks, const std::string& origin) : origin_(origin) {
     std::map<std::pair<int, int>, std::pair<Side, Side>> pairs;  // by sender and receiver
     for (int r = 0; r < static_cast<int>(ranks.size()); ++r) {
       auto& operations = ranks[static_cast<std::size_t>(r)];
@@ -278,7 +277,6 @@ class Lanes {
     }
   }
 
-  std::vector<Operations>& ranks_;
   const std::string& origin_;
 };
 
