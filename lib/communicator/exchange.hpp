@@ -35,12 +35,13 @@ class Exchange {
   /// gone, or time is up. Without a peer: if the process of any rank has ended. Ranks that need
   /// nobody any more may leave.
   void check(int peer = -1);
+  /// Throws the sentence of all ranks about this one's wait for `peer`. Tells them.
+  [[noreturn]] void give_up(ErrorCode code, int peer);
   /// A failure as all ranks tell it. Tells them.
   Error told(const Error& error) const;
 
  private:
   Error retold(const Watch::Verdict& verdict) const;
-  [[noreturn]] void give_up(ErrorCode code, int peer);
   bool alone(int peer);
 
   Launcher& launcher_;

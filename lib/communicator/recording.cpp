@@ -45,10 +45,12 @@ std::string with_recorded_name(std::string_view name) {
 /// How to wait for the other ranks when a recording begins or ends.
 tracing::Patience patience(State& state, Exchange& exchange) {
   const auto timeout = state.context.options.timeout;
-  return {timeout.count() > 0 ? timeout : usual_patience, [&state, &exchange](int peer) {
-            exchange.check(peer);
-            state.launcher.family().operations.advance(&state.launcher.busy());
-          }};
+  const auto at_most = timeout.count() > 0 ? timeout : usual_patience;
+  return [&state, &exchange, at_most](int peer, std::chrono::milliseconds waited) {
+    exchange.check(peer);
+    if (waited > at_most) exchange.give_up(ErrorCode::timeout, peer);
+    state.launcher.family().operations.advance(&state.launcher.busy());
+  };
 }
 
 /// This rank's clock against rank 0's, if no lower rank has the same clock.
@@ -202,7 +204,8 @@ void Recording::start(State& state, std::int64_t events) {
   session->ranks = context.size;
   const auto& host_of = context.can.hosts;
   session->host = host_of.empty() ? 0 : host_of[static_cast<std::size_t>(context.rank)];
-  const auto identities = state.gathered(tracing::clock_identity(session->host));
+  const auto identities =
+      state.gathered(tracing::clock_identity(session->host), "start of a recording");
   for (const std::uint64_t identity : identities) {
     const auto first = std::find(identities.begin(), identities.end(), identity);
     session->clocks.push_back(static_cast<int>(first - identities.begin()));

@@ -1,12 +1,9 @@
 #include "clock.hpp"
 
-#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include "baton/error.hpp"
 
 namespace baton::tracing {
 namespace {
@@ -14,25 +11,15 @@ namespace {
 void finish_message(Transport& transport, Message& message, int peer, const Patience& patience) {
   constexpr int spins = 256;
   std::size_t bytes = 0;
-  const auto deadline = std::chrono::steady_clock::now() + patience.at_most;
+  const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; !transport.test(message, bytes); ++i) {
     if (i < spins) continue;
     try {
-      if (patience.meanwhile) patience.meanwhile(peer);
+      const auto waited = std::chrono::steady_clock::now() - begin;
+      patience(peer, std::chrono::duration_cast<std::chrono::milliseconds>(waited));
     } catch (...) {
       transport.cancel(message);
       throw;
-    }
-    if (std::chrono::steady_clock::now() > deadline) {
-      transport.cancel(message);
-      Error error(ErrorCode::timeout,
-                  fmt::format("rank {}: expected rank {} to take part in the end of a recording, "
-                              "found it silent for {} s",
-                              transport.rank(), peer,
-                              static_cast<double>(patience.at_most.count()) / 1000));
-      error.rank = transport.rank();
-      error.peer = peer;
-      throw error;
     }
     transport.idle(std::chrono::microseconds(200));
   }

@@ -17,22 +17,19 @@ std::uint64_t clock_identity(int host);
 /// A function that reads a clock, in ns. Tests use others than now().
 using Clock = std::function<std::int64_t()>;
 
-/// How to wait for another rank: how long without a sign of it, and the function to call with its
-/// number between looks, which may throw.
-struct Patience {
-  std::chrono::milliseconds at_most;
-  std::function<void(int)> meanwhile = {};
-};
+/// Called between looks for a message of another rank: its number, and how long it has been silent.
+/// What it throws ends the wait.
+using Patience = std::function<void(int peer, std::chrono::milliseconds waited)>;
 
 /// Ping-pong with the rank of the reference clock. That rank calls answer_clock(), the other one
 /// compare_clock(), both with the same number of rounds. The quickest round counts: the reference
-/// read its clock between two readings of this one. Throws Error(timeout) when patience ends.
+/// read its clock between two readings of this one.
 ClockSample compare_clock(Transport& transport, int reference, int tag, int rounds,
                           const Clock& clock, const Patience& patience);
 void answer_clock(Transport& transport, int asking, int tag, int rounds, const Clock& clock,
                   const Patience& patience);
 
-/// Sends or receives all of a message. Throws Error(timeout) as above.
+/// Sends or receives all of a message.
 void send_all(Transport& transport, int peer, int tag, const void* data, std::size_t bytes,
               const Patience& patience);
 void recv_all(Transport& transport, int peer, int tag, void* data, std::size_t bytes,

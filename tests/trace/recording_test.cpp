@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <latch>
 #include <map>
+#include <mutex>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "baton/baton.hpp"
 #include "baton/record.hpp"
@@ -353,6 +357,38 @@ TEST_CASE("who stops a recording does not wait for ever for ranks that do not") 
         CHECK(!comm.recording());
       },
       options);
+}
+
+TEST_CASE("ranks that begin or end a recording name, in the same words, the one that does not") {
+  for (const bool ends : {false, true})
+    for (const int absent : {0, 1, 4}) {
+      CAPTURE(ends);
+      CAPTURE(absent);
+      std::mutex mutex;
+      std::set<std::string> sentences;
+      std::latch others(4);
+      on_ranks(
+          5,
+          [&](Communicator& comm) {
+            if (ends) comm.start_recording();
+            if (comm.rank() == absent) return others.wait();
+            const Error error =
+                error_of([&] { ends ? void(comm.stop_recording()) : comm.start_recording(); });
+            CHECK(error.code == ErrorCode::timeout);
+            CHECK(!comm.recording());
+            {
+              const std::lock_guard lock(mutex);
+              sentences.insert(error.what());
+            }
+            others.count_down();
+            others.wait();
+          },
+          giving_up_after(std::chrono::milliseconds(500)));
+      REQUIRE(sentences.size() == 1);
+      CHECK(holds(*sentences.begin(), {ends ? "end of a recording #" : "start of a recording #",
+                                       "of communicator 'world' cannot complete",
+                                       "rank " + std::to_string(absent) + " has not entered it"}));
+    }
 }
 
 TEST_CASE("what records cannot be recorded twice, nor as what it is not") {
