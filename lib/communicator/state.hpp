@@ -72,8 +72,9 @@ struct State : std::enable_shared_from_this<State> {
   std::string agreed(const std::function<std::string()>& write);
   /// Joins the recording under way on the communicator that this one was split from, if any.
   void join_recording(const State& whole);
+  static constexpr const char* start_of_communicator = "start of the communicator";
   /// Every rank's number, in rank order.
-  std::vector<std::uint64_t> gathered(std::uint64_t own, const char* what = "gathering of facts");
+  std::vector<std::uint64_t> gathered(std::uint64_t own, const char* what = start_of_communicator);
   /// Opens the rank's status page: of a family's first communicator; of the split number `split` of
   /// another, with these ranks of it, if they are known; and, without a message, of one with these
   /// members, ranks of the family's first.
@@ -101,7 +102,7 @@ struct State : std::enable_shared_from_this<State> {
   Request start(std::unique_ptr<Operation> operation, bool ordered);
   void broadcast(std::span<std::byte> bytes);
   void gather(std::span<std::byte> own, std::span<std::byte> all,
-              const char* what = "gathering of facts");
+              const char* what = start_of_communicator);
   /// Of a communicator that has failed, for exchanges of the transport's own among these ranks:
   /// throws when one of them has been gone for a while, or after Options::timeout.
   std::function<void()> missing(std::vector<int> ranks, std::string what);

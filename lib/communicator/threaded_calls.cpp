@@ -71,7 +71,7 @@ bool ThreadedCalls::share_devices() const {
   // Processes that were forked have the same number.
   const std::uint64_t own = process ^ static_cast<std::uint64_t>(getpid()) << 32 ^
                             reinterpret_cast<std::uintptr_t>(device_.get());
-  std::vector<std::uint64_t> devices = state_.gathered(own);
+  std::vector<std::uint64_t> devices = state_.gathered(own, "exchange of devices");
   std::ranges::sort(devices);
   return std::ranges::adjacent_find(devices) != devices.end();
 }
