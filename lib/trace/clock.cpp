@@ -1,9 +1,12 @@
 #include "clock.hpp"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
+
+#include "baton/error.hpp"
 
 namespace baton::tracing {
 namespace {
@@ -26,6 +29,17 @@ void finish_message(Transport& transport, Message& message, int peer, const Pati
 }
 
 }  // namespace
+
+Patience at_most(std::chrono::milliseconds limit) {
+  return [limit](int peer, std::chrono::milliseconds waited) {
+    if (waited < limit) return;
+    Error error(ErrorCode::timeout,
+                fmt::format("expected rank {} to compare clocks, found it silent for {} s", peer,
+                            static_cast<double>(waited.count()) / 1000));
+    error.peer = peer;
+    throw error;
+  };
+}
 
 std::uint64_t clock_identity(int host) {
   struct stat status {};

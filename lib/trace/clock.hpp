@@ -20,6 +20,8 @@ using Clock = std::function<std::int64_t()>;
 /// Called between looks for a message of another rank: its number, and how long it has been silent.
 /// What it throws ends the wait.
 using Patience = std::function<void(int peer, std::chrono::milliseconds waited)>;
+/// One that throws Error(timeout) after this time.
+Patience at_most(std::chrono::milliseconds limit);
 
 /// Ping-pong with the rank of the reference clock. That rank calls answer_clock(), the other one
 /// compare_clock(), both with the same number of rounds. The quickest round counts: the reference

@@ -21,35 +21,26 @@ struct Wrong {
   }
 };
 
-Patience within(std::chrono::milliseconds limit) {
-  return [limit](int peer, std::chrono::milliseconds waited) {
-    if (waited < limit) return;
-    Error error(ErrorCode::timeout, "silent");
-    error.peer = peer;
-    throw error;
-  };
-}
-
 }  // namespace
 
 TEST_CASE("offset and drift of a clock are found, within the bound that is stated") {
   for (const Wrong wrong : {Wrong{0, 0, 0}, Wrong{0, 5'000'000'000, 0}, Wrong{0, -123'456'789, 0},
                             Wrong{now(), 1'000'000, 100e-6}, Wrong{now(), -77, -500e-6}}) {
     run_threads(2, [&](std::unique_ptr<Transport> transport) {
-      const Patience at_most = within(std::chrono::seconds(20));
+      const Patience patience = at_most(std::chrono::seconds(20));
       if (transport->rank() == 0) {
-        answer_clock(*transport, 1, 3, 64, now, at_most);
-        answer_clock(*transport, 1, 4, 64, now, at_most);
+        answer_clock(*transport, 1, 3, 64, now, patience);
+        answer_clock(*transport, 1, 4, 64, now, patience);
         return;
       }
       const auto clock = [&] { return wrong.at(now()); };
-      const ClockSample before = compare_clock(*transport, 0, 3, 64, clock, at_most);
+      const ClockSample before = compare_clock(*transport, 0, 3, 64, clock, patience);
       std::vector<std::int64_t> times;
       for (int i = 0; i < 20; ++i) {
         times.push_back(now());
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       }
-      const ClockSample after = compare_clock(*transport, 0, 4, 64, clock, at_most);
+      const ClockSample after = compare_clock(*transport, 0, 4, 64, clock, patience);
       CHECK(before.error > 0);
       CHECK(before.error < 1'000'000'000);
       const Correction correct(before, after);
@@ -62,7 +53,7 @@ TEST_CASE("offset and drift of a clock are found, within the bound that is state
 TEST_CASE("the bound is no wider than the quickest answer") {
   run_threads(2, [&](std::unique_ptr<Transport> transport) {
     if (transport->rank() == 0)
-      return answer_clock(*transport, 1, 3, 64, now, within(std::chrono::seconds(20)));
+      return answer_clock(*transport, 1, 3, 64, now, at_most(std::chrono::seconds(20)));
     std::int64_t asked = 0, quickest = std::numeric_limits<std::int64_t>::max();
     int reading = 0;
     const auto clock = [&] {
@@ -75,7 +66,7 @@ TEST_CASE("the bound is no wider than the quickest answer") {
       return time;
     };
     const auto sample =
-        compare_clock(*transport, 0, 3, 64, clock, within(std::chrono::seconds(20)));
+        compare_clock(*transport, 0, 3, 64, clock, at_most(std::chrono::seconds(20)));
     CHECK(reading == 2 * 64);
     CHECK(sample.error == (quickest + 1) / 2);
   });
@@ -95,8 +86,9 @@ TEST_CASE("the caller says how long to wait, and is told for which rank") {
   run_threads(2, [&](std::unique_ptr<Transport> transport) {
     if (transport->rank() == 0) return;
     const Error error = support::error_of(
-        [&] { compare_clock(*transport, 0, 3, 64, now, within(std::chrono::milliseconds(50))); });
+        [&] { compare_clock(*transport, 0, 3, 64, now, at_most(std::chrono::milliseconds(50))); });
     CHECK(error.code == ErrorCode::timeout);
     CHECK(error.peer == 0);
+    CHECK(support::holds(error.what(), {"expected rank 0 to compare clocks", "found it silent"}));
   });
 }

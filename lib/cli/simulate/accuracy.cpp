@@ -33,7 +33,7 @@ constexpr int most_attempts = 4;
 
 constexpr int rounds = 200;
 constexpr int tag = 0;
-const tracing::Patience patience{std::chrono::seconds(20)};
+const tracing::Patience patience = tracing::at_most(std::chrono::seconds(20));
 /// From when all have come, in which messages of the coming end and links have a pause.
 constexpr std::int64_t run_up = 3'000'000;  // ns
 /// Before the start, from when on a rank does not sleep any more.
