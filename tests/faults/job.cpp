@@ -179,6 +179,7 @@ void interrupt() {
 
 int main(int argc, char** argv) {
   if (argc < 5) return 2;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // does not outlive the script that started it
   const std::string folder = argv[1], rank = argv[2], way = argc > 5 ? argv[5] : "";
   if (way == "interrupted") interrupt();
   if (way == "unreadable") prctl(PR_SET_DUMPABLE, 0);
