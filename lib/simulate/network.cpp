@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <sstream>
+#include <string>
 #include <utility>
 
 #include "base/line_reader.hpp"
@@ -207,8 +207,12 @@ Network parse_network(std::string_view text, const std::string& origin) {
 
 std::string print(const Network& network) {
   std::string text = fmt::format("baton-network 1\nname {}\n", network.name);
-  std::istringstream source(network.source);
-  for (std::string line; std::getline(source, line);) text += fmt::format("source {}\n", line);
+  // Each line of it, the last one too if it is empty.
+  for (std::size_t at = 0; !network.source.empty() && at <= network.source.size();) {
+    const std::size_t end = std::min(network.source.find('\n', at), network.source.size());
+    text += fmt::format("source {}\n", network.source.substr(at, end - at));
+    at = end + 1;
+  }
   text += fmt::format("ranks-per-host {}\nprocessors {}\ncall {}\n", network.ranks_per_host,
                       network.processors, network.call);
   append(text, "fold", network.fold);
