@@ -72,7 +72,7 @@ struct State : std::enable_shared_from_this<State> {
   std::string agreed(const std::function<std::string()>& write);
   /// Joins the recording under way on the communicator that this one was split from, if any.
   void join_recording(const State& whole);
-  static constexpr const char* start_of_communicator = "start of the communicator";
+  static constexpr const char* start_of_communicator = "start of communicator";
   /// Every rank's number, in rank order.
   std::vector<std::uint64_t> gathered(std::uint64_t own, const char* what = start_of_communicator);
   /// Opens the rank's status page: of a family's first communicator; of the split number `split` of
