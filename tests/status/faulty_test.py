@@ -123,6 +123,10 @@ class Faults(unittest.TestCase):
                             ranks = {rank["rank"]: rank for rank in self.status(own)["ranks"]}
                             self.assertEqual(ranks[r]["verdict"], sentence)
                             self.assertIsNone(ranks[r]["operations"][-1]["end_ns"])
+                            self.assertIn(ranks[r]["life"], ["runs", "sleeps"])
+                            if fault in ["stopped", "killed"] and culprit in ranks:
+                                self.assertEqual(ranks[culprit]["life"],
+                                                 "stopped" if fault == "stopped" else "ended")
                             if fault != "leaves" and culprit in ranks:
                                 self.assertIn(expected[-1] if len(expected) == 2 else "",
                                               ranks[culprit]["condition"])

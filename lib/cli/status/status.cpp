@@ -107,6 +107,21 @@ void print(const Rank& rank, int operations) {
   }
 }
 
+const char* name(Life life) {
+  switch (life) {
+    case Life::runs:
+      return "runs";
+    case Life::sleeps:
+      return "sleeps";
+    case Life::stopped:
+      return "stopped";
+    case Life::ended:
+      return "ended";
+    default:
+      return "unknown";
+  }
+}
+
 Json json_of(const Rank& rank) {
   const Standing& s = rank.standing;
   Json operations = Json::array();
@@ -120,6 +135,7 @@ Json json_of(const Rank& rank) {
           {"process", s.process.pid},
           {"thread", s.thread},
           {"program", s.program},
+          {"life", name(rank.condition.life)},
           {"condition", describe(rank.condition)},
           {"read_ns", s.read_ns},
           {"waits", or_null(s.waits)},
