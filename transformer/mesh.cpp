@@ -1,6 +1,7 @@
 #include "mesh.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -65,9 +66,24 @@ Mesh::Mesh(Communicator& world, StreamCommunicator* device,
     if (set != without_ones(set)) continue;
     Along& along = along_[set.bits()];
     along.host = std::make_unique<Communicator>(world.split(color, world.rank()));
+    along.host->set_name(group_name(set));
     if (device)
       along.device = std::make_unique<StreamCommunicator>(device->split(color, world.rank()));
   }
+}
+
+std::string Mesh::group_name(Axes axes) const {
+  std::vector<std::string> along, place;
+  for (int a = 0; a < axis_count; ++a) {
+    const auto axis = static_cast<Axis>(a);
+    if (axes.has(axis)) {
+      along.emplace_back(transformer::name(axis));
+    } else if (size(axis) > 1) {
+      place.push_back(fmt::format("{} {}", transformer::name(axis), rank(axis)));
+    }
+  }
+  return fmt::format("{}{}{}", fmt::join(along, " x "), place.empty() ? "" : " of ",
+                     fmt::join(place, ", "));
 }
 
 int Mesh::size(Axes axes) const {

@@ -81,6 +81,7 @@ class Mesh {
   Mesh(Communicator& world, StreamCommunicator* device,
        const std::vector<std::pair<Axis, int>>& axes);
   Axes without_ones(Axes axes) const;
+  std::string group_name(Axes axes) const;  ///< of this rank's group: "tp of dp 1"
   std::array<int, axis_count> size_{1, 1, 1, 1}, rank_{};
   struct Along {
     std::unique_ptr<Communicator> host;

@@ -148,6 +148,13 @@ class Communicator {
   /// Whether this is a communicator: false for an empty one of split().
   bool valid() const { return state_ != nullptr; }
 
+  /// Renames the communicator in errors and in `baton status`, as Options::name names it from its
+  /// start: the first 63 bytes count, control characters become spaces. Local; give the same
+  /// name on all ranks. Throws Error(invalid_argument) for an empty name.
+  void set_name(std::string_view name);
+  /// The name.
+  const std::string& name() const;
+
   // The collectives in their three forms.
 #define BATON_FORMS(name, parameters, arguments)                         \
   void name(BATON_LIST parameters const Choice& choice = {});            \

@@ -26,6 +26,10 @@ int baton_size(const baton_communicator* communicator) {
   return communicator == nullptr ? -1 : communicator->communicator.size();
 }
 
+int baton_set_name(baton_communicator* communicator, const char* name) {
+  return guarded([&] { given(communicator).set_name(&given(name, "a name")); });
+}
+
 int baton_split(baton_communicator* communicator, int color, int key, baton_communicator** part) {
   return guarded([&] {
     given(part, "an address for the handle") = nullptr;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <chrono>
 #include <numeric>
@@ -20,6 +21,20 @@
 #include "recording.hpp"
 
 namespace baton::communicator {
+namespace {
+
+/// A name as a page keeps it and sentences can have it: on one line, cut between two letters.
+std::string line_of(std::string_view name) {
+  std::size_t length = std::min(name.size(), status::longest_label);
+  if (length < name.size())
+    while (length > 0 && (name[length] & 0xc0) == 0x80) --length;  // within a letter of UTF-8
+  std::string line(name.substr(0, length));
+  for (char& c : line)
+    if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
+  return line;
+}
+
+}  // namespace
 
 status::Call message_call(StepKind kind, int peer, int tag, std::int64_t count, Datatype type) {
   status::Call call;
@@ -41,8 +56,13 @@ status::Call internal_call(const char* name) {
 
 void Watch::open(std::uint64_t communicator, std::uint64_t first, const std::string& label) {
   communicator_ = communicator;
-  label_ = label;
-  page_ = std::make_unique<status::Page>(communicator, context_.rank, context_.size, first, label);
+  label_ = line_of(label);
+  page_ = std::make_unique<status::Page>(communicator, context_.rank, context_.size, first, label_);
+}
+
+void Watch::rename(std::string_view label) {
+  label_ = line_of(label);
+  if (page_) page_->layout().label.write(label_);
 }
 
 void Watch::show(const Operation& operation) {

@@ -71,6 +71,7 @@ class Watch {
   bool shows() const { return page_ && page_->shared(); }
   std::uint64_t communicator() const { return communicator_; }
   const std::string& label() const { return label_; }
+  void rename(std::string_view label);
 
   std::uint64_t begin(std::uint64_t number, const status::Call& call) noexcept {
     return page_ ? page_->begin(number, call) : 0;

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
+#include <unordered_map>
 
 #include "baton/error.hpp"
 
@@ -32,7 +32,9 @@ std::vector<int> host_of(std::string_view text) {
     text.remove_prefix(1);
     const int each = take_number(text);
     if (first == 0 || each < 1 || each > most_ranks / first || !text.empty()) return {};
-    for (int r = 0; r < first * each; ++r) hosts.push_back(r / each);
+    hosts.resize(static_cast<std::size_t>(first) * static_cast<std::size_t>(each));
+    for (auto host = hosts.begin(); host != hosts.end(); host += each)
+      std::fill_n(host, each, static_cast<int>((host - hosts.begin()) / each));
     return hosts;
   }
   hosts.push_back(first);
@@ -47,10 +49,15 @@ std::vector<int> host_of(std::string_view text) {
 }  // namespace
 
 Hosts::Hosts(std::span<const int> host_of) {
-  std::map<int, int> numbers;
+  std::unordered_map<int, int> numbers;
   std::vector<int> members;
+  of_.reserve(host_of.size());
+  local_.reserve(host_of.size());
+  int last = -1, number = -1;  // of the rank before
   for (const int host : host_of) {
-    const auto number = numbers.emplace(host, static_cast<int>(members.size())).first->second;
+    if (number < 0 || host != last)
+      number = numbers.emplace(host, static_cast<int>(members.size())).first->second;
+    last = host;
     if (number == static_cast<int>(members.size())) members.push_back(0);
     of_.push_back(number);
     local_.push_back(members[static_cast<std::size_t>(number)]++);

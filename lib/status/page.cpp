@@ -178,7 +178,7 @@ Page::Page(std::uint64_t communicator, int rank, int size, std::uint64_t first,
   layout_->tsc = tsc_ ? 1 : 0;
   layout_->anchor_ns = tracing::now();
   layout_->anchor_ticks = ticks_now(tsc_);
-  copy_text(layout_->label, label);
+  layout_->label.write(label);
   copy_text(layout_->program, program_invocation_short_name);
   layout_->thread.store(own_thread(), std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
@@ -218,7 +218,7 @@ Standing read(const Layout& page) {
   s.first = page.first;
   s.rank = page.rank;
   s.size = page.size;
-  s.label.assign(page.label, strnlen(page.label, sizeof page.label));
+  s.label = page.label.read();
   s.program.assign(page.program, strnlen(page.program, sizeof page.program));
   s.process = page.process;
   s.thread = page.thread.load(std::memory_order_relaxed);

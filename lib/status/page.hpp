@@ -93,9 +93,12 @@ inline constexpr std::int64_t most_ns = std::int64_t{1} << 60;
 /// Operations that a page remembers, the latest.
 inline constexpr std::size_t remembered = 64;
 
+/// Bytes of a communicator's name.
+inline constexpr std::size_t longest_label = 63;
+
 /// The file's content. All-zero bytes are a valid empty page.
 struct Layout {
-  static constexpr char expected[8] = {'b', 'a', 't', 'o', 'n', 's', 't', '2'};
+  static constexpr char expected[8] = {'b', 'a', 't', 'o', 'n', 's', 't', '3'};
   char magic[8];
   std::uint64_t communicator;  ///< equal on all ranks
   std::int32_t rank, size;
@@ -104,7 +107,7 @@ struct Layout {
   std::uint64_t tsc;           ///< 1: ticks are the processor's, 0: ns
   std::int64_t anchor_ns;      ///< the machine's monotonic clock …
   std::uint64_t anchor_ticks;  ///< … at these ticks
-  char label[64], program[64];
+  char program[64];
   std::atomic<std::int32_t> thread;          ///< that uses the communicator
   std::atomic<std::int32_t> blocker;         ///< rank that it waits for, + 1; 0: it does not wait
   std::atomic<std::uint64_t> given_up;       ///< by a peer: the operation with this number; 0: none
@@ -116,9 +119,10 @@ struct Layout {
   std::atomic<std::uint32_t> left_out;  ///< by others: the last shrink() that went on without it
   /// Hashes of the sentences that this rank's communicator has reported; on rank 0's page.
   std::array<std::atomic<std::uint64_t>, 8> reported;
-  SharedText<256> waits;     ///< "waits for rank 3 (step 4 …)"
-  SharedText<1024> failure;  ///< why the communicator is of no use any more
-  SharedText<2048> verdict;  ///< why an operation cannot complete, as all ranks say it
+  SharedText<longest_label + 1> label;  ///< the communicator's name
+  SharedText<256> waits;                ///< "waits for rank 3 (step 4 …)"
+  SharedText<1024> failure;             ///< why the communicator is of no use any more
+  SharedText<2048> verdict;             ///< why an operation cannot complete, as all ranks say it
 
   /// An operation: number (0: a message), ticks of begin and end (0: under way), call.
   struct Entry {

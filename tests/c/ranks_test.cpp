@@ -186,6 +186,9 @@ TEST_CASE("splits") {
       return;
     }
     CHECK(baton_size(part) == 2);
+    OK(baton_set_name(part, "half"));
+    FAILS(baton_set_name(part, ""), BATON_INVALID_ARGUMENT, {"expected a name"});
+    FAILS(baton_set_name(part, nullptr), BATON_INVALID_ARGUMENT, {"a name"});
     CHECK(baton_rank(part) == (rank < 2 ? 1 : 0));  // by key
     int x = rank;
     OK(baton_all_reduce(part, &x, &x, 1, BATON_I32, BATON_SUM, nullptr));

@@ -432,3 +432,33 @@ TEST_CASE("a communicator is called by its name") {
       },
       options);
 }
+
+TEST_CASE("a communicator is renamed") {
+  on_ranks(
+      2,
+      [](Communicator& c) {
+        CHECK(c.name() == "world");
+        CHECK(holds(error_of([&] { c.set_name(""); }).what(),
+                    {"expected a name, found an empty one"}));
+        c.set_name("ocean\nand ice");
+        CHECK(c.name() == "ocean and ice");
+        Communicator part = c.split(0);
+        CHECK(part.name() == "ocean and ice/1:0");
+        std::string lines;
+        for (int i = 0; i < 32; ++i) lines += "ä";  // 64 bytes
+        part.set_name(lines + "!");
+        CHECK(part.name() == lines.substr(0, 62));
+        Communicator renamed = c.split(0);
+        renamed.set_name("ice");
+        if (c.rank() == 0) {
+          std::this_thread::sleep_for(2s);
+          return;
+        }
+        std::vector<float> x(10);
+        for (auto [which, name] : {std::pair(&renamed, "'ice'"), {&c, "'ocean and ice'"}}) {
+          const Error error = error_of([&] { which->all_reduce(x, sum); });
+          CHECK(holds(error.what(), {"of communicator ", name, " cannot complete"}));
+        }
+      },
+      giving_up_after(200ms));
+}

@@ -16,6 +16,7 @@ EXPECTED = {
     "count": ["expected a count of at least 0, found -1"],
     "differs": ["expected the same call on all ranks", "on rank 0 and", "on rank 1"],
     "late": ["of communicator 'world' cannot complete", "rank 1 has not entered it", "sleeps"],
+    "named": ["of communicator 'ocean and ice' cannot complete", "rank 1 has not entered it", "sleeps"],
 }
 
 

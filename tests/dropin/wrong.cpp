@@ -1,4 +1,5 @@
-/// Programs that end by an error, for errors_test.py. Usage: wrong root|count|differs|late|handled
+/// Programs that end by an error, for errors_test.py. Usage: wrong
+/// root|count|differs|late|named|handled
 
 #include <mpi.h>
 #include <unistd.h>
@@ -16,13 +17,18 @@ int main(int argc, char** argv) {
   std::vector<float> x(1000);
   MPI_Barrier(MPI_COMM_WORLD);
   if (fault == "handled") MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  if (fault == "late" && rank == 1) sleep(3600);
+  MPI_Comm all = MPI_COMM_WORLD;
+  if (fault == "named") {
+    MPI_Comm_dup(MPI_COMM_WORLD, &all);
+    MPI_Comm_set_name(all, "ocean\nand ice");
+  }
+  if ((fault == "late" || fault == "named") && rank == 1) sleep(3600);
   const int count = fault == "count" ? -1 : fault == "differs" && rank == 1 ? 900 : 1000;
   const int root = fault == "root" || fault == "handled" ? size : 0;
-  const int code = MPI_Bcast(x.data(), count, MPI_FLOAT, root, MPI_COMM_WORLD);
+  const int code = MPI_Bcast(x.data(), count, MPI_FLOAT, root, all);
   if (fault == "handled" && rank == 0)
     std::printf("%s\n", code == MPI_SUCCESS ? "no error" : "handled");
-  if (fault == "late")
-    MPI_Allreduce(MPI_IN_PLACE, x.data(), 1000, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  if (fault == "late" || fault == "named")
+    MPI_Allreduce(MPI_IN_PLACE, x.data(), 1000, MPI_FLOAT, MPI_SUM, all);
   MPI_Finalize();
 }

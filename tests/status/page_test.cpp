@@ -83,6 +83,9 @@ TEST_CASE("page: others read its operations and texts while it exists") {
     CHECK(s.operations.empty());
     CHECK(s.pending() == 8);
 
+    page.layout().label.write("ocean");
+    CHECK(other.read().label == "ocean");
+
     const std::uint64_t first = page.begin(8, call_of(5)), second = page.begin(9, call_of(6));
     std::this_thread::sleep_for(20ms);
     page.end(second);

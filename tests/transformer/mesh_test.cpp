@@ -19,6 +19,9 @@ TEST_CASE("ranks of a mesh know their place along every axis") {
     CHECK(mesh.rank(Axis::sp) == world.rank() / 2 % 2);
     CHECK(mesh.rank(Axis::dp) == world.rank() / 4);
     CHECK(mesh.size(Axis::dp | Axis::tp) == 4);
+    CHECK(mesh.along(Axis::dp | Axis::tp)->name() ==
+          "dp x tp of sp " + std::to_string(mesh.rank(Axis::sp)));
+    CHECK(mesh.along(Axis::dp | Axis::tp | Axis::sp)->name() == "dp x tp x sp");
     for (unsigned bits = 1; bits < 8; ++bits) {
       Axes axes;
       for (const Axis axis : {Axis::dp, Axis::tp, Axis::sp})

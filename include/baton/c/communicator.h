@@ -17,6 +17,11 @@ BATON_C_API int baton_rank(const baton_communicator* communicator);
 /// The number of ranks; -1 for NULL.
 BATON_C_API int baton_size(const baton_communicator* communicator);
 
+/// Renames the communicator in errors and in `baton status`: "world" until then, "world/1:0" of the
+/// part of its first split that has color 0. Give the same name on all ranks. Errors:
+/// BATON_INVALID_ARGUMENT for an empty name.
+BATON_C_API int baton_set_name(baton_communicator* communicator, const char* name);
+
 /// The communicator of the ranks that give the same color, ordered by key, then by rank; NULL, with
 /// BATON_OK, where color is negative. Collective. Errors: BATON_TRANSPORT.
 BATON_C_API int baton_split(baton_communicator* communicator, int color, int key,

@@ -1,5 +1,10 @@
 /// Start and end of MPI and the program's communicators, from Fortran.
 
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
 #include "fortran.hpp"
 
 using namespace baton::pmpi::fortran;
@@ -23,6 +28,11 @@ FORTRAN(init_thread, Int* required, Int* provided, Int* error) {
 }
 FORTRAN(finalize, Int* error) { *error = MPI_Finalize(); }
 
+FORTRAN(comm_set_name, Int* c, const char* name, Int* error, int length) {
+  std::string_view text(name, static_cast<std::size_t>(std::max(length, 0)));
+  text = text.substr(0, text.find_last_not_of(' ') + 1);
+  *error = MPI_Comm_set_name(comm(c), std::string(text).c_str());
+}
 FORTRAN(comm_dup, Int* c, Int* made, Int* error) { *error = MPI_Comm_dup(comm(c), Made(made)); }
 FORTRAN(comm_dup_with_info, Int* c, Int* i, Int* made, Int* error) {
   *error = MPI_Comm_dup_with_info(comm(c), info(i), Made(made));

@@ -220,6 +220,17 @@ int MPI_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm* made) {
   return making(comm, made, [&] { return PMPI_Intercomm_merge(comm, high, made); });
 }
 
+int MPI_Comm_set_name(MPI_Comm comm, const char* name) {
+  const int code = PMPI_Comm_set_name(comm, name);
+  DropIn* const drop_in = DropIn::now();
+  const auto* const group = drop_in && code == MPI_SUCCESS ? drop_in->group(comm) : nullptr;
+  if (group && *name != '\0') {
+    const auto lock = drop_in->use(**group);
+    (*group)->communicator.set_name(name);
+  }
+  return code;
+}
+
 int MPI_Comm_disconnect(MPI_Comm* comm) {
   if (DropIn* const drop_in = DropIn::now()) meet(*drop_in, *comm);
   return PMPI_Comm_disconnect(comm);

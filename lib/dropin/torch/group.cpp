@@ -83,9 +83,22 @@ void Group::check_usable(const char* operation) const {
         c10::str(operation, ": expected a process group that can be used, but ", over_));
 }
 
+// PyTorch tells a group its description and its number after it was made.
+void Group::name_as_described() {
+  const std::string& description = getGroupDesc();
+  if (!communicator_ || description == described_) return;
+  described_ = description;
+  if (description.empty() || description == "default_pg") return;  // of all ranks
+  const bool undefined = description == "undefined";
+  if (undefined && getGroupUid().empty()) return;
+  const auto turn = driver_.turn();
+  communicator_->set_name(undefined ? "group " + getGroupUid() : description);
+}
+
 Group::Pointer Group::work(c10d::OpType type, const char* name, const Tensors& inputs,
                            std::chrono::milliseconds timeout, const char* title) {
   check_usable(name);
+  name_as_described();
   const std::uint64_t number = c10d::isP2POp(type) ? ++messages_ : ++collectives_;
   const IgnoredNames ignored;
   auto work = c10::make_intrusive<Work>(

@@ -101,6 +101,7 @@ class Group final : public c10d::Backend {
   Result begin(const Pointer& work, Work::Begin begin, bool async);
   Result message(c10d::OpType type, Tensors& tensors, int peer, int tag);
   void check_usable(const char* operation) const;
+  void name_as_described();
   using Refuse = std::function<void(const std::string&)>;
   Result reduce_all(const char* name, c10d::OpType type, const Refuse& refuse, Tensors& tensors,
                     const c10d::AllreduceOptions& opts);
@@ -117,6 +118,7 @@ class Group final : public c10d::Backend {
   const std::shared_ptr<Work::Parked> parked_ = std::make_shared<Work::Parked>();
   std::unique_ptr<Communicator> communicator_;  // null after shutdown()
   std::string over_;                            // the reason if the group is of no further use
+  std::string described_;                       // the description by which it is named
   std::uint64_t collectives_ = 0, messages_ = 0;
   std::map<std::string, Count> counts_;
 };

@@ -6,6 +6,7 @@ import tempfile
 import threading
 import time
 import unittest
+from inspect import signature
 from pathlib import Path
 
 import torch
@@ -283,14 +284,15 @@ def times_out(rank, size):
     os._exit(0)  # rank 1 does not take part in the end
 
 
-def hangs(rank, size, folder):
+def hangs(rank, size, folder, description=None, name="world"):
     """All survivors say the same, and name the rank that does not come."""
     x = torch.ones(1000)
-    dist.broadcast(x, 0)
+    group = dist.new_group(list(range(size)), group_desc=description) if name != "world" else None
+    dist.broadcast(x, 0, group=group)
     if rank == 1:
         time.sleep(6)
         os._exit(0)
-    error = str(raised(lambda: dist.all_reduce(x)))
+    error = str(raised(lambda: dist.all_reduce(x, group=group)))
     Path(folder, f"part{rank}").write_text(error)
     os.rename(Path(folder, f"part{rank}"), Path(folder, str(rank)))
     while len([file for file in os.listdir(folder) if file.isdigit()]) < size - 1:
@@ -299,10 +301,18 @@ def hangs(rank, size, folder):
         said = {Path(folder, file).read_text() for file in os.listdir(folder)}
         assert len(said) == 1, said
         for part in ("all_reduce #2: Timed out waiting 2000ms; all_reduce #",
-                     "of communicator 'world' cannot complete (no progress for 2 s): ",
+                     f"of communicator '{name}' cannot complete (no progress for 2 s): ",
                      "rank 1 has not entered it (last: broadcast #"):
             assert part in error, error
     os._exit(0)
+
+
+def hangs_in_described(rank, size, folder):
+    hangs(rank, size, folder, "mesh_tp", "mesh_tp")
+
+
+def hangs_in_numbered(rank, size, folder):
+    hangs(rank, size, folder, None, "group 1")
 
 
 def aborts(rank, size):
@@ -389,7 +399,7 @@ def add(function, sizes, **options):
     def test(self):
         for size in sizes:
             with self.subTest(size=size), tempfile.TemporaryDirectory() as folder:
-                processes.run(size, function, *([folder] if function is hangs else []), **options)
+                processes.run(size, function, *([folder] if "folder" in signature(function).parameters else []), **options)
 
     setattr(Behaviour, "test_" + function.__name__, test)
 
@@ -401,6 +411,8 @@ for function in messages, groups, futures:
 add(by_device, (2,), backend="cpu:baton")
 add(names_the_missing, (3,))
 add(hangs, (2, 3, 4), timeout=datetime.timedelta(seconds=2))
+add(hangs_in_described, (3,), timeout=datetime.timedelta(seconds=2))
+add(hangs_in_numbered, (3,), timeout=datetime.timedelta(seconds=2))
 for function in times_out, aborts, destroyed_in_flight:
     add(function, (2, 3), timeout=datetime.timedelta(seconds=2) if function is times_out else None)
 
