@@ -24,7 +24,8 @@ struct UcxOptions {
   /// How long ranks wait for each other at a TCP address.
   std::chrono::milliseconds meeting{30'000};
   /// How long the last transport of a group waits, when it is destroyed, for the others to have
-  /// received what it sent. They need to call their transport meanwhile, or destroy it.
+  /// received what it sent. They need to call their transport meanwhile, or destroy it. Nobody
+  /// waits for processes of the same machine that have ended.
   std::chrono::milliseconds farewell{10'000};
   /// Whether different transports of a group and of its splits may be used by different threads at
   /// once (Capabilities::concurrent), as collectives in streams need (baton/stream.hpp); their

@@ -60,6 +60,13 @@ void Watch::open(std::uint64_t communicator, std::uint64_t first, const std::str
   page_ = std::make_unique<status::Page>(communicator, context_.rank, context_.size, first, label_);
 }
 
+void Watch::reach(std::unique_ptr<status::Elsewhere> elsewhere) {
+  if (!elsewhere || !elsewhere->any()) return;
+  elsewhere_ = std::move(elsewhere);
+  // For `baton status`; one rank of a machine is enough.
+  if (page_ && elsewhere_->first_here() == context_.rank) page_->put_doors(elsewhere_->written());
+}
+
 void Watch::rename(std::string_view label) {
   label_ = line_of(label);
   if (page_) page_->layout().label.write(label_);

@@ -45,9 +45,7 @@ class Watch {
     shown_ = std::move(shown);
   }
   /// Ranks of other machines; before, they are not looked at.
-  void reach(std::unique_ptr<status::Elsewhere> elsewhere) {
-    if (elsewhere && elsewhere->any()) elsewhere_ = std::move(elsewhere);
-  }
+  void reach(std::unique_ptr<status::Elsewhere> elsewhere);
   /// The same of a communicator of these ranks; null: all run on this machine, or cannot be asked.
   std::unique_ptr<status::Elsewhere> elsewhere_of(const std::vector<int>& ranks) const {
     return elsewhere_ ? elsewhere_->part(ranks) : nullptr;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "page.hpp"
-#include "process.hpp"
 
 namespace baton::status {
 

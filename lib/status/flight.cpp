@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -61,14 +62,18 @@ std::string recording_of(std::span<const Standing> pages) {
     return std::pair(page.size, -static_cast<int>(page.label.size()));
   });
   std::map<int, std::vector<Named>> rows;
-  std::map<std::pair<std::int64_t, std::int32_t>, int> row_of;
+  using Thread = std::tuple<std::uint64_t, std::int64_t, std::int32_t>;
+  const auto thread_of = [](const Standing& page) {
+    return Thread(page.process.machine, page.process.pid, page.thread);
+  };
+  std::map<Thread, int> row_of;
   for (const Standing& page : pages) {
     if (page.communicator != largest.communicator) continue;
-    row_of[{page.process.pid, page.thread}] = page.rank;
+    row_of[thread_of(page)] = page.rank;
     add(rows[page.rank], page, true);
   }
   for (const Standing& page : pages) {
-    const auto row = row_of.find({page.process.pid, page.thread});
+    const auto row = row_of.find(thread_of(page));
     if (page.communicator != largest.communicator && row != row_of.end())
       add(rows[row->second], page, false);
   }

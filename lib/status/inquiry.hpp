@@ -11,7 +11,6 @@
 
 #include "diagnosis.hpp"
 #include "page.hpp"
-#include "process.hpp"
 
 namespace baton::status {
 

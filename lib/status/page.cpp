@@ -64,7 +64,14 @@ void copy_text(std::span<char> to, std::string_view from) {
   to[length] = '\0';
 }
 
-constexpr std::string_view prefix = "baton-";
+constexpr std::string_view prefix = "baton-", suffix_of_doors = ".doors";
+
+std::string doors_of(const std::string& page) { return page + std::string(suffix_of_doors); }
+
+void remove_files(const std::string& page) {
+  unlink(page.c_str());
+  unlink(doors_of(page).c_str());
+}
 
 }  // namespace
 
@@ -186,8 +193,35 @@ Page::Page(std::uint64_t communicator, int rank, int size, std::uint64_t first,
 }
 
 Page::~Page() {
-  if (!file_.empty() && layout_->process.pid == getpid()) unlink(file_.c_str());  // not in a fork
+  if (!file_.empty() && layout_->process.pid == getpid()) remove_files(file_);  // not in a fork
   munmap(layout_, sizeof(Layout));
+}
+
+void Page::put_doors(std::span<const std::byte> doors) noexcept try {
+  if (file_.empty()) return;
+  const std::string file = doors_of(file_);
+  unlink(file.c_str());
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor < 0) return;
+  const ssize_t written = write(descriptor, doors.data(), doors.size());
+  close(descriptor);
+  if (written != static_cast<ssize_t>(doors.size())) unlink(file.c_str());
+} catch (const std::bad_alloc&) {  // others see the ranks of this machine only
+}
+
+std::vector<std::byte> doors_beside(const std::string& page) {
+  const int descriptor = open(doors_of(page).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0) return {};
+  struct stat status {};
+  constexpr off_t most = 1 << 28;
+  std::vector<std::byte> bytes;
+  if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+      status.st_size <= most) {
+    bytes.resize(static_cast<std::size_t>(status.st_size));
+    if (::read(descriptor, bytes.data(), bytes.size()) != status.st_size) bytes.clear();
+  }
+  close(descriptor);
+  return bytes;
 }
 
 PeerPage::PeerPage(const std::string& file) {
@@ -264,8 +298,10 @@ bool exists(const std::string& file) { return access(file.c_str(), F_OK) == 0 ||
 std::vector<std::string> all_files() {
   std::vector<std::string> files;
   std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(folder(), error))
-    if (file.path().filename().string().starts_with(prefix)) files.push_back(file.path());
+  for (const auto& file : std::filesystem::directory_iterator(folder(), error)) {
+    const std::string name = file.path().filename();
+    if (name.starts_with(prefix) && !name.ends_with(suffix_of_doors)) files.push_back(file.path());
+  }
   std::ranges::sort(files);
   return files;
 }
@@ -285,7 +321,7 @@ void remove_abandoned() {
   }
   for (const auto& [communicator, files] : dead)
     if (!lives[communicator])
-      for (const std::string& file : files) unlink(file.c_str());
+      for (const std::string& file : files) remove_files(file);
 }
 
 }  // namespace baton::status

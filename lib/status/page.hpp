@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -20,9 +21,13 @@
 #endif
 
 #include "../trace/recorder.hpp"
-#include "process.hpp"
+#include "../transport/process.hpp"
 
 namespace baton::status {
+
+using transport::Condition, transport::Life, transport::ProcessId;
+using transport::condition_of, transport::descends, transport::describe;
+using transport::own_process, transport::own_thread;
 
 /// An operation, as far as ranks must agree on it. Codes are those of the public enumerations.
 struct Call {
@@ -176,6 +181,8 @@ struct Standing {
 /// Of all pages on this machine.
 std::string folder();
 std::string file_of(const ProcessId& process, std::uint64_t communicator, int rank);
+/// The file beside a page that says how to reach ranks of other machines; empty: there is none.
+std::vector<std::byte> doors_beside(const std::string& page);
 
 /// Ticks of a page: the processor's if `tsc`, otherwise the machine's monotonic clock in ns.
 inline std::uint64_t ticks_now(bool tsc) noexcept {
@@ -198,6 +205,8 @@ class Page {
 
   /// Whether others can see it.
   bool shared() const { return !file_.empty(); }
+  /// Puts a file beside it, which goes with it: Elsewhere::written(). Without room there is none.
+  void put_doors(std::span<const std::byte> doors) noexcept;
 
   /// Notes that an operation begins; returns its place. Costs two stores of a line and a clock.
   std::uint64_t begin(std::uint64_t number, const Call& call) noexcept {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "../transport/tcp/lobby.hpp"
@@ -183,6 +185,48 @@ Elsewhere::Elsewhere(std::shared_ptr<const std::vector<Door>> doors,
 
 Elsewhere::~Elsewhere() = default;
 
+namespace {
+
+constexpr std::array<char, 8> head_of_doors = {'b', 'a', 't', 'o', 'n', 'd', 'r', '1'};
+
+struct WrittenDoor {
+  ProcessId process;
+  Door door;
+};
+static_assert(std::has_unique_object_representations_v<WrittenDoor>);
+
+}  // namespace
+
+std::vector<std::byte> Elsewhere::written() const {
+  std::vector<WrittenDoor> all(processes_.size());
+  for (std::size_t r = 0; r < all.size(); ++r)
+    all[r] = {processes_[r], (*doors_)[static_cast<std::size_t>(places_[r])]};
+  const std::size_t head = head_of_doors.size(), body = all.size() * sizeof(WrittenDoor);
+  std::vector<std::byte> bytes(head + body);
+  std::memcpy(bytes.data(), head_of_doors.data(), head);
+  if (body > 0) std::memcpy(bytes.data() + head, all.data(), body);
+  return bytes;
+}
+
+std::unique_ptr<Elsewhere> Elsewhere::read(std::span<const std::byte> bytes) {
+  const auto head = std::as_bytes(std::span(head_of_doors));
+  if (bytes.size() < head.size() || !std::ranges::equal(bytes.first(head.size()), head))
+    return nullptr;
+  bytes = bytes.subspan(head.size());
+  std::vector<WrittenDoor> all(bytes.size() / sizeof(WrittenDoor));
+  if (bytes.empty() || bytes.size() != all.size() * sizeof(WrittenDoor)) return nullptr;
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  auto doors = std::make_shared<std::vector<Door>>();
+  std::vector<ProcessId> processes;
+  std::vector<int> places;
+  for (const WrittenDoor& one : all) {
+    places.push_back(static_cast<int>(places.size()));
+    processes.push_back(one.process);
+    doors->push_back(one.door);
+  }
+  return std::make_unique<Elsewhere>(std::move(doors), processes, std::move(places));
+}
+
 std::unique_ptr<Elsewhere> Elsewhere::part(const std::vector<int>& ranks) const {
   std::vector<ProcessId> processes;
   std::vector<int> places;
@@ -195,6 +239,20 @@ std::unique_ptr<Elsewhere> Elsewhere::part(const std::vector<int>& ranks) const 
 
 bool Elsewhere::has(int rank) const {
   return processes_[static_cast<std::size_t>(rank)].machine != own_process().machine;
+}
+
+std::vector<int> Elsewhere::ranks() const {
+  std::vector<int> ranks;
+  for (const auto& machine : *machines_)
+    ranks.insert(ranks.end(), machine->ranks.begin(), machine->ranks.end());
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+int Elsewhere::first_here() const {
+  for (std::size_t r = 0; r < processes_.size(); ++r)
+    if (!has(static_cast<int>(r))) return static_cast<int>(r);
+  return -1;
 }
 
 std::vector<Finding> Elsewhere::ask_machine(Machine& machine, const Inquiry& inquiry,

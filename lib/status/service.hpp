@@ -53,12 +53,21 @@ class Elsewhere {
   Elsewhere(const Elsewhere&) = delete;
   Elsewhere& operator=(const Elsewhere&) = delete;
 
+  /// What another process of this user and machine needs to ask the same ranks, and what it makes
+  /// of it; null: these bytes are no such thing.
+  std::vector<std::byte> written() const;
+  static std::unique_ptr<Elsewhere> read(std::span<const std::byte> bytes);
+
   /// Of a communicator of these ranks.
   std::unique_ptr<Elsewhere> part(const std::vector<int>& ranks) const;
   /// Whether there are such ranks.
   bool any() const { return !machines_->empty(); }
   /// Whether a rank runs on another machine.
   bool has(int rank) const;
+  /// Those ranks.
+  std::vector<int> ranks() const;
+  /// The first rank on this machine; -1: there is none.
+  int first_here() const;
   /// Asks about ranks of other machines, all machines at once; findings in the order of `ranks`. Of
   /// a machine that does not answer, the condition is Life::elsewhere.
   std::vector<Finding> ask(const Inquiry& inquiry, std::span<const int> ranks) const;

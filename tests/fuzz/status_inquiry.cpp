@@ -1,5 +1,6 @@
-/// Questions and answers of other machines about ranks, whatever bytes they have. The first byte
-/// chooses; what is accepted packs to the same bytes again, or is judged.
+/// Questions and answers of other machines about ranks, and the file that says where these are,
+/// whatever bytes they have. The first byte chooses; what is accepted packs to the same bytes
+/// again, or is judged.
 
 #include <algorithm>
 #include <cstddef>
@@ -8,6 +9,7 @@
 
 #include "status/diagnosis.hpp"
 #include "status/inquiry.hpp"
+#include "status/service.hpp"
 #include "target.hpp"
 
 using namespace baton;
@@ -22,6 +24,13 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::vector<std::byte> again = packed(*inquiry);
     fuzz::require(again.size() == bytes.size(), "a question has one form");
     fuzz::require(inquiry->members.size() <= size, "a question asks about no more than it says");
+    return 0;
+  }
+  if (data[0] == 2) {
+    const auto elsewhere = Elsewhere::read(bytes);
+    if (!elsewhere) return 0;
+    fuzz::require(std::ranges::equal(elsewhere->written(), bytes), "doors have one form");
+    fuzz::require(elsewhere->ranks().size() <= size, "there are no more ranks than it says");
     return 0;
   }
   const auto finding = finding_of(bytes);

@@ -82,11 +82,15 @@ class Faults(unittest.TestCase):
             time.sleep(0.01)
 
     def status(self, process):
-        inside = ["nsenter", "-m", "-t", str(process)] if MACHINES else []
-        done = subprocess.run([*inside, BATON, "status", "--json", str(process)], capture_output=True, text=True)
+        done = subprocess.run([*self.inside(process), BATON, "status", "--json", str(process)],
+                              capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         (one,) = json.loads(done.stdout)
         return one
+
+    def inside(self, process):
+        """What runs a command on a process's machine."""
+        return ["nsenter", "-m", "-t", str(process)] if MACHINES else []
 
     def members(self, folder):
         return [int(text) for file in Path(folder).glob("process*") if (text := file.read_text()).endswith("\n")]
@@ -124,6 +128,8 @@ class Faults(unittest.TestCase):
                             self.assertEqual(ranks[r]["verdict"], sentence)
                             self.assertIsNone(ranks[r]["operations"][-1]["end_ns"])
                             self.assertIn(ranks[r]["life"], ["runs", "sleeps"])
+                            self.assertEqual(ranks.keys() | ({culprit} if fault in ["leaves", "exits", "killed"]
+                                                             else set()), set(range(size)) )
                             if fault in ["stopped", "killed"] and culprit in ranks:
                                 self.assertEqual(ranks[culprit]["life"],
                                                  "stopped" if fault == "stopped" else "ended")
@@ -181,7 +187,6 @@ class Faults(unittest.TestCase):
                     finally:
                         self.end(processes, self.members(folder))
 
-    @unittest.skipIf(MACHINES, "baton status shows the ranks of one machine")
     def test_status_shows_a_running_hang(self):
         with tempfile.TemporaryDirectory() as folder:
             processes = self.start(folder, "sleeps", 0, 2)
@@ -193,9 +198,19 @@ class Faults(unittest.TestCase):
                     ranks = {r["rank"]: r for r in self.status(mine[0])["ranks"]}
                     return ranks[1]["waits"] is not None
                 self.wait_for(waits, "a rank that waits")
-                text = subprocess.run([BATON, "status", str(self.members(folder)[0]), "--operations", "2"],
-                                      capture_output=True, text=True).stdout
-                self.assertIn("communicator 'world', 2 ranks", text)
+                first = self.members(folder)[0]
+                status = [*self.inside(first), BATON, "status"]
+                launcher = processes[0].pid if MPIRUN else os.getpid()  # that has started them
+                for asked in first, launcher:
+                    found = subprocess.run([*status, str(asked), "--json"], capture_output=True, text=True,
+                                           check=True).stdout
+                    self.assertEqual([r["here"] for c in json.loads(found) for r in c["ranks"]].count(False),
+                                     1 if MACHINES else 0)
+                text = subprocess.run([*status, str(first), "--operations", "2"], capture_output=True,
+                                      text=True).stdout
+                self.assertIn("communicator 'world', 2 ranks\n", text)
+                self.assertEqual(text.count("of another machine"), 1 if MACHINES else 0)
+                text = text.replace(" of another machine", "")
                 self.assertRegex(text, r"rank 0, process \d+ \(faulty\w*\): in no operation; last #\d+ broadcast of "
                                        r"1000 f32, root 0 \(\S+\), finished \d+\.\d s ago; its process is alive "
                                        r"and sleeps")
@@ -204,7 +219,7 @@ class Faults(unittest.TestCase):
                 self.assertRegex(text, r"    \d+\.\d s ago: #\d+ broadcast of 1000 f32, root 0 \(\S+\), [\d.]+ us")
                 self.assertRegex(text, r"    \d+\.\d s ago: #\d+ all_reduce of 1000 f32, sum \(ring\), under way")
                 trace = str(Path(folder) / "last.trace")
-                subprocess.run([BATON, "status", str(self.members(folder)[0]), "-o", trace], check=True)
+                subprocess.run([*status, str(first), "-o", trace], check=True)
                 contents = subprocess.run([BATON, "timeline", "--from", trace], capture_output=True, text=True,
                                           check=True).stdout
                 self.assertIn("broadcast of 1000 f32, root 0", contents)
@@ -216,7 +231,7 @@ class Faults(unittest.TestCase):
         done = subprocess.run([BATON, "status", str(os.getpid())], capture_output=True, text=True)
         self.assertEqual(done.returncode, 2)
         self.assertEqual(done.stderr, f"baton: status: expected a process of this user with a communicator, "
-                                      f"found none with number {os.getpid()}\n")
+                                      f"or one that started such a process, found none with number {os.getpid()}\n")
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)

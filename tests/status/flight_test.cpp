@@ -63,4 +63,8 @@ TEST_CASE("flight: operations by rank, those of other communicators in the row o
   CHECK(events({split, world, other, stranger}) == expected);
   CHECK(events({stranger, other, world, split}) == expected);
   CHECK(recording_of({}).empty());
+  // Processes of two machines may have the same number.
+  other.process.machine = 1;
+  other.thread = 10;
+  CHECK(events({split, world, other}) == expected);
 }

@@ -183,3 +183,36 @@ TEST_CASE("ranks of other machines: the first process that answers tells about a
   }
   CHECK(latest.page);
 }
+
+TEST_CASE("whoever sees a page finds the way to ranks of other machines beside it") {
+  Page page(communicator, 0, 2, 6, "world");
+  waits(page);
+  ProcessId other = own_process();
+  other.machine += 1;
+  const auto doors = std::make_shared<const std::vector<Door>>(std::vector<Door>{{}, own_door()});
+  const std::vector<ProcessId> processes{own_process(), other};
+  const Elsewhere elsewhere(doors, processes, {0, 1});
+  const std::string file = file_of(own_process(), communicator, 0);
+  CHECK(Elsewhere::read(doors_beside(file)) == nullptr);
+  page.put_doors(elsewhere.written());
+  page.put_doors(elsewhere.written());  // again, as for a communicator that is split
+  CHECK(std::ranges::count(all_files(), file) == 1);
+  CHECK(std::ranges::count(all_files(), file + ".doors") == 0);
+
+  std::vector<std::byte> bytes = doors_beside(file);
+  const auto found = Elsewhere::read(bytes);
+  REQUIRE(found != nullptr);
+  CHECK(found->ranks() == std::vector<int>{1});
+  CHECK(found->first_here() == 0);
+  const int one = 1;
+  Page theirs(communicator, 1, 2, 6, "world");
+  waits(theirs);
+  const auto findings = found->ask({.communicator = communicator}, std::span(&one, 1));
+  REQUIRE(findings.at(0).witness.standing);
+  CHECK(findings[0].witness.standing->rank == 1);
+
+  for (const std::size_t length : {std::size_t{0}, std::size_t{8}, bytes.size() - 1})
+    CHECK(Elsewhere::read(std::span(bytes).first(length)) == nullptr);
+  bytes[0] = std::byte{'B'};
+  CHECK(Elsewhere::read(bytes) == nullptr);
+}

@@ -255,20 +255,39 @@ TEST_CASE("page: nobody is taken for dead or gone by a process that may open no 
   CHECK(condition_of(id, 0).life == Life::ended);
 }
 
+TEST_CASE("page: a process descends from those that started it") {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  CHECK(descends(child, child));
+  CHECK(descends(child, getpid()));
+  CHECK(descends(child, getppid()));
+  CHECK_FALSE(descends(getpid(), child));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  CHECK_FALSE(descends(child, getpid()));
+}
+
 TEST_CASE("page: pages of the dead go when their communicator has no living rank") {
   Page page(communicator, 0, 2, 0, "world");
   const pid_t child = fork();
   if (child == 0) {
-    new Page(communicator, 1, 2, 0, "world");      // of the same communicator
-    new Page(communicator + 1, 0, 1, 0, "alone");  // of the child's own
+    new Page(communicator, 1, 2, 0, "world");                          // of the same communicator
+    auto* const alone = new Page(communicator + 1, 0, 1, 0, "alone");  // of the child's own
+    const std::byte any{};
+    alone->put_doors(std::span(&any, 1));
     raise(SIGKILL);
   }
   const ProcessId id = id_of(child);
   waitpid(child, nullptr, 0);
   CHECK(PeerPage(file_of(id, communicator, 1)).valid());
   CHECK(PeerPage(file_of(id, communicator + 1, 0)).valid());
+  CHECK(doors_beside(file_of(id, communicator + 1, 0)).size() == 1);
   remove_abandoned();
   CHECK(PeerPage(file_of(id, communicator, 1)).valid());
   CHECK_FALSE(PeerPage(file_of(id, communicator + 1, 0)).valid());
+  CHECK(doors_beside(file_of(id, communicator + 1, 0)).empty());
   std::filesystem::remove(file_of(id, communicator, 1));
 }

@@ -2,9 +2,11 @@
 ///
 /// Usage: ucx_meeting RANK SIZE HOST:PORT|FOLDER/ MILLISECONDS
 /// In a folder, processes exchange their addresses by files named by ranks. A file that is there
-/// beforehand is kept; a file "one-more" adds an empty block.
+/// beforehand is kept; a file "one-more" adds an empty block. With KILLED=RANK in the environment,
+/// that rank is killed in the end, and the others would wait an hour for it.
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -58,13 +60,16 @@ std::unique_ptr<baton::Transport> transport(int rank, int size, const std::strin
 
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
+  const char* const killed = std::getenv("KILLED");
+  baton::UcxOptions options{.meeting = std::chrono::milliseconds(std::atoi(argv[4]))};
+  if (killed != nullptr) options.farewell = std::chrono::hours(1);
   try {
-    baton::Communicator c(transport(std::atoi(argv[1]), std::atoi(argv[2]), argv[3],
-                                    {.meeting = std::chrono::milliseconds(std::atoi(argv[4]))}));
+    baton::Communicator c(transport(std::atoi(argv[1]), std::atoi(argv[2]), argv[3], options));
     std::vector<std::int64_t> ranks(100'000, c.rank() + 1);
     c.all_reduce(ranks, baton::sum);
     baton::Communicator last = c.split(c.rank() / 2);
     last.barrier();
+    if (killed != nullptr && std::atoi(killed) == c.rank()) std::raise(SIGKILL);
     std::printf("%lld\n", static_cast<long long>(ranks.back()));
     return 0;
   } catch (const baton::Error& error) {

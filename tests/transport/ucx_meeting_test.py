@@ -46,6 +46,13 @@ class Meeting(unittest.TestCase):
             for order in ranks, ranks[::-1]:
                 self.assertEqual(meet(*order), [(str(size * (size + 1) // 2), 0)] * size)
 
+    def test_nobody_waits_for_a_process_that_was_killed(self):
+        """The farewell is longer than this test may take."""
+        for size in 2, 4:
+            ranks = [(rank, size) for rank in range(size)]
+            said = meet(*ranks, KILLED=str(size - 1))
+            self.assertEqual(said, [(str(size * (size + 1) // 2), 0)] * (size - 1) + [("", -9)])
+
     def test_names_and_ipv6(self):
         for host in "localhost", "[::1]":
             said = meet((0, 2), (1, 2), address=f"{host}:{free_port()}")

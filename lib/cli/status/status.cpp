@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "baton/error.hpp"
@@ -15,6 +16,7 @@
 #include "cli/common/text.hpp"
 #include "status/flight.hpp"
 #include "status/page.hpp"
+#include "status/service.hpp"
 
 namespace baton::cli::status {
 namespace {
@@ -35,37 +37,74 @@ struct StatusCommand {
 struct Rank {
   Standing standing;
   Condition condition;
+  bool here = true;  ///< on this machine
 };
+
+struct Ranks {
+  std::vector<Rank> seen;
+  std::vector<std::pair<int, Condition>> unseen = {};  ///< of other machines
+  std::vector<std::byte> doors = {};                   ///< to other machines; empty: none is known
+};
+
+using Communicators = std::map<std::uint64_t, Ranks>;
+
+/// Leaves those of jobs of which a process, or what started it, is asked for.
+void select(const std::vector<int>& processes, Communicators& all) {
+  std::set<std::uint64_t> chosen;
+  for (const int process : processes) {
+    const auto of_process = [&](const Rank& rank) {
+      return baton::status::descends(rank.standing.process.pid, process);
+    };
+    bool any = false;
+    for (const auto& [name, ranks] : all) {
+      if (std::ranges::none_of(ranks.seen, of_process)) continue;
+      chosen.insert(name);
+      any = true;
+    }
+    if (!any)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("status: expected a process of this user with a communicator, or one "
+                              "that started such a process, found none with number {}",
+                              process));
+  }
+  std::erase_if(all, [&](const auto& one) { return !chosen.contains(one.first); });
+}
+
+/// Adds ranks of other machines, as far as processes there answer.
+void ask_others(std::uint64_t communicator, Ranks& ranks) {
+  const auto elsewhere = baton::status::Elsewhere::read(ranks.doors);
+  if (!elsewhere) return;
+  const std::vector<int> others = elsewhere->ranks();
+  std::vector<baton::status::Finding> findings =
+      elsewhere->ask({.communicator = communicator}, others);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    baton::status::Witness& witness = findings[i].witness;
+    if (witness.standing) {
+      ranks.seen.push_back({*std::move(witness.standing), witness.condition, false});
+    } else {
+      ranks.unseen.emplace_back(others[i], witness.condition);
+    }
+  }
+}
 
 /// The ranks of each communicator, by its name; those of whole jobs where one of their processes is
 /// asked for.
-std::map<std::uint64_t, std::vector<Rank>> communicators(const StatusCommand& command) {
-  std::map<std::uint64_t, std::vector<Rank>> all;
+Communicators communicators(const StatusCommand& command) {
+  Communicators all;
   for (const std::string& file : baton::status::all_files()) {
     const baton::status::PeerPage page(file);
     if (!page.valid()) continue;
     Standing standing = page.read();
     const Condition condition = condition_of(standing.process, standing.thread);
-    all[standing.communicator].push_back({std::move(standing), condition});
+    Ranks& ranks = all[standing.communicator];
+    ranks.seen.push_back({std::move(standing), condition});
+    if (ranks.doors.empty()) ranks.doors = baton::status::doors_beside(file);
   }
-  for (auto& [name, ranks] : all)
-    std::ranges::sort(ranks, {}, [](const Rank& rank) { return rank.standing.rank; });
-  if (command.processes.empty()) return all;
-  for (const int process : command.processes) {
-    const auto of = [&](const Rank& rank) { return rank.standing.process.pid == process; };
-    if (std::ranges::none_of(all,
-                             [&](const auto& one) { return std::ranges::any_of(one.second, of); }))
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("status: expected a process of this user with a communicator, found "
-                              "none with number {}",
-                              process));
+  if (!command.processes.empty()) select(command.processes, all);
+  for (auto& [name, ranks] : all) {
+    ask_others(name, ranks);
+    std::ranges::sort(ranks.seen, {}, [](const Rank& rank) { return rank.standing.rank; });
   }
-  std::erase_if(all, [&](const auto& one) {
-    return std::ranges::none_of(one.second, [&](const Rank& rank) {
-      return std::ranges::find(command.processes, rank.standing.process.pid) !=
-             command.processes.end();
-    });
-  });
   return all;
 }
 
@@ -94,8 +133,8 @@ void print(const Rank& rank, int operations) {
   }
   if (!s.waits.empty()) doing += "; " + s.waits;
   if (!s.failure.empty()) doing += "; failed: " + s.failure;
-  fmt::print("  rank {}, process {} ({}): {}; {}\n", s.rank, s.process.pid, s.program, doing,
-             describe(rank.condition));
+  fmt::print("  rank {}, process {}{} ({}): {}; {}\n", s.rank, s.process.pid,
+             rank.here ? "" : " of another machine", s.program, doing, describe(rank.condition));
   const std::size_t shown = std::min(s.operations.size(), static_cast<std::size_t>(operations));
   for (std::size_t i = s.operations.size() - shown; i < s.operations.size(); ++i) {
     const Operation& operation = s.operations[i];
@@ -132,6 +171,7 @@ Json json_of(const Rank& rank) {
                           {"end_ns", operation.under_way() ? Json() : Json(operation.end_ns)}});
   const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
   return {{"rank", s.rank},
+          {"here", rank.here},
           {"process", s.process.pid},
           {"thread", s.thread},
           {"program", s.program},
@@ -150,7 +190,7 @@ int status(const StatusCommand& command, Launch&) {
   if (!command.output.empty()) {
     std::vector<Standing> pages;
     for (const auto& [name, ranks] : found)
-      for (const Rank& rank : ranks) pages.push_back(rank.standing);
+      for (const Rank& rank : ranks.seen) pages.push_back(rank.standing);
     const std::string bytes = baton::status::recording_of(pages);
     if (bytes.empty())
       throw Error(ErrorCode::invalid_argument,
@@ -160,26 +200,31 @@ int status(const StatusCommand& command, Launch&) {
   }
   Json all = Json::array();
   for (const auto& [name, ranks] : found) {
-    const Standing& first = ranks.front().standing;
+    const Standing& first = ranks.seen.front().standing;
     if (command.json) {
-      Json listed = Json::array();
-      for (const Rank& rank : ranks) listed.push_back(json_of(rank));
+      Json listed = Json::array(), unseen = Json::array();
+      for (const Rank& rank : ranks.seen) listed.push_back(json_of(rank));
+      for (const auto& [rank, condition] : ranks.unseen)
+        unseen.push_back({{"rank", rank}, {"condition", describe(condition)}});
       all.push_back({{"communicator", fmt::format("{:016x}", name)},
                      {"label", first.label},
                      {"size", first.size},
-                     {"ranks", listed}});
+                     {"ranks", listed},
+                     {"unseen", unseen}});
       continue;
     }
     fmt::print("communicator '{}', {}{}\n", first.label,
                counted(static_cast<std::size_t>(first.size), "rank"),
-               ranks.size() < static_cast<std::size_t>(first.size)
-                   ? fmt::format(", {} of them here", ranks.size())
+               ranks.seen.size() < static_cast<std::size_t>(first.size)
+                   ? fmt::format(", {} of them seen", ranks.seen.size())
                    : "");
     std::set<std::string> verdicts;  // all ranks have the same
-    for (const Rank& rank : ranks)
+    for (const Rank& rank : ranks.seen)
       if (!rank.standing.verdict.empty()) verdicts.insert(rank.standing.verdict);
     for (const std::string& verdict : verdicts) fmt::print("  given up: {}\n", verdict);
-    for (const Rank& rank : ranks) print(rank, command.operations);
+    for (const Rank& rank : ranks.seen) print(rank, command.operations);
+    for (const auto& [rank, condition] : ranks.unseen)
+      fmt::print("  rank {}: {}\n", rank, describe(condition));
   }
   if (command.json) fmt::print("{}\n", all.dump(2));
   return 0;
@@ -190,11 +235,12 @@ int status(const StatusCommand& command, Launch&) {
 void add_status(CommandLine& program) {
   const auto [set, options] = program.add_command("status",
                                                   "Show what the ranks of running programs are in, "
-                                                  "since when, and what they wait for, on this\n"
-                                                  "machine, without stopping them",
+                                                  "since when, and what they wait for, without\n"
+                                                  "stopping them",
                                                   status);
   set.add("processes", options->processes,
-          "process numbers: show the communicators that they belong to (default: all)")
+          "process numbers, of mpirun or torchrun, too: show the communicators that they\n"
+          "or processes that they started belong to (default: all on this machine)")
       .form("PID");
   set.add("--operations", options->operations, "and this many of the latest operations (default 0)")
       .form("N")
@@ -207,7 +253,8 @@ void add_status(CommandLine& program) {
   set.footer(
       "Each rank keeps a page for each of its communicators in /dev/shm, with its last 64\n"
       "operations. Times are the machine's monotonic clock. Pages of processes that were killed\n"
-      "stay until the whole job has ended.\n"
+      "stay until the whole job has ended. Ranks of other machines are asked, for a second, if\n"
+      "the job has a timeout or BATON_INTERFACE; BATON_SECRET must be the job's.\n"
       "\n"
       "Examples:\n"
       "  baton status                    all running programs of this user\n"

@@ -16,7 +16,6 @@
 #include <system_error>
 
 #include "../../base/raise.hpp"
-#include "../place.hpp"
 #include "baton/error.hpp"
 #include "check.hpp"
 #include "message.hpp"
@@ -109,25 +108,30 @@ World::World(int rank, int size, const Exchange& exchange, const UcxOptions& opt
                     size, contacts.size()),
         {.rank = rank});
   std::vector<transport::Place> places(contacts.size());
+  std::vector<transport::ProcessId> processes(contacts.size());
   for (std::size_t r = 0; r < contacts.size(); ++r) {
-    if (contacts[r].size() <= sizeof(transport::Place))
+    Contact other;
+    if (contacts[r].size() <= sizeof other)
       base::raise(ErrorCode::transport,
                   fmt::format("the exchange of addresses was expected to bring the address of rank "
                               "{}, but brought {} bytes",
                               r, contacts[r].size()),
                   {.rank = rank});
-    std::memcpy(&places[r], contacts[r].data(), sizeof(transport::Place));
+    std::memcpy(&other, contacts[r].data(), sizeof other);
+    places[r] = other.place;
+    processes[r] = other.process;
   }
   hosts_ = transport::hosts_in(places);
   crowded_ = transport::crowded(places, rank);
   cores_ = transport::shared_cores(places);
 
-  for (int r = 0; r < size; ++r) peers_.push_back({.world = this, .rank = r});
+  for (int r = 0; r < size; ++r)
+    peers_.push_back({.world = this, .rank = r, .process = processes[static_cast<std::size_t>(r)]});
   try {
     for (Peer& peer : peers_) {
       const auto r = static_cast<std::size_t>(peer.rank);
       const bool near = places[r].machine == places[static_cast<std::size_t>(rank)].machine;
-      connect(peer, std::span(contacts[r]).subspan(sizeof(transport::Place)), near);
+      connect(peer, std::span(contacts[r]).subspan(sizeof(Contact)), near);
       if (peer.rank == rank_) continue;
       await_control<on_bye>(peer, bye);
     }
@@ -174,15 +178,15 @@ void World::block(std::chrono::microseconds at_most, std::unique_lock<std::mutex
                                           std::generic_category().message(code));
 }
 
-/// The contact of this rank: its place, then its worker's address.
+/// The contact of this rank: its place and process, then its worker's address.
 std::vector<std::byte> World::contact() const {
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
   check(ucp_worker_get_address(worker(), &address, &length), "ucp_worker_get_address", rank_);
-  const transport::Place place = transport::own_place();
-  std::vector<std::byte> bytes(sizeof place + length);
-  std::memcpy(bytes.data(), &place, sizeof place);
-  std::memcpy(bytes.data() + sizeof place, address, length);
+  const Contact own{transport::own_place(), transport::own_process()};
+  std::vector<std::byte> bytes(sizeof own + length);
+  std::memcpy(bytes.data(), &own, sizeof own);
+  std::memcpy(bytes.data() + sizeof own, address, length);
   ucp_worker_release_address(worker(), address);
   return bytes;
 }
@@ -266,12 +270,27 @@ void World::settle(const void* request) {
 /// Advances the worker until `done` or `end`.
 template <class Done>
 void World::progress_until(std::chrono::steady_clock::time_point end, const Done& done) {
+  constexpr auto between_looks = std::chrono::milliseconds(20);
+  auto look = std::chrono::steady_clock::now() + between_looks;
   while (!done()) {
     if (ucp_worker_progress(worker()) != 0) continue;
-    if (std::chrono::steady_clock::now() > end) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now > end) return;
+    if (now > look) {
+      dismiss_ended();
+      look = now + between_looks;
+    }
     std::unique_lock<std::mutex> alone;
     block(std::chrono::milliseconds(1), alone);
   }
+}
+
+/// Notes whose processes have ended: endpoints within a machine do not tell. What such a process
+/// had sent is in this machine's memory, and has been received by now.
+void World::dismiss_ended() {
+  for (Peer& peer : peers_)
+    if (peer.gone == UCS_OK && !peer.ended)
+      peer.ended = transport::condition_of(peer.process, 0).life == transport::Life::ended;
 }
 
 // Waits for two reasons. A message that is complete for its sender may lie in a buffer that is lost
@@ -282,32 +301,36 @@ void World::leave() {
   const auto end = std::chrono::steady_clock::now() + options_.farewell;
   progress_until(end, [&] {
     return std::ranges::all_of(given_up_, [&](const GivenUp& receive) {
-      return peers_[static_cast<std::size_t>(receive.rank)].over;
+      const Peer& from = peers_[static_cast<std::size_t>(receive.rank)];
+      return from.over || from.ended;
     });
   });
   for (const GivenUp& receive : given_up_) ucp_request_free(receive.request);
   given_up_.clear();
   while (ucp_worker_progress(worker()) != 0) continue;  // finds ranks that have already left
   leaving_ = true;
-  std::vector<const Peer*> told;
-  std::vector<void*> flushing;
+  struct Told {
+    const Peer* peer;
+    void* flush;  // null: done at once
+  };
+  std::vector<Told> told;
   const ucp_request_param_t param{};
   for (Peer& peer : peers_) {
-    if (peer.rank == rank_ || peer.gone != UCS_OK) continue;
+    if (peer.rank == rank_ || peer.gone != UCS_OK || peer.ended) continue;
     await_control<on_received>(peer, received);
     control(peer, bye);
     void* request = ucp_ep_flush_nbx(peer.endpoint, &param);
-    if (UCS_PTR_IS_PTR(request)) flushing.push_back(request);
-    told.push_back(&peer);
+    told.push_back({&peer, UCS_PTR_IS_PTR(request) ? request : nullptr});
   }
   progress_until(end, [&] {
-    return std::ranges::all_of(told,
-                               [](const Peer* p) { return p->has_all || p->gone != UCS_OK; }) &&
-           std::ranges::all_of(flushing, [](void* request) {
-             return ucp_request_check_status(request) != UCS_INPROGRESS;
-           });
+    return std::ranges::all_of(told, [](const Told& one) {
+      const auto [peer, flush] = one;
+      const bool flushed = !flush || ucp_request_check_status(flush) != UCS_INPROGRESS;
+      return peer->ended || ((peer->has_all || peer->gone != UCS_OK) && flushed);
+    });
   });
-  for (void* request : flushing) ucp_request_free(request);
+  for (const Told& one : told)
+    if (one.flush) ucp_request_free(one.flush);
 }
 
 /// Cancels the receives without an answer: a worker that is destroyed complains of them.

@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "../place.hpp"
+#include "../process.hpp"
 #include "baton/ucx.hpp"
 
 namespace baton::ucx {
@@ -69,9 +71,11 @@ class World {
   struct Peer {
     World* world;
     int rank;
+    transport::ProcessId process;
     ucp_ep_h endpoint = nullptr;
     ucs_status_t gone = UCS_OK;
     bool over = false;      ///< broken or dismissed: messages under way from it may never come
+    bool ended = false;     ///< its process has ended, as the system says; known while leaving
     bool has_all = false;   ///< this rank has sent it before leaving
     void* awaited[2] = {};  ///< receives of its control messages
   };
@@ -81,6 +85,10 @@ class World {
     int rank;
   };
 
+  struct Contact {
+    transport::Place place;
+    transport::ProcessId process;
+  };
   std::vector<std::byte> contact() const;
   /// `near`: on this machine.
   void connect(Peer& peer, std::span<const std::byte> address, bool near);
@@ -93,6 +101,7 @@ class World {
   void settle(const void* request);
   template <class Done>
   void progress_until(std::chrono::steady_clock::time_point end, const Done& done);
+  void dismiss_ended();
   void leave();
   void take_back() noexcept;
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace baton::status {
+namespace baton::transport {
 
 /// Tells a process from all others that ever ran.
 struct ProcessId {
@@ -16,6 +16,8 @@ struct ProcessId {
 };
 
 ProcessId own_process();
+/// Whether a process of this machine is `ancestor`, or was started by it, or by what it started.
+bool descends(std::int64_t pid, std::int64_t ancestor);
 std::int32_t own_thread();
 
 enum class Life : std::uint8_t {
@@ -39,4 +41,4 @@ Condition condition_of(const ProcessId& process, std::int32_t thread);
 /// "its process is alive and sleeps".
 std::string describe(const Condition& condition);
 
-}  // namespace baton::status
+}  // namespace baton::transport

@@ -11,14 +11,15 @@
 #include <cerrno>
 #include <sstream>
 
-#include "../transport/place.hpp"
+#include "place.hpp"
 
-namespace baton::status {
+namespace baton::transport {
 namespace {
 
 /// Fields of /proc/…/stat behind the name: state, and so on.
 struct Stat {
   char state = 0;
+  std::int64_t parent = 0;
   unsigned flags = 0;
   std::uint64_t start = 0;
   int exit_code = 0;
@@ -47,10 +48,10 @@ Read read_stat(const std::string& file, Stat& stat) {
   const std::size_t name_end = line.rfind(')');  // names may contain anything
   if (name_end == std::string::npos) return Read::absent;
   std::istringstream fields(line.substr(name_end + 1));
-  fields >> stat.state;
+  fields >> stat.state >> stat.parent;
   std::string skipped;
-  constexpr int state_field = 3, flags_field = 9, start_field = 22, exit_code_field = 52;
-  for (int field = state_field + 1; field <= exit_code_field; ++field) {
+  constexpr int parent_field = 4, flags_field = 9, start_field = 22, exit_code_field = 52;
+  for (int field = parent_field + 1; field <= exit_code_field; ++field) {
     if (field == flags_field) {
       fields >> stat.flags;
     } else if (field == start_field) {
@@ -65,7 +66,7 @@ Read read_stat(const std::string& file, Stat& stat) {
 }
 
 std::uint64_t visibility() {
-  std::uint64_t seen = transport::own_place().machine;
+  std::uint64_t seen = own_place().machine;
   for (const char* const file : {"/proc/self/ns/pid", "/dev/shm"}) {
     struct stat status {};
     if (::stat(file, &status) == 0)
@@ -87,6 +88,17 @@ ProcessId own_process() {
 }
 
 std::int32_t own_thread() { return static_cast<std::int32_t>(syscall(SYS_gettid)); }
+
+bool descends(std::int64_t pid, std::int64_t ancestor) {
+  constexpr int most_generations = 100;
+  for (int i = 0; i < most_generations && pid > 0; ++i) {
+    if (pid == ancestor) return true;
+    Stat stat;
+    if (read_stat(fmt::format("/proc/{}/stat", pid), stat) != Read::done) return false;
+    pid = stat.parent;
+  }
+  return false;
+}
 
 Condition condition_of(const ProcessId& process, std::int32_t thread) {
   if (process.machine != own_process().machine) return {};
@@ -137,4 +149,4 @@ std::string describe(const Condition& condition) {
                                       : "its process is alive and sleeps";
 }
 
-}  // namespace baton::status
+}  // namespace baton::transport
