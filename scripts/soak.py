@@ -121,7 +121,7 @@ def main():
     seconds = options.hours * 3600
     begin = time.monotonic()
     names = [name for name in process_faults.FAULTS if name in options.only or "processes" in options.only]
-    parts = max(1, (os.cpu_count() or 2) - 1)
+    parts = 2 * (os.cpu_count() or 2)  # they wait most of the time
     threads = Threads(folder, seconds, parts) if "threads" in options.only else None
     totals = {name: {"times": 0, "survivors": 0, "deaf": 0, "seconds": [], "problems": [], "skipped": ""}
               for name in names}

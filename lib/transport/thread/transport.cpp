@@ -114,6 +114,7 @@ class ThreadTransport final : public Transport {
     }
     bytes = entry.bytes;
     --in_flight_;
+    quiet_ = 0;
     return true;
   }
 
@@ -141,7 +142,7 @@ class ThreadTransport final : public Transport {
     if (copies_ && copies_->any()) {  // the end of a copy rings no bell
       copies_->complete();
       std::this_thread::yield();
-    } else if (delays_) {  // nor does the end of a delay
+    } else if (delays_ && ++quiet_ <= longest_delay) {  // nor does the end of a delay
       std::this_thread::sleep_for(std::min(at_most, std::chrono::microseconds(random_() % 8)));
     } else if (!news_) {
       bell.wait(rings_seen_, at_most, group_->spin());
@@ -175,6 +176,7 @@ class ThreadTransport final : public Transport {
     entry->tag = tag;
     entry->side = side;
     if (delays_) {
+      quiet_ = 0;
       entry->arrival = delay();
       entry->report = delay();
     }
@@ -226,9 +228,12 @@ class ThreadTransport final : public Transport {
     }
   }
 
+  static constexpr int longest_delay = 64;  // in calls of idle(); delays are shorter
+
   std::shared_ptr<Group> group_;
   int rank_;
   bool delays_;
+  int quiet_ = 0;             // with delays: calls of idle() since this rank's last message
   bool news_ = false;         // a message was complete when posted
   std::uint32_t rings_seen_;  // of the bell
   int in_flight_ = 0;
