@@ -9,11 +9,11 @@ namespace {
 
 std::atomic<std::int64_t> live = 0;
 thread_local int until_failure = -1;
-thread_local bool failed = false;
+thread_local std::atomic<bool>* failed = nullptr;
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   if (until_failure >= 0 && until_failure-- == 0) {
-    failed = true;
+    *failed = true;
     throw std::bad_alloc();
   }
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
@@ -35,12 +35,11 @@ void release(void* block) {
 
 namespace faults {
 
-FailingAllocation::FailingAllocation(int number) {
-  failed = false;
+FailingAllocation::FailingAllocation(int number, std::atomic<bool>& happened) {
+  failed = &happened;
   until_failure = number;
 }
 FailingAllocation::~FailingAllocation() { until_failure = -1; }
-bool FailingAllocation::happened() const { return failed; }
 
 std::int64_t live_blocks() { return live; }
 

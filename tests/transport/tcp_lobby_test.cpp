@@ -80,7 +80,7 @@ TEST_CASE("lobby: all that came hear who is missing, came twice, or counts other
   };
   all_hear({{0, 4}, {2, 4}}, ErrorCode::timeout, {"4 ranks", "did not come: 1 3"});
   all_hear({{0, 2}, {0, 2}}, ErrorCode::mismatch, {"each once", "rank 0 came twice"});
-  all_hear({{0, 2}, {3, 2}}, ErrorCode::mismatch, {"says that it is rank 3"});
+  all_hear({{0, 2}, {2, 2}}, ErrorCode::mismatch, {"says that it is rank 2"});
   // Afterwards it is as good as new.
   side_by_side({[&] { CHECK(come(lobby, 7, 0, 2).size() == 2); },
                 [&] { CHECK(come(lobby, 7, 1, 2).size() == 2); }});
@@ -113,6 +113,15 @@ TEST_CASE("lobby: loopback is the last of a host's addresses, interfaces can be 
   CHECK(tcp::own_addresses().back() == "127.0.0.1");
   CHECK(tcp::own_addresses("=no-such-interface") == std::vector<std::string>{"127.0.0.1"});
   CHECK(tcp::own_addresses("^no-such-interface") == tcp::own_addresses());
+}
+
+TEST_CASE("a bracket that nothing closes is no address") {
+  for (const char* const address : {"[::1:80", "::1]:80"}) {
+    std::string reason;
+    const Error error =
+        error_of([&] { tcp::connected(address, std::chrono::steady_clock::now() + 2s, reason); });
+    CHECK(holds(error.what(), {"the host of \"" + std::string(address) + "\"", "to be known"}));
+  }
 }
 
 TEST_CASE("lobby: it listens at its addresses and at no others") {

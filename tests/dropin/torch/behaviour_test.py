@@ -287,7 +287,9 @@ def times_out(rank, size):
 def hangs(rank, size, folder, description=None, name="world"):
     """All survivors say the same, and name the rank that does not come."""
     x = torch.ones(1000)
-    group = dist.new_group(list(range(size)), group_desc=description) if name != "world" else None
+    group = None
+    if name != "world":
+        group = dist.new_group(list(range(size)), group_desc=description, timeout=datetime.timedelta(seconds=2))
     dist.broadcast(x, 0, group=group)
     if rank == 1:
         time.sleep(6)
