@@ -4,13 +4,17 @@ program fortran_program
   use mpi
   implicit none
   integer, parameter :: n = 50
-  integer :: world_rank, error, half
+  integer :: world_rank, error, half, length
+  character(MPI_MAX_OBJECT_NAME) :: name
   integer :: status(MPI_STATUS_SIZE)
   character(9) :: argument
 
   call mpi_init(error)
   call mpi_comm_rank(MPI_COMM_WORLD, world_rank, error)
   call mpi_comm_split(MPI_COMM_WORLD, mod(world_rank, 2), -world_rank, half, error)
+  call mpi_comm_set_name(half, 'ocean and ice  ', error)
+  call mpi_comm_get_name(half, name, length, error)
+  call check('named', name(:length) == 'ocean and ice' .and. error == MPI_SUCCESS)
   call mpi_pcontrol(1)
   call moved(MPI_COMM_WORLD, .false.)
   call moved(MPI_COMM_WORLD, .true.)
