@@ -128,8 +128,8 @@ class Faults(unittest.TestCase):
                             self.assertEqual(ranks[r]["verdict"], sentence)
                             self.assertIsNone(ranks[r]["operations"][-1]["end_ns"])
                             self.assertIn(ranks[r]["life"], ["runs", "sleeps"])
-                            self.assertEqual(ranks.keys() | ({culprit} if fault in ["leaves", "exits", "killed"]
-                                                             else set()), set(range(size)) )
+                            gone = {culprit} if fault in ["leaves", "exits", "killed"] else set()
+                            self.assertEqual(ranks.keys() | gone, set(range(size)))
                             if fault in ["stopped", "killed"] and culprit in ranks:
                                 self.assertEqual(ranks[culprit]["life"],
                                                  "stopped" if fault == "stopped" else "ended")

@@ -142,7 +142,8 @@ class ThreadTransport final : public Transport {
     if (copies_ && copies_->any()) {  // the end of a copy rings no bell
       copies_->complete();
       std::this_thread::yield();
-    } else if (delays_ && ++quiet_ <= longest_delay) {  // nor does the end of a delay
+    } else if (delays_ && quiet_ < longest_delay) {  // nor does the end of a delay
+      ++quiet_;
       std::this_thread::sleep_for(std::min(at_most, std::chrono::microseconds(random_() % 8)));
     } else if (!news_) {
       bell.wait(rings_seen_, at_most, group_->spin());

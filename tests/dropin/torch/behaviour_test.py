@@ -401,7 +401,8 @@ def add(function, sizes, **options):
     def test(self):
         for size in sizes:
             with self.subTest(size=size), tempfile.TemporaryDirectory() as folder:
-                processes.run(size, function, *([folder] if "folder" in signature(function).parameters else []), **options)
+                arguments = [folder] if "folder" in signature(function).parameters else []
+                processes.run(size, function, *arguments, **options)
 
     setattr(Behaviour, "test_" + function.__name__, test)
 
