@@ -230,8 +230,8 @@ class Faults(unittest.TestCase):
     def test_a_process_without_a_communicator_is_refused(self):
         done = subprocess.run([BATON, "status", str(os.getpid())], capture_output=True, text=True)
         self.assertEqual(done.returncode, 2)
-        self.assertEqual(done.stderr, f"baton: status: expected a process of this user with a communicator, "
-                                      f"or one that started such a process, found none with number {os.getpid()}\n")
+        self.assertEqual(done.stderr, "baton: status: expected a process of this user with a communicator, or one "
+                                      f"that started such a process, found none with number {os.getpid()}\n")
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)
