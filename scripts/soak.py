@@ -1,6 +1,7 @@
 """Has faults again and again, on threads and in a job of processes, and prints a table."""
 
 import argparse
+import copy
 import json
 import os
 import random
@@ -20,13 +21,15 @@ def parsed():
     names = ["threads", "processes", *process_faults.FAULTS]
     parser = argparse.ArgumentParser(
         prog="soak", description="Has faults again and again: on threads, in every algorithm on 2 to 9 ranks "
-        "at every step, and in a job of processes over UCX. Ctrl-C or SIGTERM ends it: the table so far is "
-        "printed. Exit code 1 if one did not end as promised.")
+        "at every step, and in jobs of processes over UCX and shared memory. Ctrl-C or SIGTERM ends it: the "
+        "table so far is printed. Exit code 1 if one did not end as promised.")
     parser.add_argument("--hours", type=float, default=1, help="how long; 1 unless given")
     parser.add_argument("--ranks", type=int, default=8, help="of the job; 8 unless given")
     parser.add_argument("--seed", type=int, default=1, help="of the ranks that are hit")
     parser.add_argument("--only", nargs="+", choices=names, metavar="WHAT", default=["threads", "processes"],
                         help="some of: " + ", ".join(f'"{name}"' for name in names))
+    parser.add_argument("--over", nargs="+", choices=["ucx", "shm"], default=["ucx", "shm"],
+                        help="transports of the jobs; both unless given")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="the build folder")
     parser.add_argument("--json", type=Path, metavar="FILE", help="writes the counts to a file, too")
     return parser.parse_args()
@@ -75,13 +78,13 @@ class Threads:
 
 
 def run_processes(totals, folder, ranks, seed, end):
-    """Has the faults of {fault: totals} in turn until the time is over, each once at least."""
+    """Has the faults of {(fault, transport): totals} in turn until the time is over, each once at least."""
     chance = random.Random(seed)
     while True:
-        for name, total in totals.items():
+        for (name, over), total in totals.items():
             if time.monotonic() > end and (total["times"] or total["problems"] or total["skipped"]):
                 continue
-            course = process_faults.Course(folder, ranks, chance, ranks)
+            course = process_faults.Course(folder, over, ranks, chance, ranks)
             outcome = process_faults.run(name, course)
             total["times"] += outcome.happened
             total["survivors"] += outcome.survivors
@@ -90,7 +93,7 @@ def run_processes(totals, folder, ranks, seed, end):
             total["problems"] += outcome.problems
             total["skipped"] = outcome.skipped
             for problem in outcome.problems:
-                print(f"soak: {name}: {problem}", file=sys.stderr, flush=True)
+                print(f"soak: {name} over {over}: {problem}", file=sys.stderr, flush=True)
         if time.monotonic() > end:
             return
 
@@ -103,15 +106,16 @@ def print_threads(kinds):
 
 
 def print_processes(totals):
-    print(f"{'fault of processes':<26}{'times':>8}{'survivors':>12}{'deaf':>6}"
+    print(f"{'fault of processes':<34}{'times':>8}{'survivors':>12}{'deaf':>6}"
           f"{'seconds until the sentence':>30}{'problems':>10}")
-    for name, total in totals.items():
+    for (fault, over), total in totals.items():
+        name = f"{fault}, {over}"
         seconds = sorted(total["seconds"])
         told = f"{statistics.median(seconds):.1f}, at most {seconds[-1]:.1f}" if seconds else "-"
         if total["skipped"] and not total["times"]:
-            print(f"{name:<26}skipped: {total['skipped']}")
+            print(f"{name:<34}skipped: {total['skipped']}")
         else:
-            print(f"{name:<26}{total['times']:>8}{total['survivors']:>12}{total['deaf']:>6}{told:>30}"
+            print(f"{name:<34}{total['times']:>8}{total['survivors']:>12}{total['deaf']:>6}{told:>30}"
                   f"{len(total['problems']):>10}")
 
 
@@ -123,8 +127,9 @@ def main():
     names = [name for name in process_faults.FAULTS if name in options.only or "processes" in options.only]
     parts = 2 * (os.cpu_count() or 2)  # they wait most of the time
     threads = Threads(folder, seconds, parts) if "threads" in options.only else None
-    totals = {name: {"times": 0, "survivors": 0, "deaf": 0, "seconds": [], "problems": [], "skipped": ""}
-              for name in names}
+    none = {"times": 0, "survivors": 0, "deaf": 0, "seconds": [], "problems": [], "skipped": ""}
+    totals = {(name, over): copy.deepcopy(none)
+              for over in options.over for name in process_faults.faults_of(over) if name in names}
     kinds, problems = {}, []
     try:
         end_by_signals()
@@ -146,7 +151,8 @@ def main():
     found = len(problems) + sum(len(total["problems"]) for total in totals.values())
     print(f"{(time.monotonic() - begin) / 3600:.2f} hours, {found} problems")
     if options.json:
-        counts = {"threads": kinds, "thread_problems": problems, "processes": totals}
+        processes = {f"{name}, {over}": total for (name, over), total in totals.items()}
+        counts = {"threads": kinds, "thread_problems": problems, "processes": processes}
         options.json.write_text(json.dumps(counts, indent=1) + "\n")
     return 1 if found else 0
 

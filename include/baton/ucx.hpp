@@ -8,12 +8,10 @@
 /// random hexadecimal digits. What ranks send afterwards is neither encrypted nor signed.
 
 #include <chrono>
-#include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
+#include "baton/exchange.hpp"
 #include "baton/export.hpp"
 #include "baton/transport.hpp"
 
@@ -44,11 +42,6 @@ std::unique_ptr<Transport> ucx_transport(Transport& bootstrap, const UcxOptions&
 /// same sentence; a rank with another BATON_SECRET is told so, and the others wait on.
 std::unique_ptr<Transport> ucx_transport(int rank, int size, const std::string& address,
                                          const UcxOptions& = {});
-
-/// Takes this rank's block and returns the blocks of all ranks, in rank order. Collective. Blocks
-/// may differ in length; they have a few hundred bytes.
-using Exchange =
-    std::function<std::vector<std::vector<std::byte>>(const std::vector<std::byte>& own)>;
 
 /// A transport of `size` processes whose addresses `exchange` brings, by any means that the program
 /// has: a key-value store, files, another library's all-gather. `exchange` is called once, before

@@ -6,7 +6,7 @@
 /// `round NUMBER RANK SIZE` (complete), `error SENTENCE`, `refused SENTENCE` (of a file), `wrong
 /// RESULT`, `late SENTENCE`, `failed EXCEPTION`, `end`. Files of the job go to FOLDER/files.
 ///
-/// Usage: job FOLDER RANK SIZE HOST:PORT [interrupted | unreadable]
+/// Usage: job ucx|shm FOLDER RANK SIZE HOST:PORT [interrupted | unreadable]
 /// interrupted: a signal without SA_RESTART every millisecond. unreadable: others may not read this
 /// process's memory.
 
@@ -23,13 +23,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "baton/communicator.hpp"
 #include "baton/error.hpp"
+#include "baton/shm.hpp"
+#ifdef WITH_UCX
 #include "baton/ucx.hpp"
+#endif
 #include "work.hpp"
 
 namespace {
@@ -58,8 +62,11 @@ class Log {
 
 class Job {
  public:
-  Job(std::filesystem::path folder, const Log& log)
-      : folder_(std::move(folder)), log_(log), subjects_(faults::subjects()) {}
+  Job(std::string over, std::filesystem::path folder, const Log& log)
+      : over_(std::move(over)),
+        folder_(std::move(folder)),
+        log_(log),
+        subjects_(faults::subjects()) {}
 
   /// One round; false if it was the last.
   bool round(Communicator& c) {
@@ -132,8 +139,8 @@ class Job {
       options.trace.clear();
       options.table = (folder_ / "files" / "table").string();
       if (c.rank() == 0)
-        std::ofstream(options.table)
-            << "baton-table 1\ntransport ucx\nhosts 1x" << c.size() << "\nall_reduce 0 ring 0\n";
+        std::ofstream(options.table) << "baton-table 1\ntransport " << over_ << "\nhosts 1x"
+                                     << c.size() << "\nall_reduce 0 ring 0\n";
       Communicator part = c.split(all_ranks, c.rank(), options);
       part.start_recording(1000);
       std::vector<std::int32_t> ones(100, 1);
@@ -147,6 +154,7 @@ class Job {
     }
   }
 
+  const std::string over_;  // a transport
   const std::filesystem::path folder_;
   const Log& log_;
   const std::vector<faults::Subject> subjects_;
@@ -167,6 +175,15 @@ void run(Job& job, Communicator world, const Log& log) {
   }
 }
 
+std::unique_ptr<Transport> transport(const std::string& over, int rank, int size,
+                                     const std::string& address) {
+  if (over == "shm") return shm_transport(rank, size, address, {.meeting = 60s});
+#ifdef WITH_UCX
+  return ucx_transport(rank, size, address, {.meeting = 60s, .farewell = 2s});
+#endif
+  throw Error(ErrorCode::unsupported, "no transport " + over);
+}
+
 void interrupt() {
   struct sigaction action {};
   action.sa_handler = [](int) {};  // without SA_RESTART
@@ -178,18 +195,15 @@ void interrupt() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) return 2;
+  if (argc < 6) return 2;
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // does not outlive the script that started it
-  const std::string folder = argv[1], rank = argv[2], way = argc > 5 ? argv[5] : "";
+  const std::string over = argv[1], folder = argv[2], rank = argv[3], way = argc > 6 ? argv[6] : "";
   if (way == "interrupted") interrupt();
   if (way == "unreadable") prctl(PR_SET_DUMPABLE, 0);
   const Log log(folder + "/" + rank + ".log");
   try {
-    Job job(folder, log);
-    run(job,
-        Communicator(ucx_transport(std::atoi(argv[2]), std::atoi(argv[3]), argv[4],
-                                   {.meeting = 60s, .farewell = 2s})),
-        log);
+    Job job(over, folder, log);
+    run(job, Communicator(transport(over, std::atoi(argv[3]), std::atoi(argv[4]), argv[5])), log);
     log("end");
   } catch (const Error& error) {
     log("late", error.what());

@@ -14,12 +14,13 @@ from processes import ENDED, STOPPED, Job, Outcome, Skipped
 class Course:
     """How a fault is to happen."""
     folder: Path   # of the programs
+    over: str      # a transport: ucx, shm
     size: int      # ranks
     random: object
     times: int     # at most, where a job can have it more often than once
 
     def job(self, outcome, **more):
-        return Job(str(self.folder.resolve() / "job"), self.size, outcome, **more)
+        return Job(str(self.folder.resolve() / "job"), self.over, self.size, outcome, **more)
 
 
 def killed(course, outcome, timeout="5"):
@@ -193,6 +194,12 @@ FAULTS = {function.__name__.replace("_", " "): function for function in [
     killed, killed_without_timeout, stopped, full_disk, read_only_disk, killed_on_a_full_disk,
     few_descriptors, full_shared_memory, shared_memory_fills_up, unreadable, clock_jumps,
     interrupted]}
+
+
+def faults_of(over):
+    """The names of those that the transport can have."""
+    # Ranks that may not look at each other do not get to share memory.
+    return [name for name in FAULTS if over == "ucx" or name != "unreadable"]
 
 
 def run(name, course):

@@ -1,5 +1,5 @@
-"""Faults of processes: a job of tests/faults/job.cpp over UCX, one fault in it, and the judgement of its
-course. Used by processes_test.py and scripts/soak.py."""
+"""Faults of processes: a job of tests/faults/job.cpp over UCX or shared memory, one fault in it, and the
+judgement of its course. Used by processes_test.py and scripts/soak.py."""
 
 import contextlib
 import os
@@ -18,7 +18,8 @@ from ports import free_port  # noqa: E402
 PATIENCE = 120  # seconds for any expected event
 ENDED, STOPPED = "its process has ended", "its process is stopped"
 # A process that is killed or stopped while it writes a message into UCX's shared memory blocks the queue of
-# the receiver: no later message reaches that. It must say so and leave, and the others go on.
+# the receiver: no later message reaches that. It must say so and leave, and the others go on. Our own shared
+# memory has no such queue.
 DEAF = "receives nothing from"
 
 
@@ -93,8 +94,8 @@ class Mounts:
 class Job:
     """Processes of the program `job`; a context that ends them."""
 
-    def __init__(self, program, size, outcome, way=None, mounts=None, prefix=(), environment=None):
-        self.program, self.size, self.outcome, self.way = program, size, outcome, way
+    def __init__(self, program, over, size, outcome, way=None, mounts=None, prefix=(), environment=None):
+        self.program, self.over, self.size, self.outcome, self.way = program, over, size, outcome, way
         self.mounts = {"files": "1m"} | mounts if mounts else {}  # of "/dev/shm", too: sizes
         self.prefix, self.environment = list(prefix), environment or {}
         self.lost = set()
@@ -122,7 +123,8 @@ class Job:
         files = {name: str(self.folder / value) if name in ["BATON_TRACE", "BATON_FLIGHT"] else value
                  for name, value in self.environment.items()}
         for rank in range(self.size):
-            command = [*self.prefix, self.program, str(self.folder), str(rank), str(self.size), address]
+            command = [*self.prefix, self.program, self.over, str(self.folder), str(rank), str(self.size),
+                       address]
             with open(self.folder / f"{rank}.stderr", "w") as errors:
                 self.processes.append(subprocess.Popen(command + [self.way] * bool(self.way), stderr=errors,
                                                        stdout=subprocess.DEVNULL,  # UCX warns there
@@ -178,8 +180,8 @@ class Job:
     def is_deaf(self, rank):
         """Counts a rank as lost that has left for this reason: at most one for each that was hit."""
         late = [event.text for event in self.events(rank, kind="late")]
-        if (self.processes[rank].returncode != 3 or len(late) != 1 or DEAF not in late[0]
-                or self.outcome.deaf == self.outcome.hits):
+        if (self.over == "shm" or self.processes[rank].returncode != 3 or len(late) != 1
+                or DEAF not in late[0] or self.outcome.deaf == self.outcome.hits):
             return False
         self.outcome.deaf += 1
         self.lost.add(rank)

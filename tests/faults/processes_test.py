@@ -1,6 +1,6 @@
 """Each fault of process_faults.py once, in a job of 4 processes.
 
-Usage: processes_test.py FOLDER-OF-THE-PROGRAMS [FAULT...]"""
+Usage: processes_test.py FOLDER-OF-THE-PROGRAMS ucx|shm [FAULT...]"""
 
 import random
 import sys
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import process_faults
 
-folder, *names = sys.argv[1:]
+folder, over, *names = sys.argv[1:]
 problems, skipped = 0, 0
-names = names or list(process_faults.FAULTS)
+names = names or process_faults.faults_of(over)
 for name in names:
-    outcome = process_faults.run(name, process_faults.Course(Path(folder), 4, random.Random(1), 1))
+    outcome = process_faults.run(name, process_faults.Course(Path(folder), over, 4, random.Random(1), 1))
     print(f"{name}: " + (f"skipped: {outcome.skipped}" if outcome.skipped else
                          f"{outcome.happened} times, {outcome.deaf} deaf ranks, "
                          f"{len(outcome.problems)} problems"), flush=True)

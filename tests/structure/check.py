@@ -109,6 +109,9 @@ def readmes(root):
         readme = root / folder / "README.md"
         if not readme.is_file() or not readme.read_text().strip():
             yield f"{folder}: expected a README.md that says what lives here, found none"
+        elif not readme.read_text().startswith("# "):
+            first = readme.read_text().splitlines()[0]
+            yield f"{folder}/README.md: expected a title, '# …', as its first line, found '{first}'"
     table = (root / "include" / "README.md").read_text()
     for header in sources(root / "include", ".hpp", ".h"):
         if f"`{header}`" not in table:
@@ -255,6 +258,7 @@ NAMESPACES = {
     "lib/transport": "baton::transport",
     "lib/transport/mpi": "baton::mpi",
     "lib/transport/nccl": "baton::nccl",
+    "lib/transport/shm": "baton::shm",
     "lib/transport/staged": "baton::staged",
     "lib/transport/tcp": "baton::tcp",
     "lib/transport/thread": "baton::threads",

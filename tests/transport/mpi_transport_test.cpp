@@ -506,7 +506,7 @@ TEST_CASE("mpi transport: only processes of one's own host are read") {
   const int rank = t->rank(), size = t->size();
   std::vector<baton::transport::Place> places;
   for (int r = 0; r < size; ++r) places.push_back({static_cast<std::uint64_t>(r % 2), 0, 1});
-  const std::vector<pid_t> found = mpi::readable_processes(*t, places);
+  const std::vector<pid_t> found = transport::readable_processes(*t, places);
   REQUIRE(found.size() == places.size());
   for (int peer = 0; peer < size; ++peer) {
     const pid_t process = found[static_cast<std::size_t>(peer)];

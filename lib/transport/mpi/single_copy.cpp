@@ -1,18 +1,10 @@
 #include "single_copy.hpp"
 
 #include <fmt/core.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <random>
-#include <string_view>
 
 #include "../../base/raise.hpp"
-#include "../gathered.hpp"
 #include "check.hpp"
 #include "message.hpp"
 
@@ -21,60 +13,9 @@ namespace {
 
 using State = SingleCopyMessage::State;
 
-constexpr std::size_t part_bytes = 128 << 10;   // of one read: stays in a core's cache
-constexpr std::size_t bytes_at_once = 1 << 20;  // of one test
 constexpr char was_read = 0, was_not_read = 1;
 
-struct Process {
-  std::int64_t id;
-  std::uint64_t address, word;
-};
-
-bool wanted() {
-  const char* const text = std::getenv("BATON_SINGLE_COPY");
-  if (!text || std::string_view(text) == "1") return true;
-  if (std::string_view(text) == "0") return false;
-  base::refuse("BATON_SINGLE_COPY: expected 0 or 1, found '{}'", text);
-}
-
-ssize_t read_from(pid_t process, std::uint64_t address, void* into, std::size_t bytes) {
-#ifdef __linux__
-  const iovec here{into, bytes}, there{reinterpret_cast<void*>(address), bytes};
-  return process_vm_readv(process, &here, 1, &there, 1, 0);
-#else
-  static_cast<void>(process), static_cast<void>(address), static_cast<void>(into);
-  static_cast<void>(bytes), errno = ENOSYS;
-  return -1;
-#endif
-}
-
-bool readable(const Process& process) {
-  std::uint64_t word = 0;
-  const auto id = static_cast<pid_t>(process.id);
-  return read_from(id, process.address, &word, sizeof word) == sizeof word && word == process.word;
-}
-
 }  // namespace
-
-std::vector<pid_t> readable_processes(Transport& group, std::span<const transport::Place> places) {
-  static const std::uint64_t word = std::uint64_t{std::random_device()()} << 32 | 1;
-  bool reads = wanted();
-  const auto processes =
-      transport::gathered(group, Process{getpid(), reinterpret_cast<std::uint64_t>(&word), word});
-  const auto rank = static_cast<std::size_t>(group.rank());
-  const auto neighbour = [&](std::size_t peer) { return places[peer].host == places[rank].host; };
-  for (std::size_t peer = 0; peer < places.size(); ++peer)
-    if (reads && neighbour(peer)) reads = readable(processes[peer]);
-  const std::vector<char> all = transport::gathered(group, static_cast<char>(reads));
-
-  std::vector<pid_t> ids(places.size(), 0);
-  for (std::size_t peer = 0; peer < ids.size(); ++peer) {
-    if (!neighbour(peer)) continue;
-    if (all[peer] == 0) return std::vector<pid_t>(places.size(), 0);
-    if (peer != rank) ids[peer] = static_cast<pid_t>(processes[peer].id);
-  }
-  return ids;
-}
 
 SingleCopyMessage& MemoryReads::take() {
   if (free_.empty()) return messages_->emplace_back();
@@ -171,41 +112,15 @@ bool MemoryReads::advance(SingleCopyMessage& message) {
 }
 
 bool MemoryReads::read_some(SingleCopyMessage& message) {
-  const Destination& to = message.to;
-  const std::size_t stop = std::min(message.done + bytes_at_once, message.bytes);
-  if (!to.take) {
-    read(message, static_cast<std::byte*>(to.data) + message.done, stop - message.done);
-    message.done = stop;
-    return stop == message.bytes;
-  }
-  if (!part_) part_ = std::make_unique_for_overwrite<std::byte[]>(part_bytes);
-  const std::size_t most = part_bytes / to.unit * to.unit;
-  while (message.done < stop) {
-    const std::size_t part = std::min(most, message.bytes - message.done);
-    read(message, part_.get(), part);
-    message.done += part;
-    to.take(to.data, part_.get(), part);
-  }
+  const int error =
+      reader_.read_some({process(message.peer), message.announcement.address, message.bytes},
+                        message.done, message.to);
+  if (error != 0)
+    fail(message.peer, error,
+         fmt::format("expected to read {} bytes of rank {}'s memory, but process_vm_readv said: {} "
+                     "(BATON_SINGLE_COPY=0 does without)",
+                     message.bytes, message.peer, std::strerror(error)));
   return message.done == message.bytes;
-}
-
-void MemoryReads::read(const SingleCopyMessage& message, std::byte* into, std::size_t bytes) {
-  const pid_t from = process(message.peer);
-  std::uint64_t address = message.announcement.address + message.done;
-  while (bytes > 0) {
-    const ssize_t got = read_from(from, address, into, bytes);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      const int code = got < 0 ? errno : EIO;
-      fail(message.peer, code,
-           fmt::format("expected to read {} bytes of rank {}'s memory, but process_vm_readv said: "
-                       "{} (BATON_SINGLE_COPY=0 does without)",
-                       bytes, message.peer, std::strerror(code)));
-    }
-    address += static_cast<std::uint64_t>(got);
-    into += got;
-    bytes -= static_cast<std::size_t>(got);
-  }
 }
 
 void MemoryReads::answer(SingleCopyMessage& message, char answer) {

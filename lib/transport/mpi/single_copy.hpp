@@ -7,20 +7,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "../place.hpp"
+#include "../peer_memory.hpp"
 #include "baton/mpi.hpp"
 
 namespace baton::mpi {
-
-/// For each rank, the process whose memory all ranks of this host may read; 0 for ranks of other
-/// hosts and for this rank. Each rank tries it once with a word of every other. Collective. Throws
-/// Error(invalid_argument) if BATON_SINGLE_COPY is neither 0 nor 1.
-std::vector<pid_t> readable_processes(Transport& group, std::span<const transport::Place> places);
 
 /// One side of such a message. The sender announces the address of its bytes; the receiver reads
 /// them and answers.
@@ -45,7 +39,7 @@ class MemoryReads final : public SingleCopy {
  public:
   static constexpr int tags = 1 << 15;  ///< for answers; at most this many can be awaited at once
 
-  /// `tag`: the first tag for answers. `processes`: from readable_processes().
+  /// `tag`: the first tag for answers. `processes`: from transport::readable_processes().
   MemoryReads(MPI_Comm communicator, int rank, int tag, std::vector<pid_t> processes)
       : communicator_(communicator), rank_(rank), tag_(tag), processes_(std::move(processes)) {}
   ~MemoryReads() override {
@@ -80,7 +74,6 @@ class MemoryReads final : public SingleCopy {
   bool advance(SingleCopyMessage& message);
   /// True if all of it is read.
   bool read_some(SingleCopyMessage& message);
-  void read(const SingleCopyMessage& message, std::byte* into, std::size_t bytes);
   void answer(SingleCopyMessage& message, char answer);
   bool complete(MPI_Request& request, int peer);
   [[noreturn]] void fail(int peer, int code, const std::string& text) const;
@@ -94,7 +87,7 @@ class MemoryReads final : public SingleCopy {
   bool in_use_ = false;  // MPI may write to a cancelled message for ever
   std::vector<SingleCopyMessage*> free_;
   std::vector<SingleCopyMessage*> fetches_;  // awaited or being read
-  std::unique_ptr<std::byte[]> part_;
+  transport::PartReader reader_;
 };
 
 }  // namespace baton::mpi

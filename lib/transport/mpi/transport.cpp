@@ -95,7 +95,7 @@ class MpiTransport final : public Transport {
     hosts_ = transport::hosts_in(places);
     crowded_ = transport::crowded(places, rank_);
     backoff_ = base::Backoff::of_rank(crowded_);
-    copy_once_from(readable_processes(*this, places));
+    copy_once_from(transport::readable_processes(*this, places));
   }
   /// Takes over `part`, a split of `whole`. The places are already known.
   MpiTransport(const MpiTransport& whole, MPI_Comm part)

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -13,7 +14,8 @@
 #include <vector>
 
 #include "../../base/raise.hpp"
-#include "../gathered.hpp"
+#include "../groups.hpp"
+#include "../patience.hpp"
 #include "../tcp/meeting.hpp"
 #include "baton/schedule/hosts.hpp"
 #include "baton/ucx.hpp"
@@ -116,7 +118,7 @@ class UcxTransport final : public Transport {
       else
         check(status, "ucp_tag_send_nbx", rank_, pending.peer);
     }
-    idle_calls_ = yields_ = 0;
+    patience_.reset();
     bytes = pending.bytes;
     return true;
   }
@@ -160,34 +162,22 @@ class UcxTransport final : public Transport {
       seen_ = world_->completions();
       return;
     }
-    // The event often comes sooner than a system call returns; or its sender is on this very core.
-    // A call takes 0.1 us over shared memory, but microseconds over TCP: so time counts, not calls.
-    ++idle_calls_;
-    if (idle_calls_ <= crowded_spins) return;
-    if (!world_->crowded() && yields_ == 0) {
-      if (idle_calls_ % calls_per_clock != 0) return;
-      const auto now = std::chrono::steady_clock::now();
-      if (idle_calls_ == calls_per_clock) awake_until_ = now + awake;
-      if (now < awake_until_) return;
+    switch (patience_.next(world_->crowded())) {
+      case Turn::returns:
+        return;
+      case Turn::blocks:
+        return world_->block(at_most, turn);
+      case Turn::yields:
+        break;
     }
-    if (++yields_ > yields) return world_->block(at_most, turn);
     if (turn) turn.unlock();
     sched_yield();
   }
 
   std::unique_ptr<Transport> split(int color, int key) override {
-    struct Wish {
-      int color, key;
-    };
-    const std::vector<Wish> wishes = transport::gathered(*this, Wish{color, key}, split_tag);
+    std::vector<int> members = transport::members_of_split(*this, color, key, split_tag);
     const std::uint32_t context = new_context(transport::Part{*this}, split_tag);
-    if (color < 0) return nullptr;
-    std::vector<int> group;  // ranks here
-    for (int r = 0; r < size(); ++r)
-      if (wishes[static_cast<std::size_t>(r)].color == color) group.push_back(r);
-    std::ranges::stable_sort(group, {},
-                             [&](int r) { return wishes[static_cast<std::size_t>(r)].key; });
-    return group_of(std::move(group), context);
+    return color < 0 ? nullptr : group_of(std::move(members), context);
   }
   std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number) override {
     return group_of(ranks, new_context(transport::Part{*this, ranks}, subgroup_tag + number));
@@ -201,29 +191,12 @@ class UcxTransport final : public Transport {
     return std::make_unique<UcxTransport>(world_, context, static_cast<int>(own), std::move(ranks));
   }
 
-  /// A context that none of these ranks has used. Groups of one split share no rank, so they may
-  /// share it.
   std::uint32_t new_context(const transport::Part& ranks, int tag) {
-    const auto agree = [&](std::uint32_t own) {
-      return std::ranges::max(transport::gathered(ranks, own, tag));
-    };
-    for (;;) {
-      const std::uint32_t context = agree([&] {
-        const auto turn = world_->turn();
-        return world_->next_context;
-      }());
-      if (context == contexts)
-        throw Error(
-            ErrorCode::transport,
-            fmt::format("at most {} splits were expected, but found one more", contexts - 2));
-      bool taken = false;  // by another thread meanwhile
-      {
-        const auto turn = world_->turn();
-        taken = context < world_->next_context;
-        if (!taken) world_->next_context = context + 1;
-      }
-      if (!world_->concurrent() || agree(taken) == 0) return context;
-    }
+    return transport::new_context(ranks, tag, world_->contexts, world_->concurrent(),
+                                  [&](const std::function<void()>& use) {
+                                    const auto turn = world_->turn();
+                                    use();
+                                  });
   }
 
   static ucs_status_t status_of(const Pending& pending, ucp_tag_recv_info_t& info) {
@@ -249,11 +222,7 @@ class UcxTransport final : public Transport {
     fail(gone, pending.receive ? "a receive" : "a send", rank_, pending.peer);
   }
 
-  // Calls of idle() in a row: those that return at once where ranks share cores, those that read
-  // the clock otherwise, and those that yield before one blocks.
-  static constexpr int crowded_spins = 4, calls_per_clock = 16, yields = 32;
-  /// How long calls return at once where each rank has a core.
-  static constexpr std::chrono::microseconds awake{100};
+  using Turn = transport::Patience::Turn;
 
   std::shared_ptr<World> world_;
   std::uint32_t context_;
@@ -261,30 +230,13 @@ class UcxTransport final : public Transport {
   std::vector<int> members_;
   std::vector<int> hosts_;
   ucp_request_param_t sending_{}, receiving_{};
-  std::uint64_t seen_ = 0;           // the world's completions when idle() last returned
-  int idle_calls_ = 0, yields_ = 0;  // since a message last completed
-  std::chrono::steady_clock::time_point awake_until_;
+  std::uint64_t seen_ = 0;  // the world's completions when idle() last returned
+  transport::Patience patience_;
 };
-
-/// All ranks' blocks in rank order, through `group`. Collective.
-std::vector<Bytes> exchange_through(Transport& group, const Bytes& own) {
-  const auto lengths = transport::gathered(group, std::uint64_t{own.size()});
-  const std::size_t room = std::ranges::max(lengths);
-  Bytes all(room * lengths.size());
-  std::ranges::copy(own, all.data() + room * static_cast<std::size_t>(group.rank()));
-  transport::all_gather(group, all);
-  std::vector<Bytes> blocks;
-  for (const std::byte* begin = all.data(); const std::uint64_t length : lengths) {
-    blocks.emplace_back(begin, begin + length);
-    begin += room;
-  }
-  return blocks;
-}
 
 std::unique_ptr<Transport> transport_of(int rank, int size, const Exchange& exchange,
                                         const UcxOptions& options) {
-  if (size > most_ranks)
-    base::refuse("a UCX transport has at most {} ranks, but found {}", most_ranks, size);
+  transport::check_meeting("a UCX transport", rank, size, most_ranks, exchange);
   std::vector<int> members(static_cast<std::size_t>(size));
   std::iota(members.begin(), members.end(), 0);
   return std::make_unique<UcxTransport>(std::make_shared<World>(rank, size, exchange, options), 1,
@@ -296,7 +248,7 @@ std::unique_ptr<Transport> transport_of(int rank, int size, const Exchange& exch
 std::unique_ptr<Transport> ucx_transport(Transport& bootstrap, const UcxOptions& options) {
   return transport_of(
       bootstrap.rank(), bootstrap.size(),
-      [&](const Bytes& own) { return exchange_through(bootstrap, own); }, options);
+      [&](const Bytes& own) { return transport::exchange_through(bootstrap, own); }, options);
 }
 
 std::unique_ptr<Transport> ucx_transport(int rank, int size, const std::string& address,
@@ -309,10 +261,6 @@ std::unique_ptr<Transport> ucx_transport(int rank, int size, const std::string& 
 
 std::unique_ptr<Transport> ucx_transport(int rank, int size, const Exchange& exchange,
                                          const UcxOptions& options) {
-  if (size < 1 || rank < 0 || rank >= size)
-    base::refuse("a UCX transport needs a rank from 0 to size - 1, but found rank {} of size {}",
-                 rank, size);
-  if (!exchange) base::refuse("a function that exchanges addresses was expected, but found none");
   return transport_of(rank, size, exchange, options);
 }
 

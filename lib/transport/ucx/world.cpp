@@ -100,23 +100,12 @@ World::World(int rank, int size, const Exchange& exchange, const UcxOptions& opt
       context_(made_context(size)),
       worker_(made_worker(context_.get())) {
   check(ucp_worker_get_efd(worker(), &wakeup_), "ucp_worker_get_efd", rank);
-  const std::vector<std::vector<std::byte>> contacts = exchange(contact());
-  if (contacts.size() != static_cast<std::size_t>(size))
-    base::raise(
-        ErrorCode::transport,
-        fmt::format("the exchange of addresses was expected to bring {} blocks, but brought {}",
-                    size, contacts.size()),
-        {.rank = rank});
+  const std::vector<std::vector<std::byte>> contacts =
+      transport::exchanged(exchange, contact(), rank, size, sizeof(Contact) + 1);
   std::vector<transport::Place> places(contacts.size());
   std::vector<transport::ProcessId> processes(contacts.size());
   for (std::size_t r = 0; r < contacts.size(); ++r) {
     Contact other;
-    if (contacts[r].size() <= sizeof other)
-      base::raise(ErrorCode::transport,
-                  fmt::format("the exchange of addresses was expected to bring the address of rank "
-                              "{}, but brought {} bytes",
-                              r, contacts[r].size()),
-                  {.rank = rank});
     std::memcpy(&other, contacts[r].data(), sizeof other);
     places[r] = other.place;
     processes[r] = other.process;

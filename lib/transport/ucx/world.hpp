@@ -11,9 +11,11 @@
 #include <span>
 #include <vector>
 
+#include "../groups.hpp"
 #include "../place.hpp"
 #include "../process.hpp"
 #include "baton/ucx.hpp"
+#include "message.hpp"
 
 namespace baton::ucx {
 
@@ -60,8 +62,8 @@ class World {
   /// passed. Other threads take their turns meanwhile.
   void block(std::chrono::microseconds at_most, std::unique_lock<std::mutex>& turn);
 
-  /// Contexts below this one are in use; 0 is for farewells.
-  std::uint32_t next_context = 2;
+  /// 0 is for farewells, 1 for the first group.
+  transport::Contexts contexts{.next = 2, .end = ucx::contexts};
 
  private:
   struct Release {

@@ -1,9 +1,12 @@
-/// A process of ucx_meeting_test.py: meets the others, reduces with them, and says how it went.
+/// A process of meeting_test.py: meets the others, reduces with them, and says how it went.
 ///
-/// Usage: ucx_meeting RANK SIZE HOST:PORT|FOLDER/ MILLISECONDS
+/// Usage: meeting ucx|shm RANK SIZE HOST:PORT|FOLDER/ MILLISECONDS
 /// In a folder, processes exchange their addresses by files named by ranks. A file that is there
 /// beforehand is kept; a file "one-more" adds an empty block. With KILLED=RANK in the environment,
-/// that rank is killed in the end, and the others would wait an hour for it.
+/// that rank is killed in the end, and the others would wait an hour for it. With UNREADABLE,
+/// others may not look at this process.
+
+#include <sys/prctl.h>
 
 #include <chrono>
 #include <csignal>
@@ -20,7 +23,10 @@
 
 #include "baton/communicator.hpp"
 #include "baton/error.hpp"
+#include "baton/shm.hpp"
+#ifdef WITH_UCX
 #include "baton/ucx.hpp"
+#endif
 
 namespace {
 
@@ -48,23 +54,42 @@ std::vector<Block> exchange_by_files(const std::filesystem::path& folder, int ra
   return blocks;
 }
 
-std::unique_ptr<baton::Transport> transport(int rank, int size, const std::string& where,
-                                            const baton::UcxOptions& options) {
-  if (!where.ends_with('/')) return baton::ucx_transport(rank, size, where, options);
-  return baton::ucx_transport(
-      rank, size, [&](const Block& own) { return exchange_by_files(where, rank, size, own); },
-      options);
+/// A transport made by `make(rank, size, place, options)`, whose place is an address or an
+/// exchange.
+template <class Make, class Options>
+std::unique_ptr<baton::Transport> met(const Make& make, int rank, int size,
+                                      const std::string& where, const Options& options) {
+  if (!where.ends_with('/')) return make(rank, size, where, options);
+  const baton::Exchange exchange = [&](const Block& own) {
+    return exchange_by_files(where, rank, size, own);
+  };
+  return make(rank, size, exchange, options);
+}
+
+std::unique_ptr<baton::Transport> transport(const std::string& kind, int rank, int size,
+                                            const std::string& where,
+                                            std::chrono::milliseconds meeting) {
+  if (kind == "shm")
+    return met([](auto&&... all) { return baton::shm_transport(all...); }, rank, size, where,
+               baton::ShmOptions{.meeting = meeting});
+#ifdef WITH_UCX
+  baton::UcxOptions options{.meeting = meeting};
+  if (std::getenv("KILLED") != nullptr) options.farewell = std::chrono::hours(1);
+  return met([](auto&&... all) { return baton::ucx_transport(all...); }, rank, size, where,
+             options);
+#endif
+  throw baton::Error(baton::ErrorCode::unsupported, "no transport " + kind);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 2;
+  if (argc != 6) return 2;
   const char* const killed = std::getenv("KILLED");
-  baton::UcxOptions options{.meeting = std::chrono::milliseconds(std::atoi(argv[4]))};
-  if (killed != nullptr) options.farewell = std::chrono::hours(1);
+  if (std::getenv("UNREADABLE") != nullptr) prctl(PR_SET_DUMPABLE, 0);
   try {
-    baton::Communicator c(transport(std::atoi(argv[1]), std::atoi(argv[2]), argv[3], options));
+    baton::Communicator c(transport(argv[1], std::atoi(argv[2]), std::atoi(argv[3]), argv[4],
+                                    std::chrono::milliseconds(std::atoi(argv[5]))));
     std::vector<std::int64_t> ranks(100'000, c.rank() + 1);
     c.all_reduce(ranks, baton::sum);
     baton::Communicator last = c.split(c.rank() / 2);

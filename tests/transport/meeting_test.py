@@ -1,4 +1,4 @@
-"""Processes that meet at a TCP address, without MPI: ucx_meeting_test.py PROGRAM"""
+"""Processes that meet at a TCP address, without MPI: meeting_test.py PROGRAM ucx|shm"""
 
 import itertools
 import os
@@ -15,17 +15,19 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from ports import free_port  # noqa: E402
 
+kind = sys.argv.pop()
 program = sys.argv.pop()
 
 
-def meet(*ranks, address=None, limit=20000, before=lambda port: None, pause=0.0, secrets=(), **environment):
+def meet(*ranks, address=None, limit=20000, before=lambda port: None, pause=0.0, secrets=(), prefix=(),
+         **environment):
     """What each of the processes (rank, size) says, and its exit code. Each may have a secret."""
     port = free_port()
     address = address or f"127.0.0.1:{port}"
     processes = []
     for (rank, size), secret in itertools.zip_longest(ranks, secrets):
         own = environment if secret is None else environment | {"BATON_SECRET": secret}
-        command = [program, str(rank), str(size), address, str(limit)]
+        command = [*prefix, program, kind, str(rank), str(size), address, str(limit)]
         processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
                                           env=os.environ | own))
         time.sleep(pause)
@@ -53,11 +55,23 @@ class Meeting(unittest.TestCase):
             said = meet(*ranks, KILLED=str(size - 1))
             self.assertEqual(said, [(str(size * (size + 1) // 2), 0)] * (size - 1) + [("", -9)])
 
+    @unittest.skipUnless(kind == "shm", "memory is shared through /proc")
+    def test_ranks_that_may_not_look_at_each_other(self):
+        prefix = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
+        if subprocess.run([*prefix, "true"], capture_output=True).returncode != 0:
+            prefix = []
+        said = meet((0, 3), (1, 3), (2, 3), prefix=prefix, UNREADABLE="1")
+        for sentence, code in said:
+            self.assertEqual(code, 1)
+            self.assertRegex(sentence, r"^transport: rank \d: expected to open the shared memory of rank \d, "
+                                       r"process \d+, but found: Permission denied$")
+
     def test_names_and_ipv6(self):
         for host in "localhost", "[::1]":
             said = meet((0, 2), (1, 2), address=f"{host}:{free_port()}")
             self.assertEqual(said, [("3", 0)] * 2)
 
+    @unittest.skipUnless(kind == "ucx", "UCX has an environment of its own")
     def test_environment(self):
         """Baton's own variables go before those that every user of UCX heeds."""
         self.assertEqual(meet((0, 1), BATON_UCX_TLS="tcp,self", UCX_TLS="none"), [("1", 0)])

@@ -1,0 +1,89 @@
+#include "groups.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "../base/raise.hpp"
+#include "baton/error.hpp"
+
+namespace baton::transport {
+
+std::vector<int> members_of_split(Transport& group, int color, int key, int tag) {
+  struct Wish {
+    int color, key;
+  };
+  const std::vector<Wish> wishes = gathered(group, Wish{color, key}, tag);
+  std::vector<int> members;
+  for (int r = 0; color >= 0 && r < group.size(); ++r)
+    if (wishes[static_cast<std::size_t>(r)].color == color) members.push_back(r);
+  std::ranges::stable_sort(members, {},
+                           [&](int r) { return wishes[static_cast<std::size_t>(r)].key; });
+  return members;
+}
+
+std::uint32_t new_context(const Part& ranks, int tag, Contexts& contexts, bool concurrent,
+                          const std::function<void(const std::function<void()>&)>& locked) {
+  const auto agree = [&](std::uint32_t own) { return std::ranges::max(gathered(ranks, own, tag)); };
+  for (;;) {
+    std::uint32_t own = 0;
+    locked([&] { own = contexts.next; });
+    const std::uint32_t context = agree(own);
+    if (context >= contexts.end)
+      throw Error(
+          ErrorCode::transport,
+          fmt::format("at most {} splits were expected, but found one more", contexts.end - 2));
+    bool taken = false;  // by another thread meanwhile
+    locked([&] {
+      taken = context < contexts.next;
+      if (!taken) contexts.next = context + 1;
+    });
+    if (!concurrent || agree(taken) == 0) return context;
+  }
+}
+
+std::vector<std::vector<std::byte>> exchange_through(Transport& group,
+                                                     const std::vector<std::byte>& own) {
+  const auto lengths = gathered(group, std::uint64_t{own.size()});
+  const std::size_t room = std::ranges::max(lengths);
+  std::vector<std::byte> all(room * lengths.size());
+  std::ranges::copy(own, all.data() + room * static_cast<std::size_t>(group.rank()));
+  all_gather(group, all);
+  std::vector<std::vector<std::byte>> blocks;
+  for (const std::byte* begin = all.data(); const std::uint64_t length : lengths) {
+    blocks.emplace_back(begin, begin + length);
+    begin += room;
+  }
+  return blocks;
+}
+
+std::vector<std::vector<std::byte>> exchanged(const Exchange& exchange,
+                                              const std::vector<std::byte>& own, int rank, int size,
+                                              std::size_t least) {
+  std::vector<std::vector<std::byte>> blocks = exchange(own);
+  if (blocks.size() != static_cast<std::size_t>(size))
+    base::raise(
+        ErrorCode::transport,
+        fmt::format("the exchange of addresses was expected to bring {} blocks, but brought {}",
+                    size, blocks.size()),
+        {.rank = rank});
+  for (std::size_t r = 0; r < blocks.size(); ++r)
+    if (blocks[r].size() < least)
+      base::raise(ErrorCode::transport,
+                  fmt::format("the exchange of addresses was expected to bring the address of rank "
+                              "{}, but brought {} bytes",
+                              r, blocks[r].size()),
+                  {.rank = rank});
+  return blocks;
+}
+
+void check_meeting(const char* name, int rank, int size, int most_ranks, const Exchange& exchange) {
+  if (size < 1 || rank < 0 || rank >= size)
+    base::refuse("{} needs a rank from 0 to size - 1, but found rank {} of size {}", name, rank,
+                 size);
+  if (size > most_ranks)
+    base::refuse("{} has at most {} ranks, but found {}", name, most_ranks, size);
+  if (!exchange) base::refuse("a function that exchanges addresses was expected, but found none");
+}
+
+}  // namespace baton::transport

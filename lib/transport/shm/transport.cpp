@@ -1,0 +1,262 @@
+#include <fmt/core.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../base/raise.hpp"
+#include "../gathered.hpp"
+#include "../groups.hpp"
+#include "../patience.hpp"
+#include "../tcp/meeting.hpp"
+#include "baton/schedule/hosts.hpp"
+#include "baton/shm.hpp"
+#include "message.hpp"
+#include "world.hpp"
+
+namespace baton {
+namespace {
+
+using namespace shm;
+using Bytes = std::vector<std::byte>;
+
+class ShmTransport final : public Transport, public SingleCopy {
+ public:
+  /// `members`: the world's rank of each rank of the group.
+  ShmTransport(std::shared_ptr<World> world, std::uint32_t context, int rank,
+               std::vector<int> members)
+      : world_(std::move(world)), context_(context), rank_(rank), members_(std::move(members)) {
+    const std::vector<int> all = transport::hosts_in(world_->places());
+    std::vector<int> from;
+    for (const int member : members_) from.push_back(all[static_cast<std::size_t>(member)]);
+    const Hosts hosts(from);
+    hosts_.assign(hosts.of().begin(), hosts.of().end());
+  }
+  ~ShmTransport() override {
+    const auto turn = world_->turn();
+    world_->forget(context_);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(members_.size()); }
+
+  Capabilities capabilities() const override {
+    return {.name = "shm",
+            .library = {},
+            .tags = user_tags,
+            .concurrent = world_->concurrent(),
+            .spins = world_->crowded() ? 64 : 2048,
+            .probes = true,
+            .subgroups = true,
+            .hosts = hosts_,
+            .cores = transport::shared_cores(world_->places())};
+  }
+
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    const auto turn = world_->turn();
+    Entry& send = start(peer, tag, const_cast<void*>(data), bytes, message);
+    if (world_->left(send.peer)) [[unlikely]]
+      fail_left(peer);
+    world_->send(send);
+  }
+
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    const auto turn = world_->turn();
+    Entry& receive = start(peer, tag, data, bytes, message);
+    receive.receive = true;
+    world_->receive(receive, nullptr);
+  }
+
+  bool test(Message& message, std::size_t& bytes) override {
+    Entry& entry = entry_in(message);
+    const auto turn = world_->turn();
+    switch (world_->test(entry)) {
+      case World::Outcome::pending:
+        return false;
+      case World::Outcome::done:
+        break;
+      case World::Outcome::failed:
+        fail(entry);
+      case World::Outcome::left:
+        fail_left(group_rank(entry.peer));
+    }
+    patience_.reset();
+    bytes = entry.bytes;
+    return true;
+  }
+
+  void cancel(Message& message) override {
+    const auto turn = world_->turn();
+    world_->cancel(entry_in(message));
+    world_->progress();
+  }
+
+  void progress() override {
+    const auto turn = world_->turn();
+    world_->progress();
+  }
+
+  int probe(int tag) override {
+    const auto turn = world_->turn();
+    const int source = world_->probe(context_, members_, tag);
+    return source < 0 ? source : group_rank(source);
+  }
+
+  void idle(std::chrono::microseconds at_most) override {
+    auto turn = world_->turn();
+    const std::uint32_t rings = world_->rings();
+    if (world_->progress() || world_->completions() != seen_completions_ || rings != seen_rings_) {
+      seen_completions_ = world_->completions();
+      seen_rings_ = rings;
+      return;
+    }
+    using Turn = transport::Patience::Turn;
+    switch (patience_.next(world_->crowded())) {
+      case Turn::returns:
+        return;
+      case Turn::blocks:
+        return world_->block(rings, at_most, turn);
+      case Turn::yields:
+        break;
+    }
+    if (turn) turn.unlock();
+    sched_yield();
+  }
+
+  std::unique_ptr<Transport> split(int color, int key) override {
+    std::vector<int> members = transport::members_of_split(*this, color, key, split_tag);
+    const std::uint32_t context = new_context(transport::Part{*this}, split_tag);
+    return color < 0 ? nullptr : group_of(std::move(members), context);
+  }
+  std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number) override {
+    return group_of(ranks, new_context(transport::Part{*this, ranks}, subgroup_tag + number));
+  }
+
+  SingleCopy* single_copy() override { return this; }
+  // The receiver takes shorter ones from the ring: a fold needs no second buffer.
+  std::size_t least_bytes() const override { return 256; }
+  bool reads(int peer) const override { return world_->reads(member(peer)); }
+  void offer(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    isend(peer, tag, data, bytes, message);
+  }
+  void fetch(int peer, int tag, const Destination& to, std::size_t bytes,
+             Message& message) override {
+    const auto turn = world_->turn();
+    Entry& receive = start(peer, tag, nullptr, bytes, message);
+    receive.receive = receive.fetch = true;
+    world_->receive(receive, &to);
+  }
+
+ private:
+  // The transport itself uses tags from user_tags on.
+  static constexpr int subgroup_tags = 1 << 15;
+  static constexpr int user_tags = std::numeric_limits<int>::max() - 1 - subgroup_tags;
+  static constexpr int subgroup_tag = user_tags, split_tag = user_tags + subgroup_tags;
+
+  int member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
+  int group_rank(int member) const {
+    return static_cast<int>(std::ranges::find(members_, member) - members_.begin());
+  }
+
+  Entry& start(int peer, int tag, void* data, std::size_t bytes, Message& message) {
+    assert(peer >= 0 && peer < size());
+    return *new (message.state) Entry{.next = nullptr,
+                                      .data = static_cast<std::byte*>(data),
+                                      .bytes = bytes,
+                                      .context = context_,
+                                      .peer = member(peer),
+                                      .tag = tag,
+                                      .slot = 0,
+                                      .state = Entry::State::done,
+                                      .receive = false,
+                                      .fetch = false};
+  }
+
+  std::unique_ptr<Transport> group_of(std::vector<int> ranks, std::uint32_t context) {
+    const auto own = std::ranges::find(ranks, rank_) - ranks.begin();
+    for (int& r : ranks) r = member(r);
+    return std::make_unique<ShmTransport>(world_, context, static_cast<int>(own), std::move(ranks));
+  }
+
+  std::uint32_t new_context(const transport::Part& ranks, int tag) {
+    return transport::new_context(ranks, tag, world_->contexts, world_->concurrent(),
+                                  [&](const std::function<void()>& use) {
+                                    const auto turn = world_->turn();
+                                    use();
+                                  });
+  }
+
+  [[noreturn]] void fail_left(int peer) const {
+    base::raise(ErrorCode::transport,
+                fmt::format("rank {}: a message with rank {} was expected, but that rank has left",
+                            rank_, peer),
+                {.rank = rank_, .peer = peer});
+  }
+  [[noreturn]] void fail(const Entry& entry) const {
+    const int peer = group_rank(entry.peer);
+    if (entry.bytes == peer_gave_up)
+      base::raise(ErrorCode::transport,
+                  fmt::format("rank {}: a message with rank {} was expected, but that rank gave it "
+                              "up midway",
+                              rank_, peer),
+                  {.rank = rank_, .peer = peer});
+    const int code = static_cast<int>(entry.bytes);
+    base::raise(
+        ErrorCode::transport,
+        fmt::format("rank {}: expected to read rank {}'s memory, but process_vm_readv said: "
+                    "{} (BATON_SINGLE_COPY=0 does without)",
+                    rank_, peer, std::strerror(code)),
+        {.rank = rank_, .peer = peer, .backend_code = code, .backend_text = std::strerror(code)});
+  }
+
+  std::shared_ptr<World> world_;
+  std::uint32_t context_;
+  int rank_;
+  std::vector<int> members_;
+  std::vector<int> hosts_;
+  std::uint64_t seen_completions_ = 0;  // when idle() last returned
+  std::uint32_t seen_rings_ = 0;
+  transport::Patience patience_;
+};
+
+std::unique_ptr<Transport> transport_of(int rank, int size, const Exchange& exchange,
+                                        const ShmOptions& options) {
+  transport::check_meeting("a shared memory transport", rank, size, most_ranks, exchange);
+  const auto world = std::make_shared<World>(rank, size, exchange, options);
+  std::vector<int> members(static_cast<std::size_t>(size));
+  std::iota(members.begin(), members.end(), 0);
+  auto transport = std::make_unique<ShmTransport>(world, 0, rank, std::move(members));
+  world->set_readable(transport::readable_processes(*transport, world->places()));
+  return transport;
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> shm_transport(Transport& bootstrap, const ShmOptions& options) {
+  return transport_of(
+      bootstrap.rank(), bootstrap.size(),
+      [&](const Bytes& own) { return transport::exchange_through(bootstrap, own); }, options);
+}
+
+std::unique_ptr<Transport> shm_transport(int rank, int size, const std::string& address,
+                                         const ShmOptions& options) {
+  return shm_transport(
+      rank, size,
+      [&](const Bytes& own) { return tcp::exchange_at(address, rank, size, own, options.meeting); },
+      options);
+}
+
+std::unique_ptr<Transport> shm_transport(int rank, int size, const Exchange& exchange,
+                                         const ShmOptions& options) {
+  return transport_of(rank, size, exchange, options);
+}
+
+}  // namespace baton

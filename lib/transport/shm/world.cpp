@@ -1,0 +1,626 @@
+#include "world.hpp"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <ranges>
+#include <thread>
+#include <utility>
+
+#include "../../base/raise.hpp"
+#include "baton/error.hpp"
+
+namespace baton::shm {
+namespace {
+
+// Measured: a copy into the ring and one out of it cost less than a call of the system up to here.
+constexpr std::size_t most_bytes_in_ring = 8 << 10;
+constexpr std::chrono::milliseconds told_within{1000};
+constexpr int records_at_once = 64;      // of one rank
+constexpr unsigned tests_per_look = 16;  // at the other ranks' rings
+
+}  // namespace
+
+World::World(int rank, int size, const Exchange& exchange, const ShmOptions& options)
+    : rank_(rank),
+      options_(options),
+      own_(rank, size),
+      peers_(static_cast<std::size_t>(size)),
+      readable_(static_cast<std::size_t>(size), 0),
+      most_eager_(std::min(most_bytes_in_ring, own_.most_content())),
+      slots_(offers_per_rank),
+      free_slots_(offers_per_rank) {
+  // Those that are used first lie in cache lines of their own.
+  constexpr std::uint32_t lines = offers_per_rank * sizeof(Offer) / 64;
+  for (std::uint32_t i = 0; std::uint32_t & slot : std::views::reverse(free_slots_)) {
+    slot = i % lines * (offers_per_rank / lines) + i / lines;
+    ++i;
+  }
+  const Contact own{transport::own_place(), transport::own_process(), own_.descriptor()};
+  std::vector<std::byte> block(sizeof own);
+  std::memcpy(block.data(), &own, sizeof own);
+  const auto blocks = transport::exchanged(exchange, block, rank, size, sizeof own);
+  std::vector<Contact> contacts(blocks.size());
+  for (std::size_t r = 0; r < blocks.size(); ++r)
+    std::memcpy(&contacts[r], blocks[r].data(), sizeof own);
+  for (std::size_t r = 0; r < contacts.size(); ++r) {
+    places_.push_back(contacts[r].place);
+    if (contacts[r].process.machine == contacts[0].process.machine) continue;
+    base::raise(ErrorCode::transport,
+                fmt::format("shared memory needs ranks that see each other's processes, but rank "
+                            "{} runs on another machine or in another container than rank 0",
+                            r),
+                {.rank = rank});
+  }
+  crowded_ = transport::crowded(places_, rank);
+  try {
+    connect(contacts);
+    await_arrivals(contacts);
+  } catch (const Error& error) {
+    SegmentHead& head = own_.head();
+    const std::string sentence = error.what();
+    sentence.copy(head.failure.data(), head.failure.size() - 1);
+    head.presence.store(Presence::failed, std::memory_order_release);
+    // The others read it before this memory goes, and pass it on; one that failed does not come.
+    const auto end = std::chrono::steady_clock::now() + std::min(options_.meeting, told_within);
+    const auto come = std::span(head.arrived).first(peers_.size());
+    while (std::ranges::any_of(come, [](const auto& one) { return one.load() == 0; }) &&
+           std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    throw;
+  }
+  own_.close();
+}
+
+void World::connect(const std::vector<Contact>& contacts) {
+  const int size = static_cast<int>(contacts.size());
+  for (int r = 0; r < size; ++r) {
+    Peer& to = peer(r);
+    const Contact& contact = contacts[static_cast<std::size_t>(r)];
+    if (r != rank_)
+      to.mapped = Segment(rank_, size, r, contact.process, static_cast<int>(contact.descriptor));
+    to.segment = r == rank_ ? &own_ : &to.mapped;
+    to.out = to.segment->ring<RingWriter>(rank_);
+    to.in = own_.ring<RingReader>(r);
+  }
+  for (const Peer& to : peers_)
+    to.segment->head().arrived[static_cast<std::size_t>(rank_)].store(1, std::memory_order_release);
+}
+
+/// Returns when all ranks have mapped this rank's memory.
+void World::await_arrivals(const std::vector<Contact>& contacts) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  auto look = start;
+  const auto missing = [&](std::size_t r) {
+    return own_.head().arrived[r].load(std::memory_order_acquire) == 0;
+  };
+  for (std::size_t r = 0; r < peers_.size();) {
+    if (!missing(r)) {
+      ++r;
+      continue;
+    }
+    for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+      const SegmentHead& head = peers_[peer].segment->head();
+      if (head.presence.load(std::memory_order_acquire) == Presence::failed)
+        base::raise(ErrorCode::transport, head.failure.data(),
+                    {.rank = rank_, .peer = static_cast<int>(peer)});
+    }
+    const auto now = Clock::now();
+    if (now - look > std::chrono::milliseconds(50)) {
+      look = now;
+      const auto condition = transport::condition_of(contacts[r].process, 0);
+      if (condition.life == transport::Life::ended && missing(r))
+        base::raise(ErrorCode::transport,
+                    fmt::format("rank {} was expected to map this memory of rank {}, but {}", r,
+                                rank_, transport::describe(condition)),
+                    {.rank = rank_, .peer = static_cast<int>(r)});
+    }
+    if (now - start > options_.meeting) {
+      std::vector<std::size_t> ranks;
+      for (std::size_t other = 0; other < peers_.size(); ++other)
+        if (missing(other)) ranks.push_back(other);
+      base::raise(ErrorCode::timeout,
+                  fmt::format("rank {} has waited {} ms for ranks to map its memory; missing: {}",
+                              rank_, options_.meeting.count(), fmt::join(ranks, ", ")),
+                  {.rank = rank_, .peer = static_cast<int>(r)});
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+World::~World() {
+  own_.head().presence.store(Presence::left, std::memory_order_release);
+  for (const Peer& to : peers_) to.segment->ring_bell();
+  arrivals_.take_all(
+      [](const Arrival&) { return true; },
+      [&](Arrival* a) { blocks_.give(reinterpret_cast<std::byte*>(a), sizeof *a + a->bytes); });
+}
+
+// Sends ------------------------------------------------------------------------------------------
+
+void World::send(Entry& entry) {
+  Peer& to = peer(entry.peer);
+  if (to.first_queued == nullptr && put(entry)) [[likely]]
+    return;
+  entry.state = Entry::State::queued;
+  entry.next = nullptr;
+  (to.first_queued == nullptr ? to.first_queued : to.last_queued->next) = &entry;
+  to.last_queued = &entry;
+  ++queued_;
+  flush(to);
+}
+
+/// False: there is no room for it now.
+bool World::put(Entry& send) {
+  return send.bytes <= most_eager_ ? put_whole(send) : put_offer(send);
+}
+
+bool World::put_whole(Entry& send) {
+  Peer& to = peer(send.peer);
+  Record* const record = to.out.reserve(send.bytes);
+  if (record == nullptr) return false;
+  record->context = send.context;
+  record->tag = send.tag;
+  record->bytes = static_cast<std::uint32_t>(send.bytes);
+  if (send.bytes > 0) std::memcpy(record->content(), send.data, send.bytes);
+  to.out.publish(*record, Kind::whole);
+  to.segment->wake();
+  complete(send, Entry::State::done, send.bytes);
+  return true;
+}
+
+bool World::put_offer(Entry& send) {
+  Peer& to = peer(send.peer);
+  if (free_slots_.empty()) return false;
+  if (in_parts(send.peer)) offers_in_parts_.reserve(offers_in_parts_.size() + 1);
+  Record* const record = to.out.reserve(sizeof(OfferRecord));
+  if (record == nullptr) return false;
+  send.slot = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& slot = slots_[send.slot];
+  slot = {slot.generation + 1, 0};
+  own_.head().offers[send.slot].state.store(Offer::state_of(slot.generation, Offer::open),
+                                            std::memory_order_release);
+  record->context = send.context;
+  record->tag = send.tag;
+  record->bytes = sizeof(OfferRecord);
+  const OfferRecord offer{reinterpret_cast<std::uint64_t>(send.data), send.bytes, slot.generation,
+                          send.slot};
+  std::memcpy(record->content(), &offer, sizeof offer);
+  to.out.publish(*record, Kind::offer);
+  to.segment->wake();
+  send.state = Entry::State::offered;
+  if (in_parts(send.peer)) offers_in_parts_.push_back(&send);
+  return true;
+}
+
+/// Calls `put` until it finds no room, which its receiver then tells; or has nothing left: true.
+template <class Put>
+bool World::put_all(Peer& to, const Put& put) {
+  if (put()) return true;
+  to.out.await_room();
+  return put();
+}
+
+/// True: something left the queue.
+bool World::flush(Peer& to) {
+  const int before = queued_;
+  put_all(to, [&] {
+    while (Entry* const send = to.first_queued) {
+      Entry* const next = send->next;
+      if (!put(*send)) return false;
+      to.first_queued = next;
+      --queued_;
+    }
+    return true;
+  });
+  return queued_ != before;
+}
+
+/// Sends what its receiver wants; true: there was something.
+bool World::send_parts(Entry& send) {
+  Slot& slot = slots_[send.slot];
+  const Offer& offer = own_.head().offers[send.slot];
+  if (!offer.is(slot.generation, Offer::wanted)) return false;
+  Peer& to = peer(send.peer);
+  const std::size_t before = slot.sent;
+  put_all(to, [&] {
+    while (slot.sent < send.bytes) {
+      const std::size_t bytes = std::min(most_eager_, send.bytes - slot.sent);
+      Record* const record = to.out.reserve(bytes);
+      if (record == nullptr) return false;
+      record->context = offer.token;
+      record->bytes = static_cast<std::uint32_t>(bytes);
+      std::memcpy(record->content(), send.data + slot.sent, bytes);
+      to.out.publish(*record, Kind::part);
+      slot.sent += bytes;
+    }
+    return true;
+  });
+  if (slot.sent == before) return false;
+  to.segment->wake();
+  if (slot.sent == send.bytes) {
+    release_slot(send);
+    complete(send, Entry::State::done, send.bytes);
+  }
+  return true;
+}
+
+void World::look_at_offer(Entry& send) {
+  const std::uint64_t generation = slots_[send.slot].generation;
+  const Offer& offer = own_.head().offers[send.slot];
+  const bool read = offer.is(generation, Offer::read);
+  if (!read && !offer.is(generation, Offer::refused)) return;
+  release_slot(send);
+  if (read)
+    complete(send, Entry::State::done, send.bytes);
+  else
+    complete(send, Entry::State::failed, peer_gave_up);
+}
+
+void World::release_slot(Entry& send) {
+  std::erase(offers_in_parts_, &send);
+  free_slots_.push_back(send.slot);
+}
+
+// Receives ---------------------------------------------------------------------------------------
+
+void World::receive(Entry& entry, const Destination* to) {
+  prepare_reading();
+  Reading* reading = nullptr;
+  if (to != nullptr) {
+    reading = &take_reading();
+    reading->to = *to;
+    entry.data = reinterpret_cast<std::byte*>(reading);
+    prepare_reading();
+  }
+  match(entry, false);
+}
+
+/// Takes the message that came first, or waits for one; `first`: before the other receives.
+void World::match(Entry& receive, bool first) {
+  while (Arrival* const arrival = arrivals_.take(key_of(receive))) {
+    const bool offered = arrival->offered;
+    const OfferRecord offer = arrival->offer;
+    const std::size_t held = offered ? 0 : arrival->bytes;
+    if (!offered) complete(receive, arrival->content(), arrival->bytes);
+    blocks_.give(reinterpret_cast<std::byte*>(arrival), sizeof *arrival + held);
+    if (!offered) return;
+    if (!offer_of(receive.peer, offer).is(offer.generation, Offer::open)) continue;
+    return begin(receive, offer);
+  }
+  receive.state = Entry::State::posted;
+  if (first)
+    posted_.prepend(receive);
+  else
+    posted_.append(receive);
+}
+
+/// Ends a receive with a message that came whole.
+void World::complete(Entry& receive, std::byte* content, std::size_t bytes) {
+  const std::size_t taken = std::min(receive.bytes, bytes);
+  if (!receive.fetch) {
+    if (taken > 0) std::memcpy(receive.data, content, taken);
+  } else {
+    Reading& reading = *reinterpret_cast<Reading*>(receive.data);
+    if (bytes == receive.bytes && bytes > 0) {
+      if (reading.to.take)
+        reading.to.take(reading.to.data, content, bytes);
+      else
+        std::memcpy(reading.to.data, content, bytes);
+    }
+    release(reading);
+  }
+  complete(receive, Entry::State::done, bytes);
+}
+
+void World::complete(Entry& entry, Entry::State state, std::size_t bytes) {
+  entry.bytes = bytes;
+  entry.state = state;
+  ++completions_;
+  if (concurrent()) own_.wake();
+}
+
+/// Needs prepare_reading() before.
+void World::begin(Entry& receive, const OfferRecord& offer) {
+  Reading& reading = receive.fetch ? *reinterpret_cast<Reading*>(receive.data) : take_reading();
+  reading.entry = &receive;
+  reading.peer = receive.peer;
+  reading.offer = offer;
+  reading.done = 0;
+  reading.room = receive.bytes;
+  if (!receive.fetch) reading.to = {.data = receive.data};
+  // A fetch of another length is not read: the caller reports it.
+  if (receive.fetch && offer.bytes != receive.bytes) reading.room = 0;
+  receive.state = Entry::State::reading;
+  receive.reading = &reading;
+  if (!in_parts(receive.peer)) {
+    reads_.push_back(&reading);
+    return;
+  }
+  Offer& shared = offer_of(receive.peer, offer);
+  shared.token = reading.token;
+  if (!shared.settle(offer.generation, Offer::wanted)) return withdrawn(reading);
+  peer(receive.peer).segment->ring_bell();
+}
+
+/// Reads on, and ends the receive when all is read.
+void World::read_some(Reading& reading) {
+  Entry& receive = *reading.entry;
+  Offer& offer = offer_of(reading.peer, reading.offer);
+  if (!offer.is(reading.offer.generation, Offer::open)) return withdrawn(reading);
+  const std::size_t wanted = std::min<std::size_t>(reading.room, reading.offer.bytes);
+  int error = 0;
+  if (reading.peer == rank_) {
+    if (wanted > 0)
+      std::memcpy(reading.to.data, reinterpret_cast<const std::byte*>(reading.offer.address),
+                  wanted);
+    reading.done = wanted;
+  } else if (reading.done < wanted) {
+    error = reader_.read_some(
+        {readable_[static_cast<std::size_t>(reading.peer)], reading.offer.address, wanted},
+        reading.done, reading.to);
+  }
+  if (error == 0 && reading.done < wanted) return;
+  if (!offer.settle(reading.offer.generation, error == 0 ? Offer::read : Offer::refused))
+    return withdrawn(reading);
+  peer(reading.peer).segment->ring_bell();
+  const std::size_t sent = reading.offer.bytes;
+  std::erase(reads_, &reading);
+  release(reading);
+  if (error == 0)
+    complete(receive, Entry::State::done, sent);
+  else
+    complete(receive, Entry::State::failed, static_cast<std::size_t>(error));
+}
+
+/// The sender gave up: the receive waits for another message, unless a part was taken.
+void World::withdrawn(Reading& reading) {
+  Entry& receive = *reading.entry;
+  std::erase(reads_, &reading);
+  const bool taken = receive.fetch && reading.done > 0;
+  if (!receive.fetch || taken) release(reading);
+  if (taken) return complete(receive, Entry::State::failed, peer_gave_up);
+  prepare_reading();
+  match(receive, true);
+}
+
+void World::take_part(Reading& reading, const std::byte* bytes, std::size_t count) {
+  if (reading.entry != nullptr && reading.done < reading.room)
+    std::memcpy(static_cast<std::byte*>(reading.to.data) + reading.done, bytes,
+                std::min(count, reading.room - reading.done));
+  reading.done += count;
+  if (reading.done < reading.offer.bytes) return;
+  if (reading.entry != nullptr) complete(*reading.entry, Entry::State::done, reading.offer.bytes);
+  release(reading);
+}
+
+/// Takes the memory that a reading needs, before anything is changed.
+void World::prepare_reading() {
+  if (!free_readings_.empty()) return;
+  Reading& reading = readings_.emplace_back();
+  reading.token = static_cast<std::uint32_t>(readings_.size() - 1);
+  reads_.reserve(readings_.size());
+  free_readings_.reserve(readings_.size());
+  free_readings_.push_back(&reading);
+}
+Reading& World::take_reading() {
+  Reading& reading = *free_readings_.back();
+  free_readings_.pop_back();
+  return reading;
+}
+void World::release(Reading& reading) {
+  reading.entry = nullptr;
+  free_readings_.push_back(&reading);
+}
+
+/// Takes records of this rank; true: there were some.
+bool World::poll(int source) {
+  RingReader& ring = peer(source).in;
+  Record* record = ring.front();
+  if (record == nullptr) return false;
+  const auto give_back = [&] {
+    if (ring.give_back()) peer(source).segment->ring_bell();
+  };
+  try {
+    for (int i = 0; i < records_at_once && record != nullptr; ++i) {
+      deliver(source, *record);
+      ring.pop(*record);
+      record = ring.front();
+    }
+  } catch (...) {
+    give_back();
+    throw;
+  }
+  give_back();
+  return true;
+}
+
+void World::deliver(int source, Record& record) {
+  const Kind kind = record.kind();
+  if (kind == Kind::part)
+    return take_part(readings_[record.context], record.content(), record.bytes);
+  if (kind == Kind::no_more) {
+    Reading& reading = readings_[record.context];
+    Entry* const receive = reading.entry;
+    prepare_reading();
+    if (receive == nullptr || !receive->fetch) release(reading);
+    if (receive != nullptr) match(*receive, true);
+    return;
+  }
+  const Key key{record.context, source, record.tag};
+  OfferRecord offer{};
+  if (kind == Kind::offer) {
+    std::memcpy(&offer, record.content(), sizeof offer);
+    if (!offer_of(source, offer).is(offer.generation, Offer::open)) return;
+    prepare_reading();
+  }
+  if (Entry* const receive = posted_.take(key)) {
+    if (kind == Kind::offer) return begin(*receive, offer);
+    return complete(*receive, record.content(), record.bytes);
+  }
+  const std::size_t held = kind == Kind::offer ? 0 : record.bytes;
+  std::byte* const block = blocks_.take(sizeof(Arrival) + held);
+  auto* const arrival = new (block) Arrival{nullptr, key, kind == Kind::offer, held, offer};
+  if (held > 0) std::memcpy(arrival->content(), record.content(), held);
+  arrivals_.append(*arrival);
+}
+
+// All --------------------------------------------------------------------------------------------
+
+void World::advance(Entry& entry) {
+  using enum Entry::State;
+  switch (entry.state) {
+    case queued:
+      flush(peer(entry.peer));
+      break;
+    case offered:
+      look_at_offer(entry);
+      break;
+    case posted:
+      poll(entry.peer);
+      break;
+    case reading:
+      if (!in_parts(entry.peer))
+        read_some(*entry.reading);
+      else
+        poll(entry.peer);
+      break;
+    case failed:
+    case done:
+      return;
+  }
+  if (entry.state == done) return;
+  // Others may wait for this rank, which may wait for them.
+  if (++tests_ % tests_per_look == 0)
+    progress();
+  else if (!reads_.empty() && entry.state != reading)
+    read_some(*reads_.front());
+}
+
+World::Outcome World::test(Entry& entry) {
+  using enum Entry::State;
+  if (entry.state != done) advance(entry);
+  if (entry.state == done) return Outcome::done;
+  if (entry.state == failed) return Outcome::failed;
+  if (!left(entry.peer)) [[likely]]
+    return Outcome::pending;
+  // What it did before it left comes first.
+  while (poll(entry.peer)) {
+  }
+  advance(entry);
+  if (entry.state == done) return Outcome::done;
+  if (entry.state == failed) return Outcome::failed;
+  if (entry.state == reading && !in_parts(entry.peer)) return Outcome::pending;
+  cancel(entry);
+  return Outcome::left;
+}
+
+bool World::progress() {
+  bool any = false;
+  for (int r = 0; r < static_cast<int>(peers_.size()); ++r) any |= poll(r);
+  if (!reads_.empty()) {
+    read_some(*reads_.front());
+    any = true;
+  }
+  if (queued_ > 0)
+    for (Peer& to : peers_)
+      if (to.first_queued != nullptr) any |= flush(to);
+  for (std::size_t i = offers_in_parts_.size(); i-- > 0;) any |= send_parts(*offers_in_parts_[i]);
+  while (!no_more_.empty()) {
+    const NoMore last = no_more_.back();
+    Peer& to = peer(last.peer);
+    Record* const record = to.out.reserve(0);
+    if (record == nullptr) break;
+    record->context = last.token;
+    record->bytes = 0;
+    to.out.publish(*record, Kind::no_more);
+    to.segment->wake();
+    no_more_.pop_back();
+    any = true;
+  }
+  return any;
+}
+
+void World::cancel(Entry& entry) {
+  using enum Entry::State;
+  switch (entry.state) {
+    case queued: {
+      Peer& to = peer(entry.peer);
+      Entry* before = nullptr;
+      for (Entry* e = to.first_queued; e != &entry; e = e->next) before = e;
+      (before == nullptr ? to.first_queued : before->next) = entry.next;
+      if (to.last_queued == &entry) to.last_queued = before;
+      --queued_;
+      break;
+    }
+    case offered: {
+      const std::uint64_t generation = slots_[entry.slot].generation;
+      Offer& offer = own_.head().offers[entry.slot];
+      if (!offer.settle(generation, Offer::withdrawn) && offer.is(generation, Offer::wanted))
+        no_more_.push_back({entry.peer, offer.token});
+      release_slot(entry);
+      break;
+    }
+    case posted:
+      posted_.remove(entry);
+      if (entry.fetch) release(*reinterpret_cast<Reading*>(entry.data));
+      break;
+    case reading: {
+      Reading& reading = *entry.reading;
+      reading.entry = nullptr;
+      if (in_parts(entry.peer)) break;  // its parts still come
+      if (offer_of(entry.peer, reading.offer).settle(reading.offer.generation, Offer::refused))
+        peer(entry.peer).segment->ring_bell();
+      std::erase(reads_, &reading);
+      release(reading);
+      break;
+    }
+    case failed:
+    case done:
+      break;
+  }
+  entry.state = done;
+}
+
+int World::probe(std::uint32_t context, std::span<const int> sources, int tag) {
+  progress();
+  for (const int source : sources) {
+    const Key key{context, source, tag};
+    while (Arrival* const arrival = arrivals_.find(key)) {
+      if (!arrival->offered ||
+          offer_of(source, arrival->offer).is(arrival->offer.generation, Offer::open))
+        return source;
+      arrivals_.remove(*arrival);
+      blocks_.give(reinterpret_cast<std::byte*>(arrival), sizeof *arrival);
+    }
+  }
+  return -1;
+}
+
+void World::forget(std::uint32_t context) {
+  arrivals_.take_all(
+      [&](const Arrival& a) { return a.key.context == context; },
+      [&](Arrival* a) { blocks_.give(reinterpret_cast<std::byte*>(a), sizeof *a + a->bytes); });
+}
+
+void World::block(std::uint32_t seen, std::chrono::microseconds at_most,
+                  std::unique_lock<std::mutex>& turn) {
+  std::atomic<std::uint32_t>& sleeping = own_.head().sleeping;
+  sleeping.fetch_add(1, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool any =
+      std::ranges::any_of(peers_, [](Peer& from) { return from.in.front() != nullptr; });
+  if (!any) {
+    if (turn) turn.unlock();
+    own_.wait(seen, at_most);
+    if (concurrent()) turn.lock();
+  }
+  sleeping.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace baton::shm

@@ -1,0 +1,163 @@
+#pragma once
+/// Shared by all groups of a process: the memory of all ranks, and the messages under way.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../../base/block_pool.hpp"
+#include "../groups.hpp"
+#include "../peer_memory.hpp"
+#include "../place.hpp"
+#include "../process.hpp"
+#include "baton/shm.hpp"
+#include "message.hpp"
+#include "segment.hpp"
+
+namespace baton::shm {
+
+/// Ranks are those of the first group, which was bootstrapped.
+class World {
+ public:
+  /// Collective: maps the memory of all ranks. `exchange` brings their contacts.
+  World(int rank, int size, const Exchange& exchange, const ShmOptions& options);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  bool concurrent() const { return options_.concurrent; }
+  /// The lock that a group holds while it uses the world. Locks nothing if one thread uses all
+  /// groups.
+  std::unique_lock<std::mutex> turn() {
+    return concurrent() ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
+  }
+  std::span<const transport::Place> places() const { return places_; }
+  bool crowded() const { return crowded_; }
+  /// The processes whose memory this one may read, by rank; before, none.
+  void set_readable(std::vector<pid_t> processes) { readable_ = std::move(processes); }
+  bool reads(int rank) const { return readable_[static_cast<std::size_t>(rank)] != 0; }
+  /// Longer messages are offered.
+  std::size_t most_eager() const { return most_eager_; }
+  bool left(int rank) const {
+    return peer(rank).segment->head().presence.load(std::memory_order_acquire) == Presence::left;
+  }
+
+  void send(Entry& entry);
+  /// Of a fetch, `to` is where the bytes go.
+  void receive(Entry& entry, const Destination* to);
+  enum class Outcome : std::uint8_t {
+    pending,
+    done,
+    failed,  ///< as Entry::bytes says
+    left,    ///< its peer has
+  };
+  Outcome test(Entry& entry);
+  void cancel(Entry& entry);
+  /// Takes what has come, and sends what waits; true: there was something.
+  bool progress();
+  /// The first of these ranks whose message of this context and tag no receive has taken; -1: none.
+  int probe(std::uint32_t context, std::span<const int> sources, int tag);
+  /// Forgets the messages of a group that has gone.
+  void forget(std::uint32_t context);
+
+  /// The number of completed messages.
+  std::uint64_t completions() const { return completions_; }
+  /// The number of times that others have told this rank of something.
+  std::uint32_t rings() const { return own_.head().bell.load(std::memory_order_acquire); }
+  /// Blocks until something has come, the bell has rung more often than `seen`, or the time has
+  /// passed. Other threads take their turns meanwhile.
+  void block(std::uint32_t seen, std::chrono::microseconds at_most,
+             std::unique_lock<std::mutex>& turn);
+
+  /// 0 is that of the first group.
+  transport::Contexts contexts{.next = 1, .end = ~std::uint32_t{0}};
+
+ private:
+  struct Contact {
+    transport::Place place;
+    transport::ProcessId process;
+    std::int64_t descriptor;
+  };
+  struct Peer {
+    Segment mapped;  // but this rank's
+    const Segment* segment = nullptr;
+    RingWriter out;
+    RingReader in;
+    Entry* first_queued = nullptr;
+    Entry* last_queued = nullptr;
+  };
+  struct Slot {
+    std::uint64_t generation = 0;
+    std::size_t sent = 0;  // as parts
+  };
+  struct NoMore {
+    int peer;
+    std::uint32_t token;
+  };
+
+  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
+  bool in_parts(int rank) const { return rank != rank_ && !reads(rank); }
+
+  void connect(const std::vector<Contact>& contacts);
+  void await_arrivals(const std::vector<Contact>& contacts);
+
+  bool put(Entry& send);
+  bool put_whole(Entry& send);
+  bool put_offer(Entry& send);
+  template <class Put>
+  bool put_all(Peer& to, const Put& put);
+  bool flush(Peer& to);
+  bool send_parts(Entry& send);
+  void look_at_offer(Entry& send);
+  void release_slot(Entry& send);
+
+  bool poll(int source);
+  void deliver(int source, Record& record);
+  void take_part(Reading& reading, const std::byte* bytes, std::size_t count);
+  void match(Entry& receive, bool first);
+  void begin(Entry& receive, const OfferRecord& offer);
+  void complete(Entry& receive, std::byte* content, std::size_t bytes);
+  void complete(Entry& entry, Entry::State state, std::size_t bytes);
+  void read_some(Reading& reading);
+  void withdrawn(Reading& reading);
+  Offer& offer_of(int rank, const OfferRecord& offer) const {
+    return peer(rank).segment->head().offers[offer.slot];
+  }
+  void prepare_reading();
+  Reading& take_reading();
+  void release(Reading& reading);
+  void advance(Entry& entry);
+
+  int rank_;
+  ShmOptions options_;
+  Segment own_;
+  std::vector<Peer> peers_;
+  std::vector<transport::Place> places_;
+  std::vector<pid_t> readable_;
+  bool crowded_ = false;
+  std::size_t most_eager_ = 0;
+
+  Queues<Entry> posted_;
+  Queues<Arrival> arrivals_;
+  base::BlockPool blocks_;
+  std::deque<Reading> readings_;
+  std::vector<Reading*> free_readings_;
+  std::vector<Reading*> reads_;  // of other processes' memory
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<Entry*> offers_in_parts_;
+  std::vector<NoMore> no_more_;
+  int queued_ = 0;
+  unsigned tests_ = 0;
+  transport::PartReader reader_;
+  std::uint64_t completions_ = 0;
+  std::mutex mutex_;
+};
+
+}  // namespace baton::shm
