@@ -97,10 +97,14 @@ std::vector<Row> rows() {
       {{"BATON_PLANS", "N", "number of plans kept for later calls"},
        [](Options& o, auto variable, auto text) { o.plans = parse_count(variable, text); }},
       {{"BATON_SINGLE_COPY", "0|1",
-        "over MPI: read large messages within a host in their sender's memory (default 1)"},
+        "read large messages within a host in their sender's memory (default 1)"},
+       nullptr},
+      {{"BATON_TRANSPORT", "shm|ucx",
+        "of processes without MPI: shared memory or UCX; by default the first where all run on one "
+        "machine"},
        nullptr},
       {{"BATON_SECRET", "TEXT",
-        "over UCX: only processes with the same text may meet; it is never sent or printed"},
+        "without MPI: only processes with the same text may meet; it is never sent or printed"},
        nullptr},
       {{"BATON_INTERFACE", "NAMES",
         "where ranks run on several machines: the network interfaces, \"eth,ib\" or \"=eth0\" or "

@@ -127,7 +127,7 @@ TEST_CASE("every option has a row for help texts") {
                                "BATON_INTERFACE", "BATON_REDUCE_SCATTER", "BATON_BARRIER"}) {
     CHECK(std::find(names.begin(), names.end(), expected) != names.end());
   }
-  CHECK(names.size() == 12 + collective_count);
+  CHECK(names.size() == 13 + collective_count);
 }
 
 TEST_CASE("what affects messages is rank 0's on all ranks") {

@@ -1,10 +1,11 @@
 /// A process of meeting_test.py: meets the others, reduces with them, and says how it went.
 ///
-/// Usage: meeting ucx|shm RANK SIZE HOST:PORT|FOLDER/ MILLISECONDS
-/// In a folder, processes exchange their addresses by files named by ranks. A file that is there
+/// Usage: meeting ucx|shm|any RANK SIZE HOST:PORT|FOLDER/ MILLISECONDS
+/// In a folder, processes exchange their addresses by files named by ranks and, after the
+/// first, by the number of the exchange. A file that is there
 /// beforehand is kept; a file "one-more" adds an empty block. With KILLED=RANK in the environment,
 /// that rank is killed in the end, and the others would wait an hour for it. With UNREADABLE,
-/// others may not look at this process.
+/// others may not look at this process. With NAMED, it says how they are connected.
 
 #include <sys/prctl.h>
 
@@ -23,6 +24,7 @@
 
 #include "baton/communicator.hpp"
 #include "baton/error.hpp"
+#include "baton/processes.hpp"
 #include "baton/shm.hpp"
 #ifdef WITH_UCX
 #include "baton/ucx.hpp"
@@ -34,7 +36,10 @@ using Block = std::vector<std::byte>;
 
 std::vector<Block> exchange_by_files(const std::filesystem::path& folder, int rank, int size,
                                      const Block& own) {
-  const auto name = [&](int r) { return folder / std::to_string(r); };
+  static int times = 0;
+  const std::string number = times == 0 ? "" : "." + std::to_string(times);
+  ++times;
+  const auto name = [&](int r) { return folder / (std::to_string(r) + number); };
   {
     std::ofstream file(folder / "part" += std::to_string(rank), std::ios::binary);
     file.write(reinterpret_cast<const char*>(own.data()), static_cast<std::streamsize>(own.size()));
@@ -69,6 +74,9 @@ std::unique_ptr<baton::Transport> met(const Make& make, int rank, int size,
 std::unique_ptr<baton::Transport> transport(const std::string& kind, int rank, int size,
                                             const std::string& where,
                                             std::chrono::milliseconds meeting) {
+  if (kind == "any")
+    return met([](auto&&... all) { return baton::process_transport(all...); }, rank, size, where,
+               baton::ProcessOptions{.meeting = meeting, .farewell = std::chrono::hours(1)});
   if (kind == "shm")
     return met([](auto&&... all) { return baton::shm_transport(all...); }, rank, size, where,
                baton::ShmOptions{.meeting = meeting});
@@ -95,6 +103,8 @@ int main(int argc, char** argv) {
     baton::Communicator last = c.split(c.rank() / 2);
     last.barrier();
     if (killed != nullptr && std::atoi(killed) == c.rank()) std::raise(SIGKILL);
+    if (std::getenv("NAMED") != nullptr)
+      std::printf("%s ", c.transport().capabilities().name.c_str());
     std::printf("%lld\n", static_cast<long long>(ranks.back()));
     return 0;
   } catch (const baton::Error& error) {

@@ -1,4 +1,4 @@
-"""Processes that meet at a TCP address, without MPI: meeting_test.py PROGRAM ucx|shm"""
+"""Processes that meet at a TCP address, without MPI: meeting_test.py PROGRAM ucx|shm|any WITH-UCX"""
 
 import itertools
 import os
@@ -15,18 +15,27 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from ports import free_port  # noqa: E402
 
+with_ucx = sys.argv.pop() == "true"
 kind = sys.argv.pop()
 program = sys.argv.pop()
 
 
+def without_ptrace():
+    """Begins a command that may not look at other processes, of root, too."""
+    prefix = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
+    return prefix if subprocess.run([*prefix, "true"], capture_output=True).returncode == 0 else []
+
+
 def meet(*ranks, address=None, limit=20000, before=lambda port: None, pause=0.0, secrets=(), prefix=(),
-         **environment):
-    """What each of the processes (rank, size) says, and its exit code. Each may have a secret."""
+         environments=(), **environment):
+    """What each of the processes (rank, size) says, and its exit code. Each may have a secret, and an
+    environment of its own."""
     port = free_port()
     address = address or f"127.0.0.1:{port}"
     processes = []
-    for (rank, size), secret in itertools.zip_longest(ranks, secrets):
+    for (rank, size), secret, special in itertools.zip_longest(ranks, secrets, environments):
         own = environment if secret is None else environment | {"BATON_SECRET": secret}
+        own = own | (special or {})
         command = [*prefix, program, kind, str(rank), str(size), address, str(limit)]
         processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
                                           env=os.environ | own))
@@ -57,14 +66,30 @@ class Meeting(unittest.TestCase):
 
     @unittest.skipUnless(kind == "shm", "memory is shared through /proc")
     def test_ranks_that_may_not_look_at_each_other(self):
-        prefix = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
-        if subprocess.run([*prefix, "true"], capture_output=True).returncode != 0:
-            prefix = []
-        said = meet((0, 3), (1, 3), (2, 3), prefix=prefix, UNREADABLE="1")
+        said = meet((0, 3), (1, 3), (2, 3), prefix=without_ptrace(), UNREADABLE="1")
         for sentence, code in said:
             self.assertEqual(code, 1)
             self.assertRegex(sentence, r"^transport: rank \d: expected to open the shared memory of rank \d, "
                                        r"process \d+, but found: Permission denied$")
+
+    @unittest.skipUnless(kind == "any", "it has no choice")
+    def test_the_choice(self):
+        def names(*wishes, **more):
+            ranks = [(rank, 3) for rank in range(3)]
+            wishes = [{"BATON_TRANSPORT": wish} if wish else {} for wish in wishes] or [{}] * 3
+            return meet(*ranks, environments=wishes, NAMED="1", **more)
+
+        self.assertEqual(names(), [("shm 6", 0)] * 3)
+        self.assertEqual(names("shm", "shm", "shm"), [("shm 6", 0)] * 3)
+        if with_ucx:
+            self.assertEqual(names("ucx", "ucx", "ucx"), [("ucx 6", 0)] * 3)
+            # Ranks that may not look at each other.
+            self.assertEqual(names(prefix=without_ptrace(), UNREADABLE="1"), [("ucx 6", 0)] * 3)
+        self.all_hear(names("", "ucx", ""), "mismatch: BATON_TRANSPORT: expected the same on all ranks, "
+                                            "found none on rank 0 and ucx on rank 1")
+        ((sentence, code),) = meet((0, 1), BATON_TRANSPORT="mpi")
+        self.assertEqual((sentence, code),
+                         ("invalid_argument: BATON_TRANSPORT: expected shm or ucx, found 'mpi'", 1))
 
     def test_names_and_ipv6(self):
         for host in "localhost", "[::1]":

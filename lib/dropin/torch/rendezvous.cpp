@@ -7,17 +7,19 @@
 #include <string>
 #include <vector>
 
-#include "baton/ucx.hpp"
+#include "baton/processes.hpp"
 
 namespace baton::pytorch {
 
 std::unique_ptr<Transport> rendezvous(c10d::Store& store, int rank, int size,
                                       std::chrono::milliseconds timeout) {
+  int times = 0;
   const auto exchange = [&](const std::vector<std::byte>& own) {
+    const std::string prefix = c10::str("baton/", times++, "/");
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(own.data());
-    store.set(c10::str("baton/", rank), std::vector<std::uint8_t>(bytes, bytes + own.size()));
+    store.set(c10::str(prefix, rank), std::vector<std::uint8_t>(bytes, bytes + own.size()));
     std::vector<std::string> keys;
-    for (int r = 0; r < size; ++r) keys.push_back(c10::str("baton/", r));
+    for (int r = 0; r < size; ++r) keys.push_back(c10::str(prefix, r));
     store.wait(keys, timeout);
     std::vector<std::vector<std::byte>> blocks;
     const auto append = [&](const std::vector<std::uint8_t>& block) {
@@ -32,8 +34,9 @@ std::unique_ptr<Transport> rendezvous(c10d::Store& store, int rank, int size,
     return blocks;
   };
   // The driver's thread and the program's threads take turns.
-  return ucx_transport(rank, size, exchange,
-                       {.farewell = std::chrono::seconds(5), .concurrent = true});
+  return process_transport(
+      rank, size, exchange,
+      {.meeting = timeout, .farewell = std::chrono::seconds(5), .concurrent = true});
 }
 
 }  // namespace baton::pytorch

@@ -27,12 +27,12 @@ constexpr unsigned tests_per_look = 16;  // at the other ranks' rings
 World::World(int rank, int size, const Exchange& exchange, const ShmOptions& options)
     : rank_(rank),
       options_(options),
-      own_(rank, size),
       peers_(static_cast<std::size_t>(size)),
       readable_(static_cast<std::size_t>(size), 0),
-      most_eager_(std::min(most_bytes_in_ring, own_.most_content())),
       slots_(offers_per_rank),
       free_slots_(offers_per_rank) {
+  make_own(exchange, size);
+  most_eager_ = std::min(most_bytes_in_ring, own_.most_content());
   // Those that are used first lie in cache lines of their own.
   constexpr std::uint32_t lines = offers_per_rank * sizeof(Offer) / 64;
   for (std::uint32_t i = 0; std::uint32_t & slot : std::views::reverse(free_slots_)) {
@@ -73,6 +73,16 @@ World::World(int rank, int size, const Exchange& exchange, const ShmOptions& opt
     throw;
   }
   own_.close();
+}
+
+/// Makes this rank's segment. Without one, it takes part in the exchange all the same.
+void World::make_own(const Exchange& exchange, int size) {
+  try {
+    own_ = Segment(rank_, size);
+  } catch (const Error&) {
+    exchange({});
+    throw;
+  }
 }
 
 void World::connect(const std::vector<Contact>& contacts) {

@@ -44,7 +44,7 @@ class World {
   /// Longer messages are offered.
   std::size_t most_eager() const { return most_eager_; }
   bool left(int rank) const {
-    return peer(rank).segment->head().presence.load(std::memory_order_acquire) == Presence::left;
+    return peer(rank).segment->head().presence.load(std::memory_order_acquire) != Presence::here;
   }
 
   void send(Entry& entry);
@@ -104,6 +104,7 @@ class World {
   const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
   bool in_parts(int rank) const { return rank != rank_ && !reads(rank); }
 
+  void make_own(const Exchange& exchange, int size);
   void connect(const std::vector<Contact>& contacts);
   void await_arrivals(const std::vector<Contact>& contacts);
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <string>
+#include <thread>
 
 #include "../../base/raise.hpp"
 
@@ -119,16 +121,26 @@ std::optional<std::vector<Bytes>> blocks_of(std::span<const std::byte> text, int
   return text.empty() ? std::optional(std::move(blocks)) : std::nullopt;
 }
 
-std::vector<Bytes> attend(const Socket& host, const std::string& place, const Bytes& key,
-                          Hello hello, const Bytes& own, Time latest) {
+namespace {
+
+[[noreturn]] void raise_ended(int rank, const std::string& place) {
+  raise(ErrorCode::transport,
+        fmt::format("rank {} was expected to get all ranks' addresses from {}, but the connection "
+                    "ended",
+                    rank, place),
+        {.rank = rank});
+}
+
+/// As attend(); none: the connection ended before it said anything.
+std::optional<std::vector<Bytes>> attend_if_open(const Socket& host, const std::string& place,
+                                                 const Bytes& key, Hello hello, const Bytes& own,
+                                                 Time latest) {
   const int rank = hello.rank, size = hello.size;
   const auto fail = [&](const std::string& expected, std::string_view found) {
     raise(ErrorCode::transport,
           fmt::format("rank {} was expected to {}, but {}", rank, expected, found), {.rank = rank});
   };
-  const auto ended = [&] {
-    fail(fmt::format("get all ranks' addresses from {}", place), "the connection ended");
-  };
+  const auto ended = [&] { raise_ended(rank, place); };
   const auto another = [&] { fail(fmt::format("find {}", place), "found another program"); };
   if (own.size() > most_block_bytes)
     fail(fmt::format("bring at most {} bytes to {}", most_block_bytes, place),
@@ -136,7 +148,8 @@ std::vector<Bytes> attend(const Socket& host, const std::string& place, const By
   hello.bytes = own.size();
   hello.nonce = random_bytes();
   Challenge challenge{};
-  if (!host.write(bytes_of(hello), latest) || !host.read(room_of(challenge), latest)) ended();
+  if (!host.write(bytes_of(hello), latest) || !host.read(room_of(challenge), latest))
+    return std::nullopt;
   if (challenge.magic != Challenge{}.magic) another();
   Answer head;
   if (!host.write(proof_of_guest(key, hello, challenge, own), latest) || !host.write(own, latest) ||
@@ -156,6 +169,15 @@ std::vector<Bytes> attend(const Socket& host, const std::string& place, const By
           std::string(reinterpret_cast<const char*>(text.data()), text.size()), {.rank = rank});
   auto blocks = blocks_of(text, size);
   if (!blocks) another();
+  return blocks;
+}
+
+}  // namespace
+
+std::vector<Bytes> attend(const Socket& host, const std::string& place, const Bytes& key,
+                          Hello hello, const Bytes& own, Time latest) {
+  auto blocks = attend_if_open(host, place, key, hello, own, latest);
+  if (!blocks) raise_ended(hello.rank, place);
   return std::move(*blocks);
 }
 
@@ -166,14 +188,22 @@ std::vector<Bytes> exchange_at(const std::string& address, int rank, int size, c
   if (rank != 0) {
     // Rank 0 waits this long after its own arrival, and then answers.
     std::string reason;
-    const std::optional<Socket> host = connected(address, Clock::now() + limit, reason);
-    if (!host)
-      raise(ErrorCode::timeout,
-            fmt::format("rank {} was expected to reach rank 0 at {} within {} ms, but found: {}",
-                        rank, address, limit.count(), reason),
-            {.rank = rank});
-    return attend(*host, "rank 0 at " + address, key, {.rank = rank, .size = size}, own,
-                  Clock::now() + limit + slack);
+    const Time until = Clock::now() + limit;
+    for (;;) {
+      const std::optional<Socket> host = connected(address, until, reason);
+      if (!host)
+        raise(ErrorCode::timeout,
+              fmt::format("rank {} was expected to reach rank 0 at {} within {} ms, but found: {}",
+                          rank, address, limit.count(), reason),
+              {.rank = rank});
+      if (auto blocks =
+              attend_if_open(*host, "rank 0 at " + address, key, {.rank = rank, .size = size}, own,
+                             Clock::now() + limit + slack))
+        return std::move(*blocks);
+      // An earlier meeting at this address was about to close.
+      reason = "the connection ended";
+      std::this_thread::sleep_for(10ms);
+    }
   }
   const Socket door = listening(address);
   Reception reception(key);
