@@ -99,7 +99,7 @@ std::vector<Row> rows() {
       {{"BATON_SINGLE_COPY", "0|1",
         "read large messages within a host in their sender's memory (default 1)"},
        nullptr},
-      {{"BATON_TRANSPORT", "shm|ucx",
+      {{"BATON_TRANSPORT", "shm|ucx|mpi",
         "of processes without MPI: shared memory or UCX; by default the first where all run on one "
         "machine"},
        nullptr},

@@ -1,9 +1,17 @@
+#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "baton/error.hpp"
 #include "baton/mpi.hpp"
+#include "baton/shm.hpp"
 #include "mpi_launch.hpp"
+#include "transport/gathered.hpp"
+#include "transport/groups.hpp"
 #include "transport/mpi/check.hpp"
 
 namespace baton::launching {
@@ -27,6 +35,7 @@ class MpiLaunch final : public Launch {
       mpi::check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
                  "MPI_Comm_set_errhandler");
     }
+    concurrent_ = options.concurrent;
     if (options.concurrent && provided < MPI_THREAD_MULTIPLE) {
       finalize();
       throw Error(ErrorCode::unsupported, "expected MPI with MPI_THREAD_MULTIPLE, found " +
@@ -39,10 +48,15 @@ class MpiLaunch final : public Launch {
 
   int rank() const override { return rank_; }
   int processes() const override { return size_; }
-  std::string transport() const override { return mpi::library_version(); }
+  std::string transport() const override {
+    return (chosen_ == "shm" ? "shared memory, " : "") + mpi::library_version();
+  }
   void run(int, const std::function<void(std::unique_ptr<Transport>)>& body,
            const ThreadOptions&) override {
-    body(mpi_transport(MPI_COMM_WORLD));
+    auto messages = mpi_transport(MPI_COMM_WORLD);
+    check_choice(*messages);
+    body(chosen_ == "shm" ? shm_transport(*messages, {.concurrent = concurrent_})
+                          : std::move(messages));
   }
   void abort(int code) override {
     std::fflush(nullptr);
@@ -51,12 +65,21 @@ class MpiLaunch final : public Launch {
   }
 
  private:
+  void check_choice(Transport& world) const {
+    std::array<char, 8> own{};
+    chosen_.copy(own.data(), own.size() - 1);
+    std::vector<std::string> choices;
+    for (const auto& one : transport::gathered(world, own)) choices.emplace_back(one.data());
+    transport::check_same_choice(choices, rank_);
+  }
   void finalize() {
     if (owner_) MPI_Finalize();  // the destructor cannot report a failure
   }
 
   bool owner_ = false;  // this object initialised MPI
   int rank_ = 0, size_ = 1;
+  bool concurrent_ = false;
+  std::string chosen_ = transport::chosen_transport({"mpi", "shm"});
 };
 
 }  // namespace

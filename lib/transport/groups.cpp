@@ -1,8 +1,10 @@
 #include "groups.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "../base/raise.hpp"
 #include "baton/error.hpp"
@@ -84,6 +86,25 @@ void check_meeting(const char* name, int rank, int size, int most_ranks, const E
   if (size > most_ranks)
     base::refuse("{} has at most {} ranks, but found {}", name, most_ranks, size);
   if (!exchange) base::refuse("a function that exchanges addresses was expected, but found none");
+}
+
+std::string chosen_transport(std::initializer_list<std::string_view> names) {
+  const char* const text = std::getenv("BATON_TRANSPORT");
+  if (text == nullptr || *text == 0) return {};
+  if (std::ranges::find(names, std::string_view(text)) == names.end())
+    base::refuse("BATON_TRANSPORT: expected {}, found '{}'", fmt::join(names, " or "), text);
+  return text;
+}
+
+void check_same_choice(const std::vector<std::string>& choices, int rank) {
+  const auto said = [](const std::string& choice) { return choice.empty() ? "none" : choice; };
+  for (std::size_t r = 1; r < choices.size(); ++r)
+    if (choices[r] != choices[0])
+      base::raise(ErrorCode::mismatch,
+                  fmt::format("BATON_TRANSPORT: expected the same on all ranks, found {} on rank 0 "
+                              "and {} on rank {}",
+                              said(choices[0]), said(choices[r]), r),
+                  {.rank = rank});
 }
 
 }  // namespace baton::transport

@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "baton/exchange.hpp"
@@ -39,5 +42,11 @@ std::vector<std::vector<std::byte>> exchanged(const Exchange& exchange,
 /// Throws Error(invalid_argument) if the arguments of a meeting make no sense; `name` is the
 /// transport's.
 void check_meeting(const char* name, int rank, int size, int most_ranks, const Exchange& exchange);
+
+/// The value of BATON_TRANSPORT, one of `names`, or empty where it is not set. Throws
+/// Error(invalid_argument).
+std::string chosen_transport(std::initializer_list<std::string_view> names);
+/// Throws Error(mismatch) if ranks chose different ones; `choices` are theirs, by rank.
+void check_same_choice(const std::vector<std::string>& choices, int rank);
 
 }  // namespace baton::transport

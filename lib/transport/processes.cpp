@@ -1,11 +1,9 @@
 #include "baton/processes.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
-#include <cstdlib>
+#include <array>
 #include <cstring>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "../base/raise.hpp"
@@ -22,17 +20,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-enum class Way : std::int64_t { any, shm, ucx };
 constexpr int most_processes = tcp::most_ranks;
-constexpr std::string_view names[] = {"", "shm", "ucx"};
-
-Way way_of_environment() {
-  const char* const text = std::getenv("BATON_TRANSPORT");
-  const auto* const found = std::ranges::find(names, std::string_view(text ? text : ""));
-  if (found == std::end(names))
-    base::refuse("BATON_TRANSPORT: expected shm or ucx, found '{}'", text);
-  return static_cast<Way>(found - std::begin(names));
-}
 
 /// The value of each rank.
 template <class T>
@@ -47,26 +35,13 @@ std::vector<T> all_of(const Exchange& exchange, const T& own, int rank, int size
 
 struct Plan {
   std::uint64_t machine;
-  Way way;
+  std::array<char, 8> chosen;  // a transport's name, or empty
 };
 
-/// The way that all ranks go. Throws Error(mismatch) if they want different ones.
-Way agreed(const std::vector<Plan>& plans, int rank) {
-  for (std::size_t r = 1; r < plans.size(); ++r)
-    if (plans[r].way != plans[0].way) {
-      const auto said = [](Way way) {
-        return way == Way::any ? "none" : std::string(names[static_cast<std::size_t>(way)]);
-      };
-      base::raise(ErrorCode::mismatch,
-                  fmt::format("BATON_TRANSPORT: expected the same on all ranks, found {} on rank 0 "
-                              "and {} on rank {}",
-                              said(plans[0].way), said(plans[r].way), r),
-                  {.rank = rank});
-    }
-  if (plans[0].way != Way::any) return plans[0].way;
-  const bool together = std::ranges::all_of(
-      plans, [&](const Plan& plan) { return plan.machine == plans[0].machine; });
-  return together ? Way::any : Way::ucx;
+Plan own_plan() {
+  Plan plan{.machine = transport::own_process().machine, .chosen = {}};
+  transport::chosen_transport({"shm", "ucx"}).copy(plan.chosen.data(), plan.chosen.size() - 1);
+  return plan;
 }
 
 std::unique_ptr<Transport> by_ucx(int rank, int size, const Exchange& exchange,
@@ -89,17 +64,15 @@ std::unique_ptr<Transport> by_ucx(int rank, int size, const Exchange& exchange,
 std::unique_ptr<Transport> process_transport(int rank, int size, const Exchange& exchange,
                                              const ProcessOptions& options) {
   transport::check_meeting("a transport of processes", rank, size, most_processes, exchange);
-  const auto plans =
-      all_of(exchange, Plan{transport::own_process().machine, way_of_environment()}, rank, size);
+  const std::vector<Plan> plans = all_of(exchange, own_plan(), rank, size);
+  std::vector<std::string> choices;
+  for (const Plan& plan : plans) choices.emplace_back(plan.chosen.data());
+  transport::check_same_choice(choices, rank);
   const ShmOptions shared{.meeting = options.meeting, .concurrent = options.concurrent};
-  switch (agreed(plans, rank)) {
-    case Way::shm:
-      return shm_transport(rank, size, exchange, shared);
-    case Way::ucx:
-      return by_ucx(rank, size, exchange, options);
-    case Way::any:
-      break;
-  }
+  if (choices[0] == "shm") return shm_transport(rank, size, exchange, shared);
+  const bool one_machine = std::ranges::all_of(
+      plans, [&](const Plan& plan) { return plan.machine == plans[0].machine; });
+  if (choices[0] == "ucx" || !one_machine) return by_ucx(rank, size, exchange, options);
   std::unique_ptr<Transport> together;
   bool exchanging = false;
   const Exchange watched = [&](const Bytes& own) {

@@ -2,6 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+
 #include "baton/launch.hpp"
 #include "mpi/communicators.hpp"
 
@@ -46,4 +51,40 @@ TEST_CASE("MPI that allows one thread is refused to those who need several") {
   CHECK(error.code == ErrorCode::unsupported);
   CHECK(support::holds(error.what(),
                        {"expected MPI with MPI_THREAD_MULTIPLE, found ", " with less"}));
+}
+
+TEST_CASE("BATON_TRANSPORT chooses how the launcher's processes are connected") {
+  const int rank = launcher_rank();
+  const auto with = [](const char* value, const std::function<void()>& call) {
+    setenv("BATON_TRANSPORT", value, 1);
+    call();
+    unsetenv("BATON_TRANSPORT");
+  };
+  for (const std::string name : {"shm", "mpi"})
+    with(name.c_str(), [&] {
+      const auto launch = start();
+      CHECK(launch->transport().starts_with("shared memory, ") == (name == "shm"));
+      launch->run(1, [&](std::unique_ptr<Transport> transport) {
+        CHECK(transport->capabilities().name == name);
+        CHECK(transport->rank() == rank);
+        Communicator own(std::move(transport), support::test_options());
+        int sum = own.rank();
+        own.all_reduce(Data(&sum, 1, Datatype::i32), baton::sum);
+        CHECK(sum == own.size() * (own.size() - 1) / 2);
+      });
+    });
+  const auto says = [](const std::function<void()>& call, ErrorCode code, const std::string& text) {
+    const Error error = support::error_of(call);
+    CHECK(error.code == code);
+    CHECK(std::string(error.what()) == text);
+  };
+  with("tcp", [&] {
+    says([] { start(); }, ErrorCode::invalid_argument,
+         "BATON_TRANSPORT: expected mpi or shm, found 'tcp'");
+  });
+  if (launcher_ranks() == 1) return;
+  with(rank == 1 ? "shm" : "", [&] {
+    says([&] { start()->run(1, [](std::unique_ptr<Transport>) {}); }, ErrorCode::mismatch,
+         "BATON_TRANSPORT: expected the same on all ranks, found none on rank 0 and shm on rank 1");
+  });
 }
