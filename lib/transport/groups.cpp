@@ -8,39 +8,60 @@
 
 #include "../base/raise.hpp"
 #include "baton/error.hpp"
+#include "baton/schedule/hosts.hpp"
 
 namespace baton::transport {
 
-std::vector<int> members_of_split(Transport& group, int color, int key, int tag) {
+std::vector<int> WorldGroup::hosts_among(std::span<const int> hosts) const {
+  std::vector<int> from;
+  for (const int member : members_) from.push_back(hosts[static_cast<std::size_t>(member)]);
+  const Hosts numbered(from);
+  return {numbered.of().begin(), numbered.of().end()};
+}
+
+std::unique_ptr<Transport> WorldGroup::split(int color, int key) {
   struct Wish {
     int color, key;
   };
-  const std::vector<Wish> wishes = gathered(group, Wish{color, key}, tag);
-  std::vector<int> members;
-  for (int r = 0; color >= 0 && r < group.size(); ++r)
-    if (wishes[static_cast<std::size_t>(r)].color == color) members.push_back(r);
-  std::ranges::stable_sort(members, {},
+  const int tag = own_tags_ + group_tags - 1;
+  const std::vector<Wish> wishes = gathered(*this, Wish{color, key}, tag);
+  const std::uint32_t context = new_context(Part{*this}, tag);
+  if (color < 0) return nullptr;
+  std::vector<int> ranks;
+  for (int r = 0; r < size(); ++r)
+    if (wishes[static_cast<std::size_t>(r)].color == color) ranks.push_back(r);
+  std::ranges::stable_sort(ranks, {},
                            [&](int r) { return wishes[static_cast<std::size_t>(r)].key; });
-  return members;
+  return group_of(std::move(ranks), context);
 }
 
-std::uint32_t new_context(const Part& ranks, int tag, Contexts& contexts, bool concurrent,
-                          const std::function<void(const std::function<void()>&)>& locked) {
+std::unique_ptr<Transport> WorldGroup::subgroup(const std::vector<int>& ranks, int number) {
+  return group_of(ranks, new_context(Part{*this, ranks}, own_tags_ + number));
+}
+
+/// The group of these ranks of this one.
+std::unique_ptr<Transport> WorldGroup::group_of(std::vector<int> ranks, std::uint32_t context) {
+  const auto own = std::ranges::find(ranks, rank_) - ranks.begin();
+  for (int& r : ranks) r = member(r);
+  return group(context, static_cast<int>(own), std::move(ranks));
+}
+
+/// A context that none of these ranks has used. Collective over them.
+std::uint32_t WorldGroup::new_context(const Part& ranks, int tag) {
   const auto agree = [&](std::uint32_t own) { return std::ranges::max(gathered(ranks, own, tag)); };
   for (;;) {
-    std::uint32_t own = 0;
-    locked([&] { own = contexts.next; });
-    const std::uint32_t context = agree(own);
-    if (context >= contexts.end)
-      throw Error(
-          ErrorCode::transport,
-          fmt::format("at most {} splits were expected, but found one more", contexts.end - 2));
+    Contexts own{};
+    with_contexts([&](const Contexts& contexts) { own = contexts; });
+    const std::uint32_t context = agree(own.next);
+    if (context >= own.end)
+      throw Error(ErrorCode::transport,
+                  fmt::format("at most {} splits were expected, but found one more", own.end - 2));
     bool taken = false;  // by another thread meanwhile
-    locked([&] {
+    with_contexts([&](Contexts& contexts) {
       taken = context < contexts.next;
       if (!taken) contexts.next = context + 1;
     });
-    if (!concurrent || agree(taken) == 0) return context;
+    if (!concurrent() || agree(taken) == 0) return context;
   }
 }
 

@@ -17,7 +17,6 @@
 #include "../groups.hpp"
 #include "../patience.hpp"
 #include "../tcp/meeting.hpp"
-#include "baton/schedule/hosts.hpp"
 #include "baton/shm.hpp"
 #include "message.hpp"
 #include "world.hpp"
@@ -28,25 +27,18 @@ namespace {
 using namespace shm;
 using Bytes = std::vector<std::byte>;
 
-class ShmTransport final : public Transport, public SingleCopy {
+class ShmTransport final : public transport::WorldGroup, public SingleCopy {
  public:
   /// `members`: the world's rank of each rank of the group.
   ShmTransport(std::shared_ptr<World> world, std::uint32_t context, int rank,
                std::vector<int> members)
-      : world_(std::move(world)), context_(context), rank_(rank), members_(std::move(members)) {
-    const std::vector<int> all = transport::hosts_in(world_->places());
-    std::vector<int> from;
-    for (const int member : members_) from.push_back(all[static_cast<std::size_t>(member)]);
-    const Hosts hosts(from);
-    hosts_.assign(hosts.of().begin(), hosts.of().end());
-  }
+      : WorldGroup(context, rank, std::move(members), user_tags),
+        world_(std::move(world)),
+        hosts_(hosts_among(transport::hosts_in(world_->places()))) {}
   ~ShmTransport() override {
     const auto turn = world_->turn();
     world_->forget(context_);
   }
-
-  int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(members_.size()); }
 
   Capabilities capabilities() const override {
     return {.name = "shm",
@@ -131,15 +123,6 @@ class ShmTransport final : public Transport, public SingleCopy {
     sched_yield();
   }
 
-  std::unique_ptr<Transport> split(int color, int key) override {
-    std::vector<int> members = transport::members_of_split(*this, color, key, split_tag);
-    const std::uint32_t context = new_context(transport::Part{*this}, split_tag);
-    return color < 0 ? nullptr : group_of(std::move(members), context);
-  }
-  std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number) override {
-    return group_of(ranks, new_context(transport::Part{*this, ranks}, subgroup_tag + number));
-  }
-
   SingleCopy* single_copy() override { return this; }
   // The receiver takes shorter ones from the ring: a fold needs no second buffer.
   std::size_t least_bytes() const override { return 256; }
@@ -156,12 +139,8 @@ class ShmTransport final : public Transport, public SingleCopy {
   }
 
  private:
-  // The transport itself uses tags from user_tags on.
-  static constexpr int subgroup_tags = 1 << 15;
-  static constexpr int user_tags = std::numeric_limits<int>::max() - 1 - subgroup_tags;
-  static constexpr int subgroup_tag = user_tags, split_tag = user_tags + subgroup_tags;
+  static constexpr int user_tags = std::numeric_limits<int>::max() - transport::group_tags;
 
-  int member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
   int group_rank(int member) const {
     return static_cast<int>(std::ranges::find(members_, member) - members_.begin());
   }
@@ -180,19 +159,15 @@ class ShmTransport final : public Transport, public SingleCopy {
                                       .fetch = false};
   }
 
-  std::unique_ptr<Transport> group_of(std::vector<int> ranks, std::uint32_t context) {
-    const auto own = std::ranges::find(ranks, rank_) - ranks.begin();
-    for (int& r : ranks) r = member(r);
-    return std::make_unique<ShmTransport>(world_, context, static_cast<int>(own), std::move(ranks));
+  std::unique_ptr<Transport> group(std::uint32_t context, int rank,
+                                   std::vector<int> members) override {
+    return std::make_unique<ShmTransport>(world_, context, rank, std::move(members));
   }
-
-  std::uint32_t new_context(const transport::Part& ranks, int tag) {
-    return transport::new_context(ranks, tag, world_->contexts, world_->concurrent(),
-                                  [&](const std::function<void()>& use) {
-                                    const auto turn = world_->turn();
-                                    use();
-                                  });
+  void with_contexts(const std::function<void(transport::Contexts&)>& use) override {
+    const auto turn = world_->turn();
+    use(world_->contexts);
   }
+  bool concurrent() const override { return world_->concurrent(); }
 
   [[noreturn]] void fail_left(int peer) const {
     base::raise(ErrorCode::transport,
@@ -218,9 +193,6 @@ class ShmTransport final : public Transport, public SingleCopy {
   }
 
   std::shared_ptr<World> world_;
-  std::uint32_t context_;
-  int rank_;
-  std::vector<int> members_;
   std::vector<int> hosts_;
   std::uint64_t seen_completions_ = 0;  // when idle() last returned
   std::uint32_t seen_rings_ = 0;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <new>
 
+#include "../groups.hpp"
 #include "baton/transport.hpp"
 
 namespace baton::ucx {
@@ -28,10 +29,7 @@ inline constexpr int context_bits = 24, rank_bits = 20, tag_bits = 20;
 static_assert(context_bits + rank_bits + tag_bits == 64);
 inline constexpr std::uint32_t contexts = 1u << context_bits;
 inline constexpr int most_ranks = 1 << rank_bits;
-/// The transport itself uses tags from here on.
-inline constexpr int subgroup_tags = 1 << 15;
-inline constexpr int user_tags = (1 << tag_bits) - 1 - subgroup_tags;
-inline constexpr int subgroup_tag = user_tags, split_tag = user_tags + subgroup_tags;
+inline constexpr int user_tags = (1 << tag_bits) - transport::group_tags;
 
 constexpr ucp_tag_t tag_of(std::uint32_t context, int source, int tag) {
   return static_cast<ucp_tag_t>(context) << (rank_bits + tag_bits) |

@@ -17,7 +17,6 @@
 #include "../groups.hpp"
 #include "../patience.hpp"
 #include "../tcp/meeting.hpp"
-#include "baton/schedule/hosts.hpp"
 #include "baton/ucx.hpp"
 #include "check.hpp"
 #include "message.hpp"
@@ -30,17 +29,14 @@ using namespace ucx;
 using tcp::Bytes;
 static_assert(most_ranks == tcp::most_ranks);
 
-class UcxTransport final : public Transport {
+class UcxTransport final : public transport::WorldGroup {
  public:
   /// `members`: the world's rank of each rank of the group.
   UcxTransport(std::shared_ptr<World> world, std::uint32_t context, int rank,
                std::vector<int> members)
-      : world_(std::move(world)), context_(context), rank_(rank), members_(std::move(members)) {
-    std::vector<int> from;
-    for (const int member : members_)
-      from.push_back(world_->hosts()[static_cast<std::size_t>(member)]);
-    const Hosts hosts(from);
-    hosts_.assign(hosts.of().begin(), hosts.of().end());
+      : WorldGroup(context, rank, std::move(members), user_tags),
+        world_(std::move(world)),
+        hosts_(hosts_among(world_->hosts())) {
     sending_.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
     sending_.user_data = world_.get();
     sending_.cb.send = [](void* request, ucs_status_t, void* world) {
@@ -53,9 +49,6 @@ class UcxTransport final : public Transport {
       static_cast<World*>(world)->completed(request);
     };
   }
-
-  int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(members_.size()); }
 
   Capabilities capabilities() const override {
     unsigned major = 0, minor = 0, release = 0;
@@ -77,7 +70,7 @@ class UcxTransport final : public Transport {
     assert(peer >= 0 && peer < size());
     const auto turn = world_->turn();
     auto& send = *new (message.state) Pending{nullptr, bytes, peer, false};
-    const int to = members_[static_cast<std::size_t>(peer)];
+    const int to = member(peer);
     if (world_->gone(to) != UCS_OK) [[unlikely]]
       fail(world_->gone(to), "a send", rank_, peer);
     void* request = ucp_tag_send_nbx(world_->endpoint(to), data, bytes,
@@ -174,30 +167,16 @@ class UcxTransport final : public Transport {
     sched_yield();
   }
 
-  std::unique_ptr<Transport> split(int color, int key) override {
-    std::vector<int> members = transport::members_of_split(*this, color, key, split_tag);
-    const std::uint32_t context = new_context(transport::Part{*this}, split_tag);
-    return color < 0 ? nullptr : group_of(std::move(members), context);
-  }
-  std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number) override {
-    return group_of(ranks, new_context(transport::Part{*this, ranks}, subgroup_tag + number));
-  }
-
  private:
-  /// The group of these ranks of this one.
-  std::unique_ptr<Transport> group_of(std::vector<int> ranks, std::uint32_t context) {
-    const auto own = std::ranges::find(ranks, rank_) - ranks.begin();
-    for (int& r : ranks) r = members_[static_cast<std::size_t>(r)];
-    return std::make_unique<UcxTransport>(world_, context, static_cast<int>(own), std::move(ranks));
+  std::unique_ptr<Transport> group(std::uint32_t context, int rank,
+                                   std::vector<int> members) override {
+    return std::make_unique<UcxTransport>(world_, context, rank, std::move(members));
   }
-
-  std::uint32_t new_context(const transport::Part& ranks, int tag) {
-    return transport::new_context(ranks, tag, world_->contexts, world_->concurrent(),
-                                  [&](const std::function<void()>& use) {
-                                    const auto turn = world_->turn();
-                                    use();
-                                  });
+  void with_contexts(const std::function<void(transport::Contexts&)>& use) override {
+    const auto turn = world_->turn();
+    use(world_->contexts);
   }
+  bool concurrent() const override { return world_->concurrent(); }
 
   static ucs_status_t status_of(const Pending& pending, ucp_tag_recv_info_t& info) {
     return pending.receive ? ucp_tag_recv_request_test(pending.request, &info)
@@ -225,9 +204,6 @@ class UcxTransport final : public Transport {
   using Turn = transport::Patience::Turn;
 
   std::shared_ptr<World> world_;
-  std::uint32_t context_;
-  int rank_;
-  std::vector<int> members_;
   std::vector<int> hosts_;
   ucp_request_param_t sending_{}, receiving_{};
   std::uint64_t seen_ = 0;  // the world's completions when idle() last returned
