@@ -49,7 +49,8 @@ class Launch {
 
   /// Calls `body` on every rank with its transport; returns when the ranks of this process have
   /// returned. Threads: run_threads(ranks, body, options). Processes: `ranks` and `options` have no
-  /// effect.
+  /// effect; they are connected by MPI or, with BATON_TRANSPORT=shm, by shared memory. The latter
+  /// makes no progress of messages that the program itself sends by MPI.
   ///
   /// An exception of `body` is thrown on. Among processes only the rank that threw knows of it:
   /// call abort() unless all ranks throw alike, or the others may wait for it for ever.

@@ -100,8 +100,8 @@ std::vector<Row> rows() {
         "read large messages within a host in their sender's memory (default 1)"},
        nullptr},
       {{"BATON_TRANSPORT", "shm|ucx|mpi",
-        "of processes without MPI: shared memory or UCX; by default the first where all run on one "
-        "machine"},
+        "how processes are connected; by default mpi under mpirun, and without MPI shared memory "
+        "where all run on one machine"},
        nullptr},
       {{"BATON_SECRET", "TEXT",
         "without MPI: only processes with the same text may meet; it is never sent or printed"},
