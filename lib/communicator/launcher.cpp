@@ -120,7 +120,7 @@ std::unique_ptr<Operation> Launcher::take_operation() {
 void Launcher::finish_oldest() {
   for (Operation* const operation : under_way_) {
     if (operation->number() + static_cast<std::uint64_t>(operation_tags_) > sequence_ + 1) return;
-    execute::Waiting waiting(*context_.transport, context_.options.timeout);
+    execute::Waiting waiting(*context_.transport, context_.options.timeout, context_.can.spins);
     std::size_t completed = operation->completed();
     while (!operation->finished() && !operation->failed()) {
       check_interrupted();
@@ -143,7 +143,7 @@ void Launcher::finish_oldest() {
 }
 
 void Launcher::wait(Operation& operation) {
-  execute::Waiting waiting(*context_.transport, context_.options.timeout);
+  execute::Waiting waiting(*context_.transport, context_.options.timeout, context_.can.spins);
   try {
     operation.rethrow();
     std::size_t completed = operation.completed();

@@ -81,7 +81,7 @@ void State::wait(Request& request, const std::function<void()>& meanwhile) {
     }
   };
   const Context& context = operation->keep_alive->context;
-  execute::Waiting waiting(*context.transport, context.options.timeout);
+  execute::Waiting waiting(*context.transport, context.options.timeout, context.can.spins);
   std::size_t completed = operation->completed();
   const auto ends = [&] {
     operation->rethrow();

@@ -179,7 +179,7 @@ std::unique_ptr<StreamOperation> ThreadedCalls::prepare(const StreamMessage& mes
 
 void ThreadedCalls::wait_until(const std::function<bool()>& others_came) {
   const auto timeout = state_.context.options.timeout;
-  execute::Waiting waiting(*state_.context.transport, timeout);
+  execute::Waiting waiting(*state_.context.transport, timeout, state_.context.can.spins);
   while (!others_came()) {
     state_.launcher.check_interrupted();
     state_.launcher.family().operations.advance(&state_.launcher.busy());

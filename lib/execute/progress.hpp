@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -103,16 +104,19 @@ class ProgressList {
 /// How to wait: spin briefly, then leave the core to others, and notice a timeout.
 class Waiting {
  public:
-  Waiting(Transport& transport, std::chrono::milliseconds timeout)
-      : transport_(transport), timeout_(timeout) {}
+  /// `spins`: the transport's, of which 256 count at most.
+  Waiting(Transport& transport, std::chrono::milliseconds timeout, int spins)
+      : transport_(transport),
+        timeout_(timeout),
+        spins_(static_cast<std::uint32_t>(std::clamp(spins, 1, most_spins))) {}
 
   /// Call this after each attempt that completed nothing. False if `timeout` has passed since the
   /// last progress.
   bool again() {
-    if (++attempts_ < spins) return true;
+    if (++attempts_ < spins_) return true;
     if (timeout_.count() > 0) {
       const auto now = std::chrono::steady_clock::now();
-      if (attempts_ == spins) {
+      if (attempts_ == spins_) {
         deadline_ = now + timeout_;
       } else if (now > deadline_) {
         return false;
@@ -123,12 +127,13 @@ class Waiting {
   }
   /// Call this after progress.
   void progressed() { attempts_ = 0; }
-  bool spinning() const { return attempts_ < spins; }
+  bool spinning() const { return attempts_ < spins_; }
 
  private:
-  static constexpr std::uint32_t spins = 256;
+  static constexpr int most_spins = 256;
   Transport& transport_;
   std::chrono::milliseconds timeout_;
+  std::uint32_t spins_;
   std::chrono::steady_clock::time_point deadline_;
   std::uint32_t attempts_ = 0;
 };

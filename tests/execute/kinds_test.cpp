@@ -167,7 +167,7 @@ class RankData {
     bases[first_tensor_base] = copied(input);
     bases[first_tensor_base + 1] = copied(output);
     bool done = run.start(transport, sums(), 0, patience);
-    for (Waiting waiting(transport, std::chrono::seconds(60)); !done; done = run.drive())
+    for (Waiting waiting(transport, std::chrono::seconds(60), 256); !done; done = run.drive())
       if (!waiting.again()) FAIL("no end: " << run.waiting());
     read(output, bases[first_tensor_base + 1]);
     read(input, bases[first_tensor_base]);

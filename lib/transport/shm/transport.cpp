@@ -45,7 +45,7 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
             .library = {},
             .tags = user_tags,
             .concurrent = world_->concurrent(),
-            .spins = world_->crowded() ? 64 : 2048,
+            .spins = world_->crowded() ? 2 : 2048,
             .probes = true,
             .subgroups = true,
             .hosts = hosts_,

@@ -179,7 +179,7 @@ bool World::put_whole(Entry& send) {
   if (send.bytes > 0) std::memcpy(record->content(), send.data, send.bytes);
   to.out.publish(*record, Kind::whole);
   to.segment->wake();
-  complete(send, Entry::State::done, send.bytes);
+  send.state = Entry::State::done;
   return true;
 }
 
@@ -223,6 +223,7 @@ bool World::flush(Peer& to) {
     while (Entry* const send = to.first_queued) {
       Entry* const next = send->next;
       if (!put(*send)) return false;
+      if (send->state == Entry::State::done) ++completions_;
       to.first_queued = next;
       --queued_;
     }
