@@ -26,7 +26,7 @@ struct ShmOptions {
 
 /// A transport of the ranks of `bootstrap`, all on one machine, where each may open what the others
 /// have open (one user, one container). `bootstrap` carries addresses by its tag 0, must not be in
-/// use by anything else meanwhile, and may go afterwards. At most 1,024 ranks. Each takes 1 to
+/// use by anything else meanwhile, and may go afterwards. At most 1,024 ranks. Each takes 0.4 to
 /// 2.5 MiB. Collective. Throws Error(invalid_argument, transport, timeout).
 std::unique_ptr<Transport> shm_transport(Transport& bootstrap, const ShmOptions& = {});
 
