@@ -26,9 +26,9 @@ struct ProcessOptions {
 };
 
 /// A transport of `size` processes that meet at "host:port", where rank 0 listens until all others
-/// have come, up to four times. Strangers at the address are passed over. Collective. Throws
-/// Error(invalid_argument, transport, timeout, mismatch), and Error(unsupported) if ranks on
-/// several machines need UCX, which this library was built without.
+/// have come; they meet there up to four times. Strangers at the address are passed over.
+/// Collective. Throws Error(invalid_argument, transport, timeout, mismatch), and Error(unsupported)
+/// if ranks on several machines need UCX, which this library was built without.
 std::unique_ptr<Transport> process_transport(int rank, int size, const std::string& address,
                                              const ProcessOptions& = {});
 

@@ -26,16 +26,18 @@ struct ShmOptions {
 
 /// A transport of the ranks of `bootstrap`, all on one machine, where each may open what the others
 /// have open (one user, one container). `bootstrap` carries addresses by its tag 0, must not be in
-/// use by anything else meanwhile, and may go afterwards. At most 1,024 ranks. Each takes 0.4 to
-/// 2.5 MiB. Collective. Throws Error(invalid_argument, transport, timeout).
+/// use by anything else meanwhile, and may go afterwards. At most 1,024 ranks, of which
+/// each takes 0.3 to 2.5 MiB. Collective. Throws Error(invalid_argument, transport, timeout).
 std::unique_ptr<Transport> shm_transport(Transport& bootstrap, const ShmOptions& = {});
 
 /// A transport of `size` processes that meet at "host:port", where rank 0 listens until all others
-/// have come. As ucx_transport() otherwise.
+/// have come. Strangers at the address are passed over. Collective. Throws as above, and
+/// Error(mismatch) where ranks differ in size or are equal.
 std::unique_ptr<Transport> shm_transport(int rank, int size, const std::string& address,
                                          const ShmOptions& = {});
 
-/// A transport of `size` processes whose addresses `exchange` brings. As ucx_transport() otherwise.
+/// A transport of `size` processes whose addresses `exchange` brings, by any means that the program
+/// has. It is called once. Collective. Throws as above, and what `exchange` throws.
 std::unique_ptr<Transport> shm_transport(int rank, int size, const Exchange& exchange,
                                          const ShmOptions& = {});
 

@@ -104,7 +104,7 @@ class ProgressList {
 /// How to wait: spin briefly, then leave the core to others, and notice a timeout.
 class Waiting {
  public:
-  /// `spins`: the transport's, of which 256 count at most.
+  /// `spins`: attempts before the first Transport::idle(), the transport's number; 256 at most.
   Waiting(Transport& transport, std::chrono::milliseconds timeout, int spins)
       : transport_(transport),
         timeout_(timeout),

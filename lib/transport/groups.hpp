@@ -19,7 +19,7 @@ namespace baton::transport {
 /// Contexts of which this process has used none from `next` on.
 struct Contexts {
   std::uint32_t next;
-  std::uint32_t end;  ///< the first that there is not
+  std::uint32_t end;  ///< one past the last
 };
 
 /// Tags of split() and subgroup().

@@ -19,18 +19,6 @@ constexpr std::size_t part_bytes = 128 << 10;   // of one read: stays in a core'
 constexpr std::size_t bytes_at_once = 1 << 20;  // of one call
 constexpr std::size_t page = 4096;
 
-struct Process {
-  std::int64_t id;
-  std::uint64_t address, word;
-};
-
-bool wanted() {
-  const char* const text = std::getenv("BATON_SINGLE_COPY");
-  if (!text || std::string_view(text) == "1") return true;
-  if (std::string_view(text) == "0") return false;
-  base::refuse("BATON_SINGLE_COPY: expected 0 or 1, found '{}'", text);
-}
-
 /// All of it; 0, or the system's error.
 int read_from(pid_t process, std::uint64_t address, std::byte* into, std::size_t bytes) {
 #ifdef __linux__
@@ -50,20 +38,30 @@ int read_from(pid_t process, std::uint64_t address, std::byte* into, std::size_t
 #endif
 }
 
-bool readable(const Process& process) {
-  std::uint64_t word = 0;
-  return read_from(static_cast<pid_t>(process.id), process.address,
-                   reinterpret_cast<std::byte*>(&word), sizeof word) == 0 &&
-         word == process.word;
-}
-
 }  // namespace
 
-std::vector<pid_t> readable_processes(Transport& group, std::span<const Place> places) {
+bool single_copy_wanted() {
+  const char* const text = std::getenv("BATON_SINGLE_COPY");
+  if (!text || std::string_view(text) == "1") return true;
+  if (std::string_view(text) == "0") return false;
+  base::refuse("BATON_SINGLE_COPY: expected 0 or 1, found '{}'", text);
+}
+
+OwnWord own_word() {
   static const std::uint64_t word = std::uint64_t{std::random_device()()} << 32 | 1;
-  bool reads = wanted();
-  const auto processes =
-      gathered(group, Process{getpid(), reinterpret_cast<std::uint64_t>(&word), word});
+  return {getpid(), reinterpret_cast<std::uint64_t>(&word), word};
+}
+
+bool readable(const OwnWord& of) {
+  std::uint64_t word = 0;
+  return read_from(static_cast<pid_t>(of.process), of.address, reinterpret_cast<std::byte*>(&word),
+                   sizeof word) == 0 &&
+         word == of.word;
+}
+
+std::vector<pid_t> readable_processes(Transport& group, std::span<const Place> places) {
+  bool reads = single_copy_wanted();
+  const auto processes = gathered(group, own_word());
   const auto rank = static_cast<std::size_t>(group.rank());
   const auto neighbour = [&](std::size_t peer) { return places[peer].host == places[rank].host; };
   for (std::size_t peer = 0; peer < places.size(); ++peer)
@@ -74,7 +72,7 @@ std::vector<pid_t> readable_processes(Transport& group, std::span<const Place> p
   for (std::size_t peer = 0; peer < ids.size(); ++peer) {
     if (!neighbour(peer)) continue;
     if (all[peer] == 0) return std::vector<pid_t>(places.size(), 0);
-    if (peer != rank) ids[peer] = static_cast<pid_t>(processes[peer].id);
+    if (peer != rank) ids[peer] = static_cast<pid_t>(processes[peer].process);
   }
   return ids;
 }

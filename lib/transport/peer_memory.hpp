@@ -14,6 +14,17 @@
 
 namespace baton::transport {
 
+/// A word of this process, which others try to read.
+struct OwnWord {
+  std::int64_t process;
+  std::uint64_t address, word;
+};
+OwnWord own_word();
+/// Whether this process may read another's memory.
+bool readable(const OwnWord& of);
+/// BATON_SINGLE_COPY. Throws Error(invalid_argument) if it is neither 0 nor 1.
+bool single_copy_wanted();
+
 /// For each rank, the process whose memory all ranks of this host may read; 0 for ranks of other
 /// hosts and for this rank. Each rank tries it once with a word of every other. Collective, by tag
 /// 0. Throws Error(invalid_argument) if BATON_SINGLE_COPY is neither 0 nor 1.

@@ -44,18 +44,20 @@ Plan own_plan() {
   return plan;
 }
 
+/// `why`: the reason, for builds without it.
 std::unique_ptr<Transport> by_ucx(int rank, int size, const Exchange& exchange,
-                                  const ProcessOptions& options) {
+                                  const ProcessOptions& options, const std::string& why) {
 #ifdef BATON_HAS_UCX
+  static_cast<void>(why);
   return ucx_transport(
       rank, size, exchange,
       {.meeting = options.meeting, .farewell = options.farewell, .concurrent = options.concurrent});
 #else
   static_cast<void>(size), static_cast<void>(exchange), static_cast<void>(options);
-  base::raise(ErrorCode::unsupported,
-              "expected processes of one machine that may share memory, found others, which need "
-              "UCX: this library was built without it",
-              {.rank = rank});
+  base::raise(
+      ErrorCode::unsupported,
+      "expected a library with UCX, found one that was built without; it is needed since: " + why,
+      {.rank = rank});
 #endif
 }
 
@@ -72,8 +74,11 @@ std::unique_ptr<Transport> process_transport(int rank, int size, const Exchange&
   if (choices[0] == "shm") return shm_transport(rank, size, exchange, shared);
   const bool one_machine = std::ranges::all_of(
       plans, [&](const Plan& plan) { return plan.machine == plans[0].machine; });
-  if (choices[0] == "ucx" || !one_machine) return by_ucx(rank, size, exchange, options);
+  if (choices[0] == "ucx") return by_ucx(rank, size, exchange, options, "BATON_TRANSPORT=ucx");
+  if (!one_machine)
+    return by_ucx(rank, size, exchange, options, "ranks run on several machines or in containers");
   std::unique_ptr<Transport> together;
+  std::string why = "another rank may not share memory";
   bool exchanging = false;
   const Exchange watched = [&](const Bytes& own) {
     exchanging = true;
@@ -83,14 +88,14 @@ std::unique_ptr<Transport> process_transport(int rank, int size, const Exchange&
   };
   try {
     together = shm_transport(rank, size, watched, shared);
-  } catch (const Error&) {
-    if (exchanging) throw;
-    // The system forbids it, or has too little memory.
+  } catch (const Error& error) {
+    if (exchanging || error.code != ErrorCode::transport) throw;
+    why = error.what();  // the system forbids it, or has too little memory
   }
   const auto all = all_of(exchange, static_cast<char>(together != nullptr), rank, size);
   if (std::ranges::find(all, 0) == all.end()) return together;
   together.reset();
-  return by_ucx(rank, size, exchange, options);
+  return by_ucx(rank, size, exchange, options, why);
 }
 
 std::unique_ptr<Transport> process_transport(int rank, int size, const std::string& address,

@@ -1,5 +1,6 @@
 """Processes that meet at a TCP address, without MPI: meeting_test.py PROGRAM ucx|shm|any WITH-UCX"""
 
+import contextlib
 import itertools
 import os
 import socket
@@ -223,6 +224,26 @@ class Meeting(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertRegex(sentence, "^timeout: rank 1 was expected to reach rank 0 at 127.0.0.1:"
                                    r"\d+ within 300 ms, but found: Connection refused$")
+
+    def test_a_place_that_closes_at_once(self):
+        with socket.socket() as place:
+            place.bind(("127.0.0.1", 0))
+            place.listen()
+            address = "127.0.0.1:%d" % place.getsockname()[1]
+
+            def close_all():
+                with contextlib.suppress(OSError):
+                    while True:
+                        place.accept()[0].close()
+
+            thread = threading.Thread(target=close_all)
+            thread.start()
+            ((sentence, code),) = meet((1, 2), address=address, limit=500)
+            place.shutdown(socket.SHUT_RDWR)
+            thread.join()
+        self.assertEqual(code, 1)
+        self.assertEqual(sentence, "transport: rank 1 was expected to get all ranks' addresses from rank 0 at "
+                                   f"{address}, but the connection ended")
 
     def test_the_address_is_taken(self):
         with socket.socket() as taken:

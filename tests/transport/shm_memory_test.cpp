@@ -1,6 +1,8 @@
 /// The shared memory transport between threads, which map each other's memory as processes do.
 
 #include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -166,7 +169,7 @@ TEST_CASE("shm transport: more messages than the ring and the offers have room f
           for (std::size_t i = 0; i < count; ++i)
             if (!kept(i)) t->cancel(messages[i]);
           contract::send(*t, 1, 6, {});
-          for (std::size_t i = 0; i < count; ++i)
+          for (std::size_t i = count; i-- > 0;)  // the last first
             if (kept(i)) finish(*t, messages[i], "many: send");
         } else {
           contract::recv(*t, 0, 6, 0);
@@ -348,6 +351,50 @@ TEST_CASE("shm transport: collectives") {
   });
 }
 
+TEST_CASE("shm transport: an operation that throws breaks the communicator, not the program") {
+  both_ways([] {
+    on_worlds(2, [](auto t) {
+      Communicator c(std::move(t), support::giving_up_after(5s));
+      const Op throws = Op::user([](void*, const void*, const void*, std::size_t,
+                                    void*) { throw std::runtime_error("no sum today"); },
+                                 nullptr, true, "throws");
+      for (const std::size_t count : {4, 300, 50'000})
+        for (const bool at_once : {true, false}) {
+          Communicator part = c.split(0);
+          std::vector<float> x(count, 1), y(count, 1);
+          const auto failing = [&] {
+            if (at_once) return part.all_reduce(x, throws, {"recursive_doubling", 0});
+            Request other = part.start_all_reduce(y, throws);
+            part.start_all_reduce(x, throws, {"ring", 0}).wait();
+            other.wait();
+          };
+          try {
+            failing();
+            FAIL_CHECK("expected an exception");
+          } catch (const std::exception& error) {  // of this rank's, or told by the other
+            CHECK_MESSAGE(holds(error.what(), {"no sum today"}), std::string(error.what()));
+          }
+          CHECK(error_of([&] { part.barrier(); }).code != ErrorCode::unsupported);
+          c.barrier();
+        }
+      std::vector<float> x(50'000, 1);
+      c.all_reduce(x, sum);
+      CHECK(x == std::vector<float>(50'000, 2));
+    });
+  });
+}
+
+TEST_CASE("shm transport: a forked child that ends does not end its parent's part") {
+  auto t = shm_transport(0, 1, Exchange([](const Bytes& own) { return std::vector<Bytes>{own}; }));
+  const pid_t child = fork();
+  if (child == 0) {
+    t.reset();
+    _exit(0);
+  }
+  REQUIRE(waitpid(child, nullptr, 0) == child);
+  contract::order(*t);
+}
+
 TEST_CASE("shm transport: what it says of itself") {
   on_worlds(3, [](auto t) {
     const Capabilities can = t->capabilities();
@@ -393,19 +440,22 @@ TEST_CASE("shm transport: a meeting that cannot be") {
 
 TEST_CASE("shm transport: a rank that cannot map another's memory tells all") {
   constexpr int size = 4;
+  std::int64_t told = 1'000'000;
+  std::string found = "expected to open the shared memory of rank 1";
+  SUBCASE("that is not there") {}
+  SUBCASE("that is not this job's") {
+    told = memfd_create("another", MFD_CLOEXEC);
+    found = "expected the shared memory of rank 1 as file";
+  }
   on_exchanges(size, [&](int rank, const Exchange& exchange) {
     const Exchange broken = [&](const Bytes& own) {
       auto blocks = exchange(own);
-      if (rank == 2) {  // it is told of a file that is not there
-        const std::int64_t none = 1'000'000;
-        std::memcpy(blocks[1].data() + blocks[1].size() - sizeof none, &none, sizeof none);
-      }
+      if (rank == 2)  // it is told of another file
+        std::memcpy(blocks[1].data() + blocks[1].size() - sizeof told, &told, sizeof told);
       return blocks;
     };
     const Error error = error_of([&] { shm_transport(rank, size, broken, {.meeting = 20'000ms}); });
     CHECK(error.code == ErrorCode::transport);
-    CHECK_MESSAGE(holds(error.what(),
-                        {"rank 2", "expected to open the shared memory of rank 1", "No such file"}),
-                  std::string(error.what()));
+    CHECK_MESSAGE(holds(error.what(), {"rank 2", found}), std::string(error.what()));
   });
 }

@@ -3,12 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <exception>
 #include <new>
 #include <vector>
 
 #include "baton/transport.hpp"
-#include "segment.hpp"
+#include "shared_memory.hpp"
 
 namespace baton::shm {
 
@@ -35,9 +35,9 @@ struct Entry {
   };
   union {
     Entry* next;       ///< queued, posted
-    Reading* reading;  ///< reading; of a fetch, from the beginning
+    Reading* reading;  ///< reading, thrown
   };
-  std::byte* data;
+  std::byte* data;    ///< of a fetch, its Reading
   std::size_t bytes;  ///< to send; of a receive, the room
   std::uint32_t context;
   std::int32_t peer;  ///< in the world
@@ -45,7 +45,7 @@ struct Entry {
   std::uint32_t slot;  ///< of the offer
   State state;
   bool receive;
-  bool fetch;  ///< a receive whose Destination lies at `data`
+  bool fetch;  ///< a receive with a Destination
 };
 static_assert(sizeof(Entry) <= sizeof(Message::state) && alignof(Entry) <= 16);
 
@@ -55,10 +55,13 @@ inline Entry& entry_in(Message& message) {
 inline Key key_of(const Entry& receive) { return {receive.context, receive.peer, receive.tag}; }
 
 /// Entry::bytes of a message that failed without an error of the system's.
-enum Failure : std::size_t { peer_gave_up = 1U << 30U };
+enum Failure : std::size_t {
+  peer_gave_up = 1U << 30U,
+  thrown,  ///< by Destination::take: see Reading::thrown
+};
 
 /// A message that came before its receive.
-struct Arrival {
+struct alignas(16) Arrival {
   Arrival* next;
   Key key;
   bool offered;
@@ -79,6 +82,7 @@ struct Reading {
   std::size_t room;
   std::size_t done;
   std::uint32_t token;
+  std::exception_ptr thrown;  ///< by Destination::take
 };
 
 /// Queues by key, in order of arrival; entries are linked by `next`.

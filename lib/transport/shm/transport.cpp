@@ -15,7 +15,7 @@
 #include "../../base/raise.hpp"
 #include "../gathered.hpp"
 #include "../groups.hpp"
-#include "../patience.hpp"
+#include "../idle_turns.hpp"
 #include "../tcp/meeting.hpp"
 #include "baton/shm.hpp"
 #include "message.hpp"
@@ -70,7 +70,7 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
   bool test(Message& message, std::size_t& bytes) override {
     Entry& entry = entry_in(message);
     const auto turn = world_->turn();
-    switch (world_->test(entry)) {
+    switch (tested(entry)) {
       case World::Outcome::pending:
         return false;
       case World::Outcome::done:
@@ -80,7 +80,7 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
       case World::Outcome::left:
         fail_left(group_rank(entry.peer));
     }
-    patience_.reset();
+    turns_.reset();
     bytes = entry.bytes;
     return true;
   }
@@ -88,7 +88,6 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
   void cancel(Message& message) override {
     const auto turn = world_->turn();
     world_->cancel(entry_in(message));
-    world_->progress();
   }
 
   void progress() override {
@@ -105,13 +104,13 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
   void idle(std::chrono::microseconds at_most) override {
     auto turn = world_->turn();
     const std::uint32_t rings = world_->rings();
-    if (world_->progress() || world_->completions() != seen_completions_ || rings != seen_rings_) {
-      seen_completions_ = world_->completions();
+    if (world_->progress() || world_->events() != seen_events_ || rings != seen_rings_) {
+      seen_events_ = world_->events();
       seen_rings_ = rings;
       return;
     }
-    using Turn = transport::Patience::Turn;
-    switch (patience_.next(world_->crowded())) {
+    using Turn = transport::IdleTurns::Turn;
+    switch (turns_.next(world_->crowded())) {
       case Turn::returns:
         return;
       case Turn::blocks:
@@ -124,7 +123,8 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
   }
 
   SingleCopy* single_copy() override { return this; }
-  // The receiver takes shorter ones from the ring: a fold needs no second buffer.
+  // Up to the eager size, the receiver takes a message from the ring: a fold needs no second
+  // buffer.
   std::size_t least_bytes() const override { return 256; }
   bool reads(int peer) const override { return world_->reads(member(peer)); }
   void offer(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
@@ -169,13 +169,24 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
   }
   bool concurrent() const override { return world_->concurrent(); }
 
+  /// World::test(); a message is released also where memory is missing.
+  World::Outcome tested(Entry& entry) {
+    try {
+      return world_->test(entry);
+    } catch (...) {
+      world_->cancel(entry);
+      throw;
+    }
+  }
+
   [[noreturn]] void fail_left(int peer) const {
     base::raise(ErrorCode::transport,
                 fmt::format("rank {}: a message with rank {} was expected, but that rank has left",
                             rank_, peer),
                 {.rank = rank_, .peer = peer});
   }
-  [[noreturn]] void fail(const Entry& entry) const {
+  [[noreturn]] void fail(Entry& entry) const {
+    if (entry.bytes == thrown) std::rethrow_exception(world_->exception_of(entry));
     const int peer = group_rank(entry.peer);
     if (entry.bytes == peer_gave_up)
       base::raise(ErrorCode::transport,
@@ -187,16 +198,16 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
     base::raise(
         ErrorCode::transport,
         fmt::format("rank {}: expected to read rank {}'s memory, but process_vm_readv said: "
-                    "{} (BATON_SINGLE_COPY=0 does without)",
+                    "{}",
                     rank_, peer, std::strerror(code)),
         {.rank = rank_, .peer = peer, .backend_code = code, .backend_text = std::strerror(code)});
   }
 
   std::shared_ptr<World> world_;
   std::vector<int> hosts_;
-  std::uint64_t seen_completions_ = 0;  // when idle() last returned
+  std::uint64_t seen_events_ = 0;  // when idle() last returned
   std::uint32_t seen_rings_ = 0;
-  transport::Patience patience_;
+  transport::IdleTurns turns_;
 };
 
 std::unique_ptr<Transport> transport_of(int rank, int size, const Exchange& exchange,
@@ -205,9 +216,7 @@ std::unique_ptr<Transport> transport_of(int rank, int size, const Exchange& exch
   const auto world = std::make_shared<World>(rank, size, exchange, options);
   std::vector<int> members(static_cast<std::size_t>(size));
   std::iota(members.begin(), members.end(), 0);
-  auto transport = std::make_unique<ShmTransport>(world, 0, rank, std::move(members));
-  world->set_readable(transport::readable_processes(*transport, world->places()));
-  return transport;
+  return std::make_unique<ShmTransport>(world, 0, rank, std::move(members));
 }
 
 }  // namespace

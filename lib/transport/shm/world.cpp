@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -39,7 +40,8 @@ World::World(int rank, int size, const Exchange& exchange, const ShmOptions& opt
     slot = i % lines * (offers_per_rank / lines) + i / lines;
     ++i;
   }
-  const Contact own{transport::own_place(), transport::own_process(), own_.descriptor()};
+  const Contact own{transport::own_place(), transport::own_process(), transport::own_word(),
+                    own_.id(), own_.descriptor()};
   std::vector<std::byte> block(sizeof own);
   std::memcpy(block.data(), &own, sizeof own);
   const auto blocks = transport::exchanged(exchange, block, rank, size, sizeof own);
@@ -60,25 +62,34 @@ World::World(int rank, int size, const Exchange& exchange, const ShmOptions& opt
     connect(contacts);
     await_arrivals(contacts);
   } catch (const Error& error) {
-    SegmentHead& head = own_.head();
-    const std::string sentence = error.what();
-    sentence.copy(head.failure.data(), head.failure.size() - 1);
-    head.presence.store(Presence::failed, std::memory_order_release);
-    // The others read it before this memory goes, and pass it on; one that failed does not come.
-    const auto end = std::chrono::steady_clock::now() + std::min(options_.meeting, told_within);
-    const auto come = std::span(head.arrived).first(peers_.size());
-    while (std::ranges::any_of(come, [](const auto& one) { return one.load() == 0; }) &&
-           std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    pass_on(error);
     throw;
   }
   own_.close();
 }
 
-/// Makes this rank's segment. Without one, it takes part in the exchange all the same.
+/// Lets the others read the sentence and, if they have not done so yet, open this rank's file.
+void World::pass_on(const Error& error) {
+  SharedHead& head = own_.head();
+  const std::string sentence = error.what();
+  sentence.copy(head.failure.data(), head.failure.size() - 1);
+  head.presence.store(Presence::failed, std::memory_order_release);
+  for (const Peer& to : peers_)
+    if (to.memory) arrived(*to.memory, rank_).store(Arrived::failed, std::memory_order_release);
+  const auto end = std::chrono::steady_clock::now() + std::min(options_.meeting, told_within);
+  const auto awaited = [&] {
+    for (int r = 0; r < static_cast<int>(peers_.size()); ++r)
+      if (r != rank_ && arrived(own_, r).load() == Arrived::none) return true;
+    return false;
+  };
+  while (awaited() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+/// Makes this rank's memory. Without one, it takes part in the exchange all the same.
 void World::make_own(const Exchange& exchange, int size) {
   try {
-    own_ = Segment(rank_, size);
+    own_ = SharedMemory(rank_, size);
   } catch (const Error&) {
     exchange({});
     throw;
@@ -87,52 +98,60 @@ void World::make_own(const Exchange& exchange, int size) {
 
 void World::connect(const std::vector<Contact>& contacts) {
   const int size = static_cast<int>(contacts.size());
+  bool reads = transport::single_copy_wanted();
   for (int r = 0; r < size; ++r) {
     Peer& to = peer(r);
     const Contact& contact = contacts[static_cast<std::size_t>(r)];
-    if (r != rank_)
-      to.mapped = Segment(rank_, size, r, contact.process, static_cast<int>(contact.descriptor));
-    to.segment = r == rank_ ? &own_ : &to.mapped;
-    to.out = to.segment->ring<RingWriter>(rank_);
+    if (r != rank_) {
+      to.mapped = SharedMemory(rank_, size, r, contact.process,
+                               static_cast<int>(contact.descriptor), contact.file);
+      reads = reads && transport::readable(contact.word);
+    }
+    to.memory = r == rank_ ? &own_ : &to.mapped;
+    to.out = to.memory->ring<RingWriter>(rank_);
     to.in = own_.ring<RingReader>(r);
   }
   for (const Peer& to : peers_)
-    to.segment->head().arrived[static_cast<std::size_t>(rank_)].store(1, std::memory_order_release);
+    arrived(*to.memory, rank_)
+        .store(reads ? Arrived::reads : Arrived::maps, std::memory_order_release);
 }
 
-/// Returns when all ranks have mapped this rank's memory.
+/// Returns when all ranks have mapped this rank's memory. All learn whether all may read.
 void World::await_arrivals(const std::vector<Contact>& contacts) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   auto look = start;
-  const auto missing = [&](std::size_t r) {
-    return own_.head().arrived[r].load(std::memory_order_acquire) == 0;
+  const auto said = [&](std::size_t r) {
+    return arrived(own_, static_cast<int>(r)).load(std::memory_order_acquire);
+  };
+  const auto check_failures = [&] {
+    for (std::size_t r = 0; r < peers_.size(); ++r) {
+      const SharedHead& head = peers_[r].memory->head();
+      if (head.presence.load(std::memory_order_acquire) == Presence::failed)
+        base::raise(ErrorCode::transport, head.failure.data(),
+                    {.rank = rank_, .peer = static_cast<int>(r)});
+    }
   };
   for (std::size_t r = 0; r < peers_.size();) {
-    if (!missing(r)) {
+    if (said(r) == Arrived::maps || said(r) == Arrived::reads) {
       ++r;
       continue;
     }
-    for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
-      const SegmentHead& head = peers_[peer].segment->head();
-      if (head.presence.load(std::memory_order_acquire) == Presence::failed)
-        base::raise(ErrorCode::transport, head.failure.data(),
-                    {.rank = rank_, .peer = static_cast<int>(peer)});
-    }
+    check_failures();
     const auto now = Clock::now();
     if (now - look > std::chrono::milliseconds(50)) {
       look = now;
       const auto condition = transport::condition_of(contacts[r].process, 0);
-      if (condition.life == transport::Life::ended && missing(r))
+      if (condition.life == transport::Life::ended && said(r) == Arrived::none)
         base::raise(ErrorCode::transport,
-                    fmt::format("rank {} was expected to map this memory of rank {}, but {}", r,
+                    fmt::format("rank {} was expected to map the memory of rank {}, but {}", r,
                                 rank_, transport::describe(condition)),
                     {.rank = rank_, .peer = static_cast<int>(r)});
     }
     if (now - start > options_.meeting) {
       std::vector<std::size_t> ranks;
       for (std::size_t other = 0; other < peers_.size(); ++other)
-        if (missing(other)) ranks.push_back(other);
+        if (said(other) == Arrived::none) ranks.push_back(other);
       base::raise(ErrorCode::timeout,
                   fmt::format("rank {} has waited {} ms for ranks to map its memory; missing: {}",
                               rank_, options_.meeting.count(), fmt::join(ranks, ", ")),
@@ -140,11 +159,16 @@ void World::await_arrivals(const std::vector<Contact>& contacts) {
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (said(r) != Arrived::reads) return;
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (static_cast<int>(r) != rank_) readable_[r] = static_cast<pid_t>(contacts[r].word.process);
 }
 
 World::~World() {
+  if (getpid() != process_) return;  // a fork's copy: this rank goes on
   own_.head().presence.store(Presence::left, std::memory_order_release);
-  for (const Peer& to : peers_) to.segment->ring_bell();
+  for (const Peer& to : peers_) to.memory->ring_bell();
   arrivals_.take_all(
       [](const Arrival&) { return true; },
       [&](Arrival* a) { blocks_.give(reinterpret_cast<std::byte*>(a), sizeof *a + a->bytes); });
@@ -161,7 +185,12 @@ void World::send(Entry& entry) {
   (to.first_queued == nullptr ? to.first_queued : to.last_queued->next) = &entry;
   to.last_queued = &entry;
   ++queued_;
-  flush(to);
+  try {
+    flush(to);
+  } catch (...) {
+    cancel(entry);
+    throw;
+  }
 }
 
 /// False: there is no room for it now.
@@ -178,21 +207,25 @@ bool World::put_whole(Entry& send) {
   record->bytes = static_cast<std::uint32_t>(send.bytes);
   if (send.bytes > 0) std::memcpy(record->content(), send.data, send.bytes);
   to.out.publish(*record, Kind::whole);
-  to.segment->wake();
+  to.memory->wake();
   send.state = Entry::State::done;
   return true;
 }
 
 bool World::put_offer(Entry& send) {
   Peer& to = peer(send.peer);
+  if (free_slots_.empty()) look_at_offers();
   if (free_slots_.empty()) return false;
-  if (in_parts(send.peer)) offers_in_parts_.reserve(offers_in_parts_.size() + 1);
+  if (in_parts(send.peer)) {  // so that nothing allocates while a message is given up
+    offers_in_parts_.reserve(offers_in_parts_.size() + 1);
+    no_more_.reserve(no_more_.size() + offers_in_parts_.size() + 1);
+  }
   Record* const record = to.out.reserve(sizeof(OfferRecord));
   if (record == nullptr) return false;
   send.slot = free_slots_.back();
   free_slots_.pop_back();
   Slot& slot = slots_[send.slot];
-  slot = {slot.generation + 1, 0};
+  slot = {std::max(slot.generation + 1, 1U), 0, &send};
   own_.head().offers[send.slot].state.store(Offer::state_of(slot.generation, Offer::open),
                                             std::memory_order_release);
   record->context = send.context;
@@ -202,7 +235,7 @@ bool World::put_offer(Entry& send) {
                           send.slot};
   std::memcpy(record->content(), &offer, sizeof offer);
   to.out.publish(*record, Kind::offer);
-  to.segment->wake();
+  to.memory->wake();
   send.state = Entry::State::offered;
   if (in_parts(send.peer)) offers_in_parts_.push_back(&send);
   return true;
@@ -223,7 +256,7 @@ bool World::flush(Peer& to) {
     while (Entry* const send = to.first_queued) {
       Entry* const next = send->next;
       if (!put(*send)) return false;
-      if (send->state == Entry::State::done) ++completions_;
+      if (send->state == Entry::State::done) ++events_;
       to.first_queued = next;
       --queued_;
     }
@@ -244,7 +277,7 @@ bool World::send_parts(Entry& send) {
       const std::size_t bytes = std::min(most_eager_, send.bytes - slot.sent);
       Record* const record = to.out.reserve(bytes);
       if (record == nullptr) return false;
-      record->context = offer.token;
+      record->context = offer.token();
       record->bytes = static_cast<std::uint32_t>(bytes);
       std::memcpy(record->content(), send.data + slot.sent, bytes);
       to.out.publish(*record, Kind::part);
@@ -253,7 +286,7 @@ bool World::send_parts(Entry& send) {
     return true;
   });
   if (slot.sent == before) return false;
-  to.segment->wake();
+  to.memory->wake();
   if (slot.sent == send.bytes) {
     release_slot(send);
     complete(send, Entry::State::done, send.bytes);
@@ -262,7 +295,7 @@ bool World::send_parts(Entry& send) {
 }
 
 void World::look_at_offer(Entry& send) {
-  const std::uint64_t generation = slots_[send.slot].generation;
+  const std::uint32_t generation = slots_[send.slot].generation;
   const Offer& offer = own_.head().offers[send.slot];
   const bool read = offer.is(generation, Offer::read);
   if (!read && !offer.is(generation, Offer::refused)) return;
@@ -273,7 +306,14 @@ void World::look_at_offer(Entry& send) {
     complete(send, Entry::State::failed, peer_gave_up);
 }
 
+/// Of sends that nobody tests now, too: their places serve others.
+void World::look_at_offers() {
+  for (Slot& slot : slots_)
+    if (slot.send != nullptr) look_at_offer(*slot.send);
+}
+
 void World::release_slot(Entry& send) {
+  slots_[send.slot].send = nullptr;
   std::erase(offers_in_parts_, &send);
   free_slots_.push_back(send.slot);
 }
@@ -298,7 +338,7 @@ void World::match(Entry& receive, bool first) {
     const bool offered = arrival->offered;
     const OfferRecord offer = arrival->offer;
     const std::size_t held = offered ? 0 : arrival->bytes;
-    if (!offered) complete(receive, arrival->content(), arrival->bytes);
+    if (!offered) take_whole(receive, arrival->content(), arrival->bytes);
     blocks_.give(reinterpret_cast<std::byte*>(arrival), sizeof *arrival + held);
     if (!offered) return;
     if (!offer_of(receive.peer, offer).is(offer.generation, Offer::open)) continue;
@@ -312,27 +352,51 @@ void World::match(Entry& receive, bool first) {
 }
 
 /// Ends a receive with a message that came whole.
-void World::complete(Entry& receive, std::byte* content, std::size_t bytes) {
+void World::take_whole(Entry& receive, std::byte* content, std::size_t bytes) {
   const std::size_t taken = std::min(receive.bytes, bytes);
   if (!receive.fetch) {
     if (taken > 0) std::memcpy(receive.data, content, taken);
-  } else {
-    Reading& reading = *reinterpret_cast<Reading*>(receive.data);
-    if (bytes == receive.bytes && bytes > 0) {
-      if (reading.to.take)
-        reading.to.take(reading.to.data, content, bytes);
-      else
-        std::memcpy(reading.to.data, content, bytes);
-    }
-    release(reading);
+    return complete(receive, Entry::State::done, bytes);
   }
+  Reading& reading = *reinterpret_cast<Reading*>(receive.data);
+  if (bytes == receive.bytes && bytes > 0) {
+    if (reading.to.take) {
+      try {
+        reading.to.take(reading.to.data, content, bytes);
+      } catch (...) {
+        return keep_exception(receive, reading);
+      }
+    } else {
+      std::memcpy(reading.to.data, content, bytes);
+    }
+  }
+  release(reading);
   complete(receive, Entry::State::done, bytes);
+}
+
+/// The receive fails by the exception that is being handled: its owner gets it, nobody else.
+void World::keep_exception(Entry& receive, Reading& reading) {
+  reading.thrown = std::current_exception();
+  receive.reading = &reading;
+  complete(receive, Entry::State::failed, thrown);
+}
+
+std::exception_ptr World::exception_of(Entry& receive) {
+  std::exception_ptr exception = std::exchange(receive.reading->thrown, nullptr);
+  release(*receive.reading);
+  receive.state = Entry::State::done;
+  return exception;
 }
 
 void World::complete(Entry& entry, Entry::State state, std::size_t bytes) {
   entry.bytes = bytes;
   entry.state = state;
-  ++completions_;
+  note_event();
+}
+
+/// Another thread may wait for it.
+void World::note_event() {
+  ++events_;
   if (concurrent()) own_.wake();
 }
 
@@ -351,12 +415,11 @@ void World::begin(Entry& receive, const OfferRecord& offer) {
   receive.reading = &reading;
   if (!in_parts(receive.peer)) {
     reads_.push_back(&reading);
-    return;
+    return note_event();
   }
-  Offer& shared = offer_of(receive.peer, offer);
-  shared.token = reading.token;
-  if (!shared.settle(offer.generation, Offer::wanted)) return withdrawn(reading);
-  peer(receive.peer).segment->ring_bell();
+  if (!offer_of(receive.peer, offer).settle(offer.generation, Offer::wanted, reading.token))
+    return withdrawn(reading);
+  peer(receive.peer).memory->ring_bell();
 }
 
 /// Reads on, and ends the receive when all is read.
@@ -372,14 +435,21 @@ void World::read_some(Reading& reading) {
                   wanted);
     reading.done = wanted;
   } else if (reading.done < wanted) {
-    error = reader_.read_some(
-        {readable_[static_cast<std::size_t>(reading.peer)], reading.offer.address, wanted},
-        reading.done, reading.to);
+    try {
+      error = reader_.read_some(
+          {readable_[static_cast<std::size_t>(reading.peer)], reading.offer.address, wanted},
+          reading.done, reading.to);
+    } catch (...) {
+      offer.settle(reading.offer.generation, Offer::refused);
+      peer(reading.peer).memory->ring_bell();
+      std::erase(reads_, &reading);
+      return keep_exception(receive, reading);
+    }
   }
   if (error == 0 && reading.done < wanted) return;
   if (!offer.settle(reading.offer.generation, error == 0 ? Offer::read : Offer::refused))
     return withdrawn(reading);
-  peer(reading.peer).segment->ring_bell();
+  peer(reading.peer).memory->ring_bell();
   const std::size_t sent = reading.offer.bytes;
   std::erase(reads_, &reading);
   release(reading);
@@ -435,7 +505,7 @@ bool World::poll(int source) {
   Record* record = ring.front();
   if (record == nullptr) return false;
   const auto give_back = [&] {
-    if (ring.give_back()) peer(source).segment->ring_bell();
+    if (ring.give_back()) peer(source).memory->ring_bell();
   };
   try {
     for (int i = 0; i < records_at_once && record != nullptr; ++i) {
@@ -472,13 +542,14 @@ void World::deliver(int source, Record& record) {
   }
   if (Entry* const receive = posted_.take(key)) {
     if (kind == Kind::offer) return begin(*receive, offer);
-    return complete(*receive, record.content(), record.bytes);
+    return take_whole(*receive, record.content(), record.bytes);
   }
   const std::size_t held = kind == Kind::offer ? 0 : record.bytes;
   std::byte* const block = blocks_.take(sizeof(Arrival) + held);
   auto* const arrival = new (block) Arrival{nullptr, key, kind == Kind::offer, held, offer};
   if (held > 0) std::memcpy(arrival->content(), record.content(), held);
   arrivals_.append(*arrival);
+  note_event();
 }
 
 // All --------------------------------------------------------------------------------------------
@@ -542,19 +613,28 @@ bool World::progress() {
     for (Peer& to : peers_)
       if (to.first_queued != nullptr) any |= flush(to);
   for (std::size_t i = offers_in_parts_.size(); i-- > 0;) any |= send_parts(*offers_in_parts_[i]);
-  while (!no_more_.empty()) {
-    const NoMore last = no_more_.back();
-    Peer& to = peer(last.peer);
-    Record* const record = to.out.reserve(0);
-    if (record == nullptr) break;
-    record->context = last.token;
+  any |= send_no_more();
+  return any;
+}
+
+/// Tells receivers of messages in parts that were given up; true: some were told.
+bool World::send_no_more() {
+  const std::size_t before = no_more_.size();
+  std::erase_if(no_more_, [&](const NoMore& one) {
+    Peer& to = peer(one.peer);
+    Record* record = to.out.reserve(0);
+    if (record == nullptr) {
+      to.out.await_room();
+      record = to.out.reserve(0);
+    }
+    if (record == nullptr) return false;
+    record->context = one.token;
     record->bytes = 0;
     to.out.publish(*record, Kind::no_more);
-    to.segment->wake();
-    no_more_.pop_back();
-    any = true;
-  }
-  return any;
+    to.memory->wake();
+    return true;
+  });
+  return no_more_.size() != before;
 }
 
 void World::cancel(Entry& entry) {
@@ -570,11 +650,12 @@ void World::cancel(Entry& entry) {
       break;
     }
     case offered: {
-      const std::uint64_t generation = slots_[entry.slot].generation;
+      const std::uint32_t generation = slots_[entry.slot].generation;
       Offer& offer = own_.head().offers[entry.slot];
       if (!offer.settle(generation, Offer::withdrawn) && offer.is(generation, Offer::wanted))
-        no_more_.push_back({entry.peer, offer.token});
+        no_more_.push_back({entry.peer, offer.token()});
       release_slot(entry);
+      send_no_more();
       break;
     }
     case posted:
@@ -586,12 +667,14 @@ void World::cancel(Entry& entry) {
       reading.entry = nullptr;
       if (in_parts(entry.peer)) break;  // its parts still come
       if (offer_of(entry.peer, reading.offer).settle(reading.offer.generation, Offer::refused))
-        peer(entry.peer).segment->ring_bell();
+        peer(entry.peer).memory->ring_bell();
       std::erase(reads_, &reading);
       release(reading);
       break;
     }
     case failed:
+      if (entry.bytes == thrown) exception_of(entry);
+      break;
     case done:
       break;
   }

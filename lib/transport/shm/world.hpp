@@ -1,10 +1,14 @@
 #pragma once
 /// Shared by all groups of a process: the memory of all ranks, and the messages under way.
 
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <span>
 #include <string>
@@ -15,9 +19,10 @@
 #include "../peer_memory.hpp"
 #include "../place.hpp"
 #include "../process.hpp"
+#include "baton/error.hpp"
 #include "baton/shm.hpp"
 #include "message.hpp"
-#include "segment.hpp"
+#include "shared_memory.hpp"
 
 namespace baton::shm {
 
@@ -38,13 +43,11 @@ class World {
   }
   std::span<const transport::Place> places() const { return places_; }
   bool crowded() const { return crowded_; }
-  /// The processes whose memory this one may read, by rank; before, none.
-  void set_readable(std::vector<pid_t> processes) { readable_ = std::move(processes); }
   bool reads(int rank) const { return readable_[static_cast<std::size_t>(rank)] != 0; }
   /// Longer messages are offered.
   std::size_t most_eager() const { return most_eager_; }
   bool left(int rank) const {
-    return peer(rank).segment->head().presence.load(std::memory_order_acquire) != Presence::here;
+    return peer(rank).memory->head().presence.load(std::memory_order_acquire) != Presence::here;
   }
 
   void send(Entry& entry);
@@ -58,6 +61,8 @@ class World {
   };
   Outcome test(Entry& entry);
   void cancel(Entry& entry);
+  /// Of a receive that failed by `thrown`, which it releases.
+  std::exception_ptr exception_of(Entry& receive);
   /// Takes what has come, and sends what waits; true: there was something.
   bool progress();
   /// The first of these ranks whose message of this context and tag no receive has taken; -1: none.
@@ -65,8 +70,8 @@ class World {
   /// Forgets the messages of a group that has gone.
   void forget(std::uint32_t context);
 
-  /// The number of completed messages.
-  std::uint64_t completions() const { return completions_; }
+  /// The number of messages that have completed in calls for others, or have come.
+  std::uint64_t events() const { return events_; }
   /// The number of times that others have told this rank of something.
   std::uint32_t rings() const { return own_.head().bell.load(std::memory_order_acquire); }
   /// Blocks until something has come, the bell has rung more often than `seen`, or the time has
@@ -81,19 +86,22 @@ class World {
   struct Contact {
     transport::Place place;
     transport::ProcessId process;
+    transport::OwnWord word;
+    FileId file;
     std::int64_t descriptor;
   };
   struct Peer {
-    Segment mapped;  // but this rank's
-    const Segment* segment = nullptr;
+    SharedMemory mapped;  // empty for this rank
+    const SharedMemory* memory = nullptr;
     RingWriter out;
     RingReader in;
     Entry* first_queued = nullptr;
     Entry* last_queued = nullptr;
   };
   struct Slot {
-    std::uint64_t generation = 0;
+    std::uint32_t generation = 0;
     std::size_t sent = 0;  // as parts
+    Entry* send = nullptr;
   };
   struct NoMore {
     int peer;
@@ -104,7 +112,11 @@ class World {
   const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
   bool in_parts(int rank) const { return rank != rank_ && !reads(rank); }
 
+  static std::atomic<Arrived>& arrived(const SharedMemory& at, int rank) {
+    return at.head().arrived[static_cast<std::size_t>(rank)];
+  }
   void make_own(const Exchange& exchange, int size);
+  void pass_on(const Error& error);
   void connect(const std::vector<Contact>& contacts);
   void await_arrivals(const std::vector<Contact>& contacts);
 
@@ -123,12 +135,16 @@ class World {
   void take_part(Reading& reading, const std::byte* bytes, std::size_t count);
   void match(Entry& receive, bool first);
   void begin(Entry& receive, const OfferRecord& offer);
-  void complete(Entry& receive, std::byte* content, std::size_t bytes);
+  void take_whole(Entry& receive, std::byte* content, std::size_t bytes);
+  void keep_exception(Entry& receive, Reading& reading);
+  void note_event();
+  bool send_no_more();
+  void look_at_offers();
   void complete(Entry& entry, Entry::State state, std::size_t bytes);
   void read_some(Reading& reading);
   void withdrawn(Reading& reading);
   Offer& offer_of(int rank, const OfferRecord& offer) const {
-    return peer(rank).segment->head().offers[offer.slot];
+    return peer(rank).memory->head().offers[offer.slot];
   }
   void prepare_reading();
   Reading& take_reading();
@@ -137,10 +153,10 @@ class World {
 
   int rank_;
   ShmOptions options_;
-  Segment own_;
+  SharedMemory own_;
   std::vector<Peer> peers_;
   std::vector<transport::Place> places_;
-  std::vector<pid_t> readable_;
+  std::vector<pid_t> readable_;  // by rank; 0: not
   bool crowded_ = false;
   std::size_t most_eager_ = 0;
 
@@ -157,7 +173,8 @@ class World {
   int queued_ = 0;
   unsigned tests_ = 0;
   transport::PartReader reader_;
-  std::uint64_t completions_ = 0;
+  std::uint64_t events_ = 0;
+  pid_t process_ = getpid();
   std::mutex mutex_;
 };
 

@@ -189,6 +189,7 @@ std::vector<Bytes> exchange_at(const std::string& address, int rank, int size, c
     // Rank 0 waits this long after its own arrival, and then answers.
     std::string reason;
     const Time until = Clock::now() + limit;
+    const std::string place = "rank 0 at " + address;
     for (;;) {
       const std::optional<Socket> host = connected(address, until, reason);
       if (!host)
@@ -196,11 +197,11 @@ std::vector<Bytes> exchange_at(const std::string& address, int rank, int size, c
               fmt::format("rank {} was expected to reach rank 0 at {} within {} ms, but found: {}",
                           rank, address, limit.count(), reason),
               {.rank = rank});
-      if (auto blocks =
-              attend_if_open(*host, "rank 0 at " + address, key, {.rank = rank, .size = size}, own,
-                             Clock::now() + limit + slack))
+      if (auto blocks = attend_if_open(*host, place, key, {.rank = rank, .size = size}, own,
+                                       Clock::now() + limit + slack))
         return std::move(*blocks);
-      // An earlier meeting at this address was about to close.
+      // An earlier meeting at this address was about to close, or it is another program.
+      if (Clock::now() >= until) raise_ended(rank, place);
       reason = "the connection ended";
       std::this_thread::sleep_for(10ms);
     }

@@ -15,7 +15,7 @@
 
 #include "../../base/raise.hpp"
 #include "../groups.hpp"
-#include "../patience.hpp"
+#include "../idle_turns.hpp"
 #include "../tcp/meeting.hpp"
 #include "baton/ucx.hpp"
 #include "check.hpp"
@@ -111,7 +111,7 @@ class UcxTransport final : public transport::WorldGroup {
       else
         check(status, "ucp_tag_send_nbx", rank_, pending.peer);
     }
-    patience_.reset();
+    turns_.reset();
     bytes = pending.bytes;
     return true;
   }
@@ -155,7 +155,7 @@ class UcxTransport final : public transport::WorldGroup {
       seen_ = world_->completions();
       return;
     }
-    switch (patience_.next(world_->crowded())) {
+    switch (turns_.next(world_->crowded())) {
       case Turn::returns:
         return;
       case Turn::blocks:
@@ -201,13 +201,13 @@ class UcxTransport final : public transport::WorldGroup {
     fail(gone, pending.receive ? "a receive" : "a send", rank_, pending.peer);
   }
 
-  using Turn = transport::Patience::Turn;
+  using Turn = transport::IdleTurns::Turn;
 
   std::shared_ptr<World> world_;
   std::vector<int> hosts_;
   ucp_request_param_t sending_{}, receiving_{};
   std::uint64_t seen_ = 0;  // the world's completions when idle() last returned
-  transport::Patience patience_;
+  transport::IdleTurns turns_;
 };
 
 std::unique_ptr<Transport> transport_of(int rank, int size, const Exchange& exchange,

@@ -8,7 +8,7 @@ namespace baton::transport {
 
 /// What calls of Transport::idle() in a row do. The event often comes sooner than a system call
 /// returns, or its sender is on this very core.
-class Patience {
+class IdleTurns {
  public:
   enum class Turn : std::uint8_t { returns, yields, blocks };
 
@@ -29,11 +29,11 @@ class Patience {
   void reset() { calls_ = yields_ = 0; }
 
  private:
-  static constexpr int crowded_spins = 4, calls_per_clock = 16, yields_at_most = 32;
+  static constexpr std::uint32_t crowded_spins = 4, calls_per_clock = 16, yields_at_most = 32;
   /// How long calls return at once where each rank has a core.
   static constexpr std::chrono::microseconds awake{100};
 
-  int calls_ = 0, yields_ = 0;
+  std::uint32_t calls_ = 0, yields_ = 0;  // may begin again at 0
   std::chrono::steady_clock::time_point awake_until_;
 };
 

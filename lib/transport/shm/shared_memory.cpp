@@ -1,9 +1,10 @@
-#include "segment.hpp"
+#include "shared_memory.hpp"
 
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ std::size_t bytes_of_ring(int size) {
 }
 
 std::size_t bytes_before_rings(int size) {
-  return up(sizeof(SegmentHead) + static_cast<std::size_t>(size) * sizeof(RingHead));
+  return up(sizeof(SharedHead) + static_cast<std::size_t>(size) * sizeof(RingHead));
 }
 
 [[noreturn]] void fail(int rank, int peer, const std::string& what, int code) {
@@ -48,33 +49,36 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 }  // namespace
 
-Segment::File::~File() {
+SharedMemory::File::~File() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-void Segment::Unmap::operator()(std::byte* memory) const { munmap(memory, bytes); }
+void SharedMemory::Unmap::operator()(std::byte* memory) const { munmap(memory, bytes); }
 
-RingHead* Segment::ring_heads() const {
-  return reinterpret_cast<RingHead*>(memory_.get() + sizeof(SegmentHead));
+RingHead* SharedMemory::ring_heads() const {
+  return reinterpret_cast<RingHead*>(memory_.get() + sizeof(SharedHead));
 }
 
-std::byte* Segment::ring_data(int source) const {
+std::byte* SharedMemory::ring_data(int source) const {
   return memory_.get() + bytes_before_rings(size_) + static_cast<std::size_t>(source) * ring_bytes_;
 }
 
-// A new file's bytes are 0: no ring has a record, no offer is open.
-Segment::Segment(int rank, int size) : size_(size), ring_bytes_(bytes_of_ring(size)) {
+// A new file's bytes are 0: no ring has a record, and no offer of a generation in use is open.
+SharedMemory::SharedMemory(int rank, int size) : size_(size), ring_bytes_(bytes_of_ring(size)) {
   file_ = File(memfd_create("baton", MFD_CLOEXEC));
   if (descriptor() < 0) fail(rank, -1, "memory to share with other ranks was expected", errno);
   const std::size_t bytes = bytes_before_rings(size) + static_cast<std::size_t>(size) * ring_bytes_;
   // Memory that is missing is told now; later, it would be a signal.
-  if (const int code = posix_fallocate(descriptor(), 0, static_cast<off_t>(bytes)); code != 0)
+  int code = EINTR;
+  while (code == EINTR) code = posix_fallocate(descriptor(), 0, static_cast<off_t>(bytes));
+  if (code != 0)
     fail(rank, -1, fmt::format("{} bytes of memory to share with other ranks were expected", bytes),
          code);
-  map(rank, "its own");
+  map(rank, rank);
 }
 
-Segment::Segment(int rank, int size, int peer, const transport::ProcessId& process, int descriptor)
+SharedMemory::SharedMemory(int rank, int size, int peer, const transport::ProcessId& process,
+                           int descriptor, const FileId& id)
     : size_(size), ring_bytes_(bytes_of_ring(size)) {
   const std::string name = fmt::format("/proc/{}/fd/{}", process.pid, descriptor);
   file_ = File(open(name.c_str(), O_RDWR | O_CLOEXEC));
@@ -83,27 +87,39 @@ Segment::Segment(int rank, int size, int peer, const transport::ProcessId& proce
         rank, peer,
         fmt::format("expected to open the shared memory of rank {}, process {}", peer, process.pid),
         errno);
-  map(rank, "a peer's");
+  if (this->id() != id)
+    base::raise(ErrorCode::transport,
+                fmt::format("rank {}: expected the shared memory of rank {} as file {} of process "
+                            "{}, but found another file",
+                            rank, peer, descriptor, process.pid),
+                {.rank = rank, .peer = peer});
+  map(rank, peer);
   close();
 }
 
-void Segment::map(int rank, const char* whose) {
+FileId SharedMemory::id() const {
+  struct stat status {};
+  fstat(descriptor(), &status);
+  return {status.st_dev, status.st_ino};
+}
+
+void SharedMemory::map(int rank, int whose) {
   const std::size_t bytes =
       bytes_before_rings(size_) + static_cast<std::size_t>(size_) * ring_bytes_;
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
   if (memory == MAP_FAILED)
-    fail(rank, -1, fmt::format("expected to map {} shared memory", whose), errno);
+    fail(rank, whose, fmt::format("expected to map the shared memory of rank {}", whose), errno);
   memory_ = {static_cast<std::byte*>(memory), Unmap{bytes}};
 }
 
-void Segment::ring_bell() const {
-  SegmentHead& to = head();
+void SharedMemory::ring_bell() const {
+  SharedHead& to = head();
   to.bell.fetch_add(1, std::memory_order_seq_cst);
   if (to.sleeping.load(std::memory_order_seq_cst) == 0) return;
   futex(to.bell, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
-void Segment::wait(std::uint32_t seen, std::chrono::microseconds at_most) const {
+void SharedMemory::wait(std::uint32_t seen, std::chrono::microseconds at_most) const {
   const timespec time{at_most.count() / 1'000'000, at_most.count() % 1'000'000 * 1'000};
   futex(head().bell, FUTEX_WAIT, seen, &time);
 }

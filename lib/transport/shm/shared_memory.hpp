@@ -14,8 +14,8 @@
 
 namespace baton::shm {
 
-/// A message whose bytes its receiver asks for. Both sides change `state` by compare-and-swap.
-struct alignas(16) Offer {
+/// A message whose bytes its receiver asks for. Both sides change it by compare-and-swap.
+struct Offer {
   enum Phase : std::uint64_t {
     open,
     wanted,     ///< as parts, which carry `token`
@@ -23,28 +23,36 @@ struct alignas(16) Offer {
     refused,    ///< by the receiver, which gave up
     withdrawn,  ///< by the sender
   };
-  /// A generation and, in the lowest 8 bits, a phase.
+  /// From the lowest bit: the phase, 8 bits; where it is wanted, the receiver's token, 24; the
+  /// generation, 32, which tells uses of the same offer apart. Generation 0 is never used.
   std::atomic<std::uint64_t> state;
-  std::uint32_t token;
 
-  static constexpr std::uint64_t state_of(std::uint64_t generation, Phase phase) {
-    return generation << 8U | phase;
+  static constexpr std::uint64_t state_of(std::uint32_t generation, Phase phase,
+                                          std::uint32_t token = 0) {
+    return std::uint64_t{generation} << 32U | std::uint64_t{token} << 8U | phase;
   }
   /// From open to `phase`; false: the sender has withdrawn it.
-  bool settle(std::uint64_t generation, Phase phase) {
+  bool settle(std::uint32_t generation, Phase phase, std::uint32_t token = 0) {
     std::uint64_t expected = state_of(generation, open);
-    return state.compare_exchange_strong(expected, state_of(generation, phase),
+    return state.compare_exchange_strong(expected, state_of(generation, phase, token),
                                          std::memory_order_acq_rel);
   }
-  bool is(std::uint64_t generation, Phase phase) const {
-    return state.load(std::memory_order_acquire) == state_of(generation, phase);
+  bool is(std::uint32_t generation, Phase phase) const {
+    constexpr std::uint64_t token_bits = std::uint64_t{most_tokens - 1} << 8U;
+    return (state.load(std::memory_order_acquire) & ~token_bits) == state_of(generation, phase);
   }
+  /// Of a wanted one.
+  std::uint32_t token() const {
+    return static_cast<std::uint32_t>(state.load(std::memory_order_relaxed) >> 8U) &
+           (most_tokens - 1);
+  }
+  static constexpr std::uint32_t most_tokens = 1U << 24U;
 };
 
 /// The content of Kind::offer.
 struct OfferRecord {
-  std::uint64_t address, bytes, generation;
-  std::uint32_t slot;
+  std::uint64_t address, bytes;
+  std::uint32_t generation, slot;
 };
 
 inline constexpr int most_ranks = 1024;
@@ -52,30 +60,39 @@ inline constexpr int most_ranks = 1024;
 inline constexpr std::size_t offers_per_rank = 16 << 10;
 
 enum class Presence : std::uint32_t { here, failed, left };
+/// What a rank says of the memory of all ranks once it has mapped it.
+enum class Arrived : std::uint8_t { none, maps, reads, failed };
+/// Tells a file from all others.
+struct FileId {
+  std::uint64_t device, node;
 
-/// The beginning of a segment; one ring from each rank follows it.
-struct SegmentHead {
+  bool operator==(const FileId&) const = default;
+};
+
+/// The beginning of it; one ring from each rank follows it.
+struct SharedHead {
   alignas(64) std::atomic<std::uint32_t> bell;  ///< rings; a futex
   alignas(64) std::atomic<std::uint32_t> sleeping;
   alignas(64) std::atomic<Presence> presence;
-  std::array<char, 384> failure;                              ///< a sentence
-  std::array<std::atomic<std::uint8_t>, most_ranks> arrived;  ///< ranks that have mapped it
+  std::array<char, 384> failure;                         ///< a sentence
+  std::array<std::atomic<Arrived>, most_ranks> arrived;  ///< by rank
   std::array<Offer, offers_per_rank> offers;
 };
 
 /// A mapping of this process.
-class Segment {
+class SharedMemory {
  public:
-  Segment() = default;
-  /// Makes this rank's segment, of anonymous memory. Throws Error(transport).
-  Segment(int rank, int size);
-  /// Maps a segment of another process. Throws Error(transport).
-  Segment(int rank, int size, int peer, const transport::ProcessId& process, int descriptor);
-  Segment(Segment&&) = default;
-  Segment& operator=(Segment&&) = default;
+  SharedMemory() = default;
+  /// Makes this rank's memory, of anonymous memory. Throws Error(transport).
+  SharedMemory(int rank, int size);
+  /// Maps the memory of another process. Throws Error(transport).
+  SharedMemory(int rank, int size, int peer, const transport::ProcessId& process, int descriptor,
+               const FileId& id);
+  SharedMemory(SharedMemory&&) = default;
+  SharedMemory& operator=(SharedMemory&&) = default;
 
   explicit operator bool() const { return memory_ != nullptr; }
-  SegmentHead& head() const { return *reinterpret_cast<SegmentHead*>(memory_.get()); }
+  SharedHead& head() const { return *reinterpret_cast<SharedHead*>(memory_.get()); }
   /// The ring that `source` writes.
   template <class End>
   End ring(int source) const {
@@ -95,8 +112,9 @@ class Segment {
   /// Waits until the bell has rung more often than `seen`.
   void wait(std::uint32_t seen, std::chrono::microseconds at_most) const;
 
-  /// Of the segment's maker: others open it by this number; -1: closed.
+  /// Of its maker: others open it by this number; -1: closed.
   int descriptor() const { return file_.get(); }
+  FileId id() const;
   void close() { file_ = File(); }
 
  private:
@@ -119,7 +137,7 @@ class Segment {
     int descriptor_;
   };
 
-  void map(int rank, const char* whose);
+  void map(int rank, int whose);
   RingHead* ring_heads() const;
   std::byte* ring_data(int source) const;
 
