@@ -83,7 +83,7 @@ struct SharedHead {
 class SharedMemory {
  public:
   SharedMemory() = default;
-  /// Makes this rank's memory, of anonymous memory. Throws Error(transport).
+  /// Makes this rank's, an anonymous file. Throws Error(transport).
   SharedMemory(int rank, int size);
   /// Maps the memory of another process. Throws Error(transport).
   SharedMemory(int rank, int size, int peer, const transport::ProcessId& process, int descriptor,
