@@ -1,8 +1,9 @@
 #pragma once
 /// Ranks as processes without MPI, connected in the fastest way that serves them all: by shared
-/// memory (baton/shm.hpp) where they run on one machine, by UCX (baton/ucx.hpp) otherwise.
+/// memory (baton/shm.hpp) where they run on one host, by UCX (baton/ucx.hpp) otherwise.
 ///
-/// BATON_TRANSPORT=shm or BATON_TRANSPORT=ucx, the same on all ranks, chooses.
+/// BATON_TRANSPORT=shm or BATON_TRANSPORT=ucx, the same on all ranks, chooses; BATON_UCX_TLS
+/// chooses UCX, too.
 
 #include <chrono>
 #include <memory>

@@ -101,7 +101,7 @@ std::vector<Row> rows() {
        nullptr},
       {{"BATON_TRANSPORT", "shm|ucx|mpi",
         "how processes are connected; by default mpi under mpirun, and without MPI shared memory "
-        "where all run on one machine"},
+        "where all run on one host"},
        nullptr},
       {{"BATON_SECRET", "TEXT",
         "without MPI: only processes with the same text may meet; it is never sent or printed"},

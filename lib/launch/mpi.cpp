@@ -1,10 +1,9 @@
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "baton/error.hpp"
 #include "baton/mpi.hpp"
@@ -49,14 +48,15 @@ class MpiLaunch final : public Launch {
   int rank() const override { return rank_; }
   int processes() const override { return size_; }
   std::string transport() const override {
-    return (chosen_ == "shm" ? "shared memory, " : "") + mpi::library_version();
+    return (std::string_view(chosen_.data()) == "shm" ? "shared memory, " : "") +
+           mpi::library_version();
   }
   void run(int, const std::function<void(std::unique_ptr<Transport>)>& body,
            const ThreadOptions&) override {
     auto messages = mpi_transport(MPI_COMM_WORLD);
-    check_choice(*messages);
-    body(chosen_ == "shm" ? shm_transport(*messages, {.concurrent = concurrent_})
-                          : std::move(messages));
+    const auto choices = transport::gathered(*messages, chosen_);
+    const bool shared = transport::agreed_transport(choices, {"mpi", "shm"}, rank_) == "shm";
+    body(shared ? shm_transport(*messages, {.concurrent = concurrent_}) : std::move(messages));
   }
   void abort(int code) override {
     std::fflush(nullptr);
@@ -65,13 +65,6 @@ class MpiLaunch final : public Launch {
   }
 
  private:
-  void check_choice(Transport& world) const {
-    std::array<char, 8> own{};
-    chosen_.copy(own.data(), own.size() - 1);
-    std::vector<std::string> choices;
-    for (const auto& one : transport::gathered(world, own)) choices.emplace_back(one.data());
-    transport::check_same_choice(choices, rank_);
-  }
   void finalize() {
     if (owner_) MPI_Finalize();  // the destructor cannot report a failure
   }
@@ -79,7 +72,7 @@ class MpiLaunch final : public Launch {
   bool owner_ = false;  // this object initialised MPI
   int rank_ = 0, size_ = 1;
   bool concurrent_ = false;
-  std::string chosen_ = transport::chosen_transport({"mpi", "shm"});
+  transport::Choice chosen_ = transport::chosen_transport();
 };
 
 }  // namespace

@@ -109,23 +109,31 @@ void check_meeting(const char* name, int rank, int size, int most_ranks, const E
   if (!exchange) base::refuse("a function that exchanges addresses was expected, but found none");
 }
 
-std::string chosen_transport(std::initializer_list<std::string_view> names) {
-  const char* const text = std::getenv("BATON_TRANSPORT");
-  if (text == nullptr || *text == 0) return {};
-  if (std::ranges::find(names, std::string_view(text)) == names.end())
-    base::refuse("BATON_TRANSPORT: expected {}, found '{}'", fmt::join(names, " or "), text);
-  return text;
+Choice chosen_transport() {
+  Choice choice{};
+  if (const char* const text = std::getenv("BATON_TRANSPORT"))
+    std::string_view(text).copy(choice.data(), choice.size() - 1);
+  return choice;
 }
 
-void check_same_choice(const std::vector<std::string>& choices, int rank) {
-  const auto said = [](const std::string& choice) { return choice.empty() ? "none" : choice; };
-  for (std::size_t r = 1; r < choices.size(); ++r)
-    if (choices[r] != choices[0])
+std::string agreed_transport(std::span<const Choice> choices,
+                             std::initializer_list<std::string_view> names, int rank) {
+  const std::string first = choices[0].data();
+  for (std::size_t r = 0; r < choices.size(); ++r) {
+    const std::string one = choices[r].data();
+    if (!one.empty() && std::ranges::find(names, one) == names.end())
+      base::raise(ErrorCode::invalid_argument,
+                  fmt::format("BATON_TRANSPORT: expected {}, found '{}' on rank {}",
+                              fmt::join(names, " or "), one, r),
+                  {.rank = rank});
+    if (one != first)
       base::raise(ErrorCode::mismatch,
                   fmt::format("BATON_TRANSPORT: expected the same on all ranks, found {} on rank 0 "
                               "and {} on rank {}",
-                              said(choices[0]), said(choices[r]), r),
+                              first.empty() ? "none" : first, one.empty() ? "none" : one, r),
                   {.rank = rank});
+  }
+  return first;
 }
 
 }  // namespace baton::transport

@@ -1,6 +1,7 @@
 #pragma once
 /// Groups within a world of processes, for transports that tell groups apart by numbers, contexts.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -75,10 +76,12 @@ std::vector<std::vector<std::byte>> exchanged(const Exchange& exchange,
 /// transport's.
 void check_meeting(const char* name, int rank, int size, int most_ranks, const Exchange& exchange);
 
-/// The value of BATON_TRANSPORT, one of `names`, or empty where it is not set. Throws
-/// Error(invalid_argument).
-std::string chosen_transport(std::initializer_list<std::string_view> names);
-/// Throws Error(mismatch) if ranks chose different ones; `choices` are theirs, by rank.
-void check_same_choice(const std::vector<std::string>& choices, int rank);
+/// The beginning of BATON_TRANSPORT, as ranks tell it each other; empty where it is not set.
+using Choice = std::array<char, 16>;
+Choice chosen_transport();
+/// The choice of all ranks, empty or one of `names`; `choices` are theirs. Throws
+/// Error(invalid_argument), and Error(mismatch) where they differ: the same sentence on all ranks.
+std::string agreed_transport(std::span<const Choice> choices,
+                             std::initializer_list<std::string_view> names, int rank);
 
 }  // namespace baton::transport

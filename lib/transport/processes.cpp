@@ -1,7 +1,7 @@
 #include "baton/processes.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -9,6 +9,7 @@
 #include "../base/raise.hpp"
 #include "baton/shm.hpp"
 #include "groups.hpp"
+#include "place.hpp"
 #include "process.hpp"
 #include "tcp/meeting.hpp"
 #ifdef BATON_HAS_UCX
@@ -33,15 +34,19 @@ std::vector<T> all_of(const Exchange& exchange, const T& own, int rank, int size
   return values;
 }
 
-struct Plan {
-  std::uint64_t machine;
-  std::array<char, 8> chosen;  // a transport's name, or empty
+/// Where a rank runs, and its user's wish.
+struct Wish {
+  std::uint64_t machine, host;
+  transport::Choice choice;
 };
 
-Plan own_plan() {
-  Plan plan{.machine = transport::own_process().machine, .chosen = {}};
-  transport::chosen_transport({"shm", "ucx"}).copy(plan.chosen.data(), plan.chosen.size() - 1);
-  return plan;
+Wish own_wish() {
+  Wish wish{.machine = transport::own_process().machine,
+            .host = transport::own_place().host,
+            .choice = transport::chosen_transport()};
+  // Who chooses UCX's ways wants UCX.
+  if (wish.choice[0] == 0 && std::getenv("BATON_UCX_TLS") != nullptr) wish.choice = {"ucx"};
+  return wish;
 }
 
 /// `why`: the reason, for builds without it.
@@ -66,17 +71,18 @@ std::unique_ptr<Transport> by_ucx(int rank, int size, const Exchange& exchange,
 std::unique_ptr<Transport> process_transport(int rank, int size, const Exchange& exchange,
                                              const ProcessOptions& options) {
   transport::check_meeting("a transport of processes", rank, size, most_processes, exchange);
-  const std::vector<Plan> plans = all_of(exchange, own_plan(), rank, size);
-  std::vector<std::string> choices;
-  for (const Plan& plan : plans) choices.emplace_back(plan.chosen.data());
-  transport::check_same_choice(choices, rank);
+  const std::vector<Wish> wishes = all_of(exchange, own_wish(), rank, size);
+  std::vector<transport::Choice> choices;
+  for (const Wish& wish : wishes) choices.push_back(wish.choice);
+  const std::string chosen = transport::agreed_transport(choices, {"shm", "ucx"}, rank);
   const ShmOptions shared{.meeting = options.meeting, .concurrent = options.concurrent};
-  if (choices[0] == "shm") return shm_transport(rank, size, exchange, shared);
-  const bool one_machine = std::ranges::all_of(
-      plans, [&](const Plan& plan) { return plan.machine == plans[0].machine; });
-  if (choices[0] == "ucx") return by_ucx(rank, size, exchange, options, "BATON_TRANSPORT=ucx");
-  if (!one_machine)
-    return by_ucx(rank, size, exchange, options, "ranks run on several machines or in containers");
+  if (chosen == "shm") return shm_transport(rank, size, exchange, shared);
+  if (chosen == "ucx") return by_ucx(rank, size, exchange, options, "it was chosen");
+  // A machine that poses as several hosts is taken at its word.
+  const bool one_host = std::ranges::all_of(wishes, [&](const Wish& wish) {
+    return wish.machine == wishes[0].machine && wish.host == wishes[0].host;
+  });
+  if (!one_host) return by_ucx(rank, size, exchange, options, "ranks run on several hosts");
   std::unique_ptr<Transport> together;
   std::string why = "another rank may not share memory";
   bool exchanging = false;

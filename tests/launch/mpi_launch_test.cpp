@@ -79,12 +79,12 @@ TEST_CASE("BATON_TRANSPORT chooses how the launcher's processes are connected") 
     CHECK(std::string(error.what()) == text);
   };
   with("tcp", [&] {
-    says([] { start(); }, ErrorCode::invalid_argument,
-         "BATON_TRANSPORT: expected mpi or shm, found 'tcp'");
+    says([] { start()->run(1, [](std::unique_ptr<Transport>) {}); }, ErrorCode::invalid_argument,
+         "BATON_TRANSPORT: expected mpi or shm, found 'tcp' on rank 0");
   });
   if (launcher_ranks() == 1) return;
   with(rank == 1 ? "shm" : "", [&] {
-    says([&] { start()->run(1, [](std::unique_ptr<Transport>) {}); }, ErrorCode::mismatch,
+    says([] { start()->run(1, [](std::unique_ptr<Transport>) {}); }, ErrorCode::mismatch,
          "BATON_TRANSPORT: expected the same on all ranks, found none on rank 0 and shm on rank 1");
   });
 }

@@ -10,8 +10,8 @@
 
 namespace baton::pytorch {
 
-/// A transport of processes whose addresses go through the store. Collective over the group. Throws Error
-/// and what the store throws.
+/// A transport of processes whose addresses go through the store. Collective over the group. Throws
+/// Error and what the store throws.
 std::unique_ptr<Transport> rendezvous(c10d::Store& store, int rank, int size,
                                       std::chrono::milliseconds timeout);
 

@@ -44,7 +44,6 @@ struct Entry {
   std::int32_t tag;
   std::uint32_t slot;  ///< of the offer
   State state;
-  bool receive;
   bool fetch;  ///< a receive with a Destination
 };
 static_assert(sizeof(Entry) <= sizeof(Message::state) && alignof(Entry) <= 16);

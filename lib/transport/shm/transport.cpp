@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "../../base/raise.hpp"
-#include "../gathered.hpp"
 #include "../groups.hpp"
 #include "../idle_turns.hpp"
 #include "../tcp/meeting.hpp"
@@ -37,7 +36,7 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
         hosts_(hosts_among(transport::hosts_in(world_->places()))) {}
   ~ShmTransport() override {
     const auto turn = world_->turn();
-    world_->forget(context_);
+    world_->forget([&](const Arrival& a) { return a.key.context == context_; });
   }
 
   Capabilities capabilities() const override {
@@ -63,7 +62,6 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
   void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
     const auto turn = world_->turn();
     Entry& receive = start(peer, tag, data, bytes, message);
-    receive.receive = true;
     world_->receive(receive, nullptr);
   }
 
@@ -134,7 +132,7 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
              Message& message) override {
     const auto turn = world_->turn();
     Entry& receive = start(peer, tag, nullptr, bytes, message);
-    receive.receive = receive.fetch = true;
+    receive.fetch = true;
     world_->receive(receive, &to);
   }
 
@@ -155,7 +153,6 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
                                       .tag = tag,
                                       .slot = 0,
                                       .state = Entry::State::done,
-                                      .receive = false,
                                       .fetch = false};
   }
 

@@ -1,54 +1,45 @@
 #pragma once
 /// Shared by all groups of a process: the memory of all ranks, and the messages under way.
 
-#include <unistd.h>
-
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "../../base/block_pool.hpp"
 #include "../groups.hpp"
 #include "../peer_memory.hpp"
 #include "../place.hpp"
-#include "../process.hpp"
-#include "baton/error.hpp"
 #include "baton/shm.hpp"
 #include "message.hpp"
-#include "shared_memory.hpp"
+#include "shared_memories.hpp"
 
 namespace baton::shm {
 
 /// Ranks are those of the first group, which was bootstrapped.
 class World {
  public:
-  /// Collective: maps the memory of all ranks. `exchange` brings their contacts.
+  /// Collective: see SharedMemories.
   World(int rank, int size, const Exchange& exchange, const ShmOptions& options);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  bool concurrent() const { return options_.concurrent; }
+  bool concurrent() const { return concurrent_; }
   /// The lock that a group holds while it uses the world. Locks nothing if one thread uses all
   /// groups.
   std::unique_lock<std::mutex> turn() {
     return concurrent() ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
   }
-  std::span<const transport::Place> places() const { return places_; }
+  std::span<const transport::Place> places() const { return memories_.places(); }
   bool crowded() const { return crowded_; }
-  bool reads(int rank) const { return readable_[static_cast<std::size_t>(rank)] != 0; }
-  /// Longer messages are offered.
-  std::size_t most_eager() const { return most_eager_; }
-  bool left(int rank) const {
-    return peer(rank).memory->head().presence.load(std::memory_order_acquire) != Presence::here;
-  }
+  bool reads(int rank) const { return memories_.readable(rank) != 0; }
+  bool left(int rank) const { return memories_.left(rank); }
 
   void send(Entry& entry);
   /// Of a fetch, `to` is where the bytes go.
@@ -67,8 +58,8 @@ class World {
   bool progress();
   /// The first of these ranks whose message of this context and tag no receive has taken; -1: none.
   int probe(std::uint32_t context, std::span<const int> sources, int tag);
-  /// Forgets the messages of a group that has gone.
-  void forget(std::uint32_t context);
+  /// Forgets messages that came before their receives, such as those of a group that has gone.
+  void forget(const std::function<bool(const Arrival&)>& which);
 
   /// The number of messages that have completed in calls for others, or have come.
   std::uint64_t events() const { return events_; }
@@ -83,16 +74,8 @@ class World {
   transport::Contexts contexts{.next = 1, .end = ~std::uint32_t{0}};
 
  private:
-  struct Contact {
-    transport::Place place;
-    transport::ProcessId process;
-    transport::OwnWord word;
-    FileId file;
-    std::int64_t descriptor;
-  };
   struct Peer {
-    SharedMemory mapped;  // empty for this rank
-    const SharedMemory* memory = nullptr;
+    const SharedMemory* memory;
     RingWriter out;
     RingReader in;
     Entry* first_queued = nullptr;
@@ -111,14 +94,6 @@ class World {
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
   bool in_parts(int rank) const { return rank != rank_ && !reads(rank); }
-
-  static std::atomic<Arrived>& arrived(const SharedMemory& at, int rank) {
-    return at.head().arrived[static_cast<std::size_t>(rank)];
-  }
-  void make_own(const Exchange& exchange, int size);
-  void pass_on(const Error& error);
-  void connect(const std::vector<Contact>& contacts);
-  void await_arrivals(const std::vector<Contact>& contacts);
 
   bool put(Entry& send);
   bool put_whole(Entry& send);
@@ -151,14 +126,13 @@ class World {
   void release(Reading& reading);
   void advance(Entry& entry);
 
-  int rank_;
-  ShmOptions options_;
-  SharedMemory own_;
+  const int rank_;
+  const bool concurrent_;
+  const SharedMemories memories_;
+  const SharedMemory& own_;
+  const bool crowded_;
+  const std::size_t most_eager_;  // longer messages are offered
   std::vector<Peer> peers_;
-  std::vector<transport::Place> places_;
-  std::vector<pid_t> readable_;  // by rank; 0: not
-  bool crowded_ = false;
-  std::size_t most_eager_ = 0;
 
   Queues<Entry> posted_;
   Queues<Arrival> arrivals_;
@@ -174,7 +148,6 @@ class World {
   unsigned tests_ = 0;
   transport::PartReader reader_;
   std::uint64_t events_ = 0;
-  pid_t process_ = getpid();
   std::mutex mutex_;
 };
 
