@@ -156,11 +156,11 @@ TEST_CASE("shm transport: a longer message is reported by its length and stays w
 
 TEST_CASE("shm transport: more messages than the ring and the offers have room for") {
   both_ways([] {
-    on_worlds(2, [](auto t) {
+    on_worlds(3, [](auto t) {
       constexpr std::size_t count = 17'000;
       for (const std::size_t length : {std::size_t{100}, std::size_t{9000}}) {
         // Of the long ones, which nobody has asked for, some are given up again.
-        const auto kept = [&](std::size_t i) { return length == 100 || i % 3 != 2; };
+        const auto kept = [&](std::size_t i) { return length == 100 || i % 1000 != 2; };
         std::deque<Message> messages(count);
         const Bytes data = pattern(length + count, length);
         const auto part = [&](std::size_t i) { return data.data() + i; };
@@ -168,11 +168,14 @@ TEST_CASE("shm transport: more messages than the ring and the offers have room f
           for (std::size_t i = 0; i < count; ++i) t->isend(1, 5, part(i), length, messages[i]);
           for (std::size_t i = 0; i < count; ++i)
             if (!kept(i)) t->cancel(messages[i]);
-          contract::send(*t, 1, 6, {});
+          contract::send(*t, 2, 6, {});  // later messages to rank 1 wait
           for (std::size_t i = count; i-- > 0;)  // the last first
             if (kept(i)) finish(*t, messages[i], "many: send");
-        } else {
+        } else if (t->rank() == 2) {
           contract::recv(*t, 0, 6, 0);
+          contract::send(*t, 1, 6, {});
+        } else {
+          contract::recv(*t, 2, 6, 0);
           bool good = true;
           for (std::size_t i = 0; i < count; ++i)
             if (kept(i)) {
@@ -384,6 +387,36 @@ TEST_CASE("shm transport: an operation that throws breaks the communicator, not 
       c.all_reduce(x, sum);
       CHECK(x == std::vector<float>(50'000, 2));
     });
+  });
+}
+
+TEST_CASE("shm transport: what a fold throws is its own receive's, whoever runs it") {
+  on_worlds(2, [](auto t) {
+    for (const std::size_t bytes : {1000, 100'000}) {  // from the ring, in the sender's memory
+      REQUIRE(t->single_copy()->reads(1 - t->rank()));
+      Message folded;
+      const Bytes data(bytes);
+      if (t->rank() == 0) {
+        t->single_copy()->offer(1, 1, data.data(), bytes, folded);
+        contract::send(*t, 1, 2, data);
+        if (bytes == 1000)
+          finish(*t, folded, "offer");
+        else
+          CHECK(holds(error_of([&] { finish(*t, folded, "offer"); }).what(), {"gave it up"}));
+      } else {
+        Message plain;
+        Bytes room(bytes);
+        t->single_copy()->fetch(
+            0, 1,
+            {.data = nullptr,
+             .take = [](void*, std::byte*, std::size_t) { throw std::runtime_error("no fold"); }},
+            bytes, folded);
+        t->irecv(0, 2, room.data(), bytes, plain);
+        CHECK(finish(*t, plain, "the other message") == bytes);
+        CHECK_THROWS_WITH_AS(finish(*t, folded, "fetch"), "no fold", std::runtime_error);
+      }
+      contract::order(*t);
+    }
   });
 }
 
