@@ -51,6 +51,19 @@ def meet(*ranks, address=None, limit=20000, before=lambda port: None, pause=0.0,
             p.wait()
 
 
+@contextlib.contextmanager
+def another_place(serve):
+    """An address where `serve(socket)`, in a thread, takes the place of rank 0."""
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        place.listen()
+        thread = threading.Thread(target=serve, args=(place,))
+        thread.start()
+        yield "127.0.0.1:%d" % place.getsockname()[1]
+        place.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
 class Meeting(unittest.TestCase):
     def test_everybody_comes(self):
         for size in 1, 2, 3, 5, 8:
@@ -184,14 +197,8 @@ class Meeting(unittest.TestCase):
 
     def test_a_place_that_pretends(self):
         """A program that speaks as rank 0 but has no proof is found out."""
-        with socket.socket() as place:
-            place.bind(("127.0.0.1", 0))
-            place.listen()
-            address = "127.0.0.1:%d" % place.getsockname()[1]
-            thread = threading.Thread(target=self.pretend, args=(place,))
-            thread.start()
+        with another_place(self.pretend) as address:
             ((sentence, code),) = meet((1, 2), address=address, BATON_SECRET="s3cret")
-            thread.join()
         self.assertEqual(code, 1)
         self.assertIn("but found that the other side does not know it", sentence)
 
@@ -230,21 +237,13 @@ class Meeting(unittest.TestCase):
                                    r"\d+ within 300 ms, but found: Connection refused$")
 
     def test_a_place_that_closes_at_once(self):
-        with socket.socket() as place:
-            place.bind(("127.0.0.1", 0))
-            place.listen()
-            address = "127.0.0.1:%d" % place.getsockname()[1]
+        def close_all(place):
+            with contextlib.suppress(OSError):
+                while True:
+                    place.accept()[0].close()
 
-            def close_all():
-                with contextlib.suppress(OSError):
-                    while True:
-                        place.accept()[0].close()
-
-            thread = threading.Thread(target=close_all)
-            thread.start()
+        with another_place(close_all) as address:
             ((sentence, code),) = meet((1, 2), address=address, limit=500)
-            place.shutdown(socket.SHUT_RDWR)
-            thread.join()
         self.assertEqual(code, 1)
         self.assertEqual(sentence, "transport: rank 1 was expected to get all ranks' addresses from rank 0 at "
                                    f"{address}, but the connection ended")

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "baton/communicator.hpp"
+#include "cases.hpp"
 #include "contract.hpp"
 #include "shm_worlds.hpp"
-#include "support/conformance.hpp"
 #include "support/ranks.hpp"
 #include "transport/shm/ring.hpp"
 
@@ -168,7 +168,7 @@ TEST_CASE("shm transport: more messages than the ring and the offers have room f
           for (std::size_t i = 0; i < count; ++i) t->isend(1, 5, part(i), length, messages[i]);
           for (std::size_t i = 0; i < count; ++i)
             if (!kept(i)) t->cancel(messages[i]);
-          contract::send(*t, 2, 6, {});  // later messages to rank 1 wait
+          contract::send(*t, 2, 6, {});          // later messages to rank 1 wait
           for (std::size_t i = count; i-- > 0;)  // the last first
             if (kept(i)) finish(*t, messages[i], "many: send");
         } else if (t->rank() == 2) {
@@ -314,27 +314,7 @@ TEST_CASE("shm transport: who sleeps is woken by a message, a read and room") {
 }
 
 TEST_CASE("shm transport: several threads, each with groups of its own, which it splits") {
-  on_worlds(2,
-            [](auto t) {
-              constexpr int threads = 3;
-              std::vector<std::unique_ptr<Transport>> parts;
-              for (int i = 0; i < threads; ++i) parts.push_back(t->split(0, 0));
-              std::vector<std::jthread> all;
-              for (int i = 0; i < threads; ++i)
-                all.emplace_back([&, i] {
-                  Communicator c(std::move(parts[static_cast<std::size_t>(i)]),
-                                 support::test_options());
-                  for (int round = 0; round < 20; ++round) {
-                    Communicator half = c.split(c.rank() % 2, c.rank());
-                    std::vector<int> small(7, i + 1), large(50'000, i + round);
-                    c.all_reduce(small, sum);
-                    half.all_reduce(large, sum);
-                    CHECK(small == std::vector<int>(7, (i + 1) * c.size()));
-                    CHECK(large == std::vector<int>(50'000, (i + round) * half.size()));
-                  }
-                });
-            },
-            {.concurrent = true});
+  on_worlds(2, [](auto t) { cases::threads_with_groups(*t, 3); }, {.concurrent = true});
 }
 
 TEST_CASE("shm transport: collectives") {
@@ -342,14 +322,9 @@ TEST_CASE("shm transport: collectives") {
     for (int size : {2, 5})
       on_worlds(size, [](auto t) {
         Communicator c(std::move(t), support::test_options());
-        const support::Scope scope = support::brief(c.size());
-        support::conformance::rooted(c, scope);
-        support::conformance::reductions(c, scope);
-        support::conformance::exchanges(c, scope);
-        support::conformance::barriers(c);
-        support::conformance::uneven(c, {{5}, {0}, {0}});
-        const support::Scope large{{70'001}, {0, 64 << 10}, {c.size() - 1}};
-        support::conformance::reductions(c, large);
+        cases::collectives(c);
+        cases::long_collectives(c);
+        cases::probes(c);
       });
   });
 }

@@ -6,8 +6,8 @@
 
 #include "baton/mpi.hpp"
 #include "baton/shm.hpp"
+#include "cases.hpp"
 #include "contract.hpp"
-#include "support/conformance.hpp"
 #include "support/ranks.hpp"
 
 using namespace baton;
@@ -37,16 +37,9 @@ TEST_CASE("shm transport between processes: several worlds and groups do not mee
 
 TEST_CASE("shm transport between processes: collectives") {
   Communicator c(world(), support::test_options());
-  const support::Scope scope = support::brief(c.size());
-  support::conformance::rooted(c, scope);
-  support::conformance::reductions(c, scope);
-  support::conformance::exchanges(c, scope);
-  support::conformance::barriers(c);
-  support::conformance::uneven(c, {{5}, {0}, {0}});
-  const support::Scope large{{70'001}, {0, 64 << 10}, {c.size() - 1}};
-  support::conformance::rooted(c, large);
-  support::conformance::reductions(c, large);
-  support::conformance::exchanges(c, {{20'011}, {0, 64 << 10}, {}});
+  cases::collectives(c);
+  cases::long_collectives(c);
+  cases::probes(c);
 }
 
 TEST_CASE("shm transport between processes: who leaves early loses nothing") {

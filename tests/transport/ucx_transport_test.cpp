@@ -15,9 +15,9 @@
 
 #include "baton/mpi.hpp"
 #include "baton/staged.hpp"
+#include "cases.hpp"
 #include "communicator/stream_cases.hpp"
 #include "contract.hpp"
-#include "support/conformance.hpp"
 #include "support/ranks.hpp"
 #include "transport/place.hpp"
 
@@ -275,24 +275,7 @@ TEST_CASE("ucx transport: what it says of itself") {
 }
 
 TEST_CASE("ucx transport: several threads, each with groups of its own, which it splits") {
-  constexpr int threads = 4;
-  const auto t = world({.concurrent = true});
-  std::vector<std::unique_ptr<Transport>> parts;
-  for (int i = 0; i < threads; ++i) parts.push_back(t->split(0, 0));
-  std::vector<std::thread> all;
-  for (int i = 0; i < threads; ++i)
-    all.emplace_back([&, i] {
-      Communicator c(std::move(parts[static_cast<std::size_t>(i)]), support::test_options());
-      for (int round = 0; round < 20; ++round) {
-        Communicator half = c.split(c.rank() % 2, c.rank());
-        std::vector<int> small(7, i + 1), large(50'000, i + round);
-        c.all_reduce(small, sum);
-        half.all_reduce(large, sum);
-        CHECK(small == std::vector<int>(7, (i + 1) * c.size()));
-        CHECK(large == std::vector<int>(50'000, (i + round) * half.size()));
-      }
-    });
-  for (std::thread& thread : all) thread.join();
+  cases::threads_with_groups(*world({.concurrent = true}), 4);
 }
 
 TEST_CASE("ucx transport: who sleeps is woken when another thread completes its message") {
@@ -333,45 +316,15 @@ TEST_CASE("ucx transport: collectives in streams, staged through the host's memo
 
 TEST_CASE("ucx transport: collectives") {
   Communicator c(world(), support::test_options());
-  const support::Scope scope = support::brief(c.size());
-  support::conformance::rooted(c, scope);
-  support::conformance::reductions(c, scope);
-  support::conformance::exchanges(c, scope);
-  support::conformance::barriers(c);
-  support::conformance::uneven(c, {{5}, {0}, {0}});
+  cases::collectives(c);
 }
 
 TEST_CASE("ucx transport: collectives by rendezvous") {
   Communicator c(world(), support::test_options());
-  const support::Scope large{{70'001}, {0, 64 << 10}, {c.size() - 1}};
-  support::conformance::rooted(c, large);
-  support::conformance::reductions(c, large);
-  support::conformance::exchanges(c, {{20'011}, {0, 64 << 10}, {}});
+  cases::long_collectives(c);
 }
 
 TEST_CASE("ucx transport: a probe names the sender of a message that nobody has asked for") {
   Communicator c(world());
-  constexpr int tag = 5, other = 6;
-  CHECK(c.probe(tag) == -1);
-  c.barrier();
-  std::int32_t own = c.rank(), got = -1;
-  if (c.rank() != 0) {
-    c.send(std::span(&own, 1), 0, tag);
-  } else {
-    std::vector<int> found;
-    while (static_cast<int>(found.size()) < c.size() - 1) {
-      CHECK(c.probe(other) == -1);
-      const int source = c.probe(tag);
-      if (source < 0) continue;
-      c.recv(std::span(&got, 1), source, tag);
-      CHECK(got == source);
-      found.push_back(source);
-    }
-    std::ranges::sort(found);
-    for (int r = 1; r < c.size(); ++r) CHECK(found[static_cast<std::size_t>(r - 1)] == r);
-    CHECK(c.probe(tag) == -1);
-  }
-  c.barrier();
-  CHECK(std::string(error_of([&] { c.probe(-1); }).what()).find("expected a tag from 0 to") !=
-        std::string::npos);
+  cases::probes(c);
 }
