@@ -245,8 +245,8 @@ class Meeting(unittest.TestCase):
         with another_place(close_all) as address:
             ((sentence, code),) = meet((1, 2), address=address, limit=500)
         self.assertEqual(code, 1)
-        self.assertEqual(sentence, "transport: rank 1 was expected to get all ranks' addresses from rank 0 at "
-                                   f"{address}, but the connection ended")
+        self.assertEqual(sentence, "transport: rank 1 was expected to get all ranks' addresses from rank 0 "
+                                   f"at {address}, but the connection ended")
 
     def test_the_address_is_taken(self):
         with socket.socket() as taken:
