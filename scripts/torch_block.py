@@ -1,7 +1,8 @@
-"""Steps (forward and backward) of PyTorch's transformer block in f32, one each time a line arrives on
-standard input; prints its seconds. What scripts/bench-transformer compares with.
+"""Steps (forward and backward) of PyTorch's transformer block, some each time a line arrives on standard
+input; prints the seconds of one. What scripts/bench-transformer compares with.
 
-Usage: torch_block.py whole|tp|sp|memory --batch B --seq S ... [--rank R --ranks N --store FILE]"""
+Usage: torch_block.py whole|tp|sp|memory --batch B --seq S ... [--rank R --ranks N --store FILE]
+       torch_block.py whole|attention|forward --device cuda --type f32|tf32|bf16 --batch B --seq S ..."""
 
 import argparse
 import sys
@@ -63,9 +64,11 @@ def exchange(x, cut, join):
     return torch.cat(result.unbind(0), join)
 
 
-def attend(q, k, v):
-    """[b, s, h, d], as matmul, softmax, matmul."""
+def attend(q, k, v, causal=False):
+    """[b, s, h, d]: on a GPU by PyTorch's own kernels, else as matmul, softmax, matmul."""
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    if q.is_cuda:
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2)
     p = torch.softmax(q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5, -1)
     return (p @ v).transpose(1, 2)
 
@@ -73,7 +76,7 @@ def attend(q, k, v):
 class Block(nn.Module):
     def __init__(self, options):
         super().__init__()
-        self.form = options.form
+        self.form, self.causal = options.form, options.causal
         d, shards = options.d_model, options.ranks if options.form == "tp" else 1
         self.head_size = d // options.heads
         self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
@@ -94,7 +97,7 @@ class Block(nn.Module):
         q, k, v = (f(normed).unflatten(-1, (-1, self.head_size)) for f in (self.q, self.k, self.v))
         if self.form == "sp":
             q, k, v = (Exchange.apply(t, 2, 1) for t in (q, k, v))
-        attended = attend(q, k, v)
+        attended = attend(q, k, v, self.causal)
         if self.form == "sp":
             attended = Exchange.apply(attended, 1, 2)
         h = x + self.leave(self.o(attended.flatten(-2)))
@@ -102,23 +105,60 @@ class Block(nn.Module):
         return h + self.leave(f) + self.fc2_bias
 
 
+def synchronize(options):
+    if options.device == "cuda":
+        torch.cuda.synchronize()
+
+
+def take_turns(options, step):
+    """Some steps for each line."""
+    for _ in sys.stdin:
+        if options.ranks > 1:
+            dist.barrier()
+        synchronize(options)
+        start = time.perf_counter()
+        for _ in range(options.steps):
+            step()
+        synchronize(options)
+        print(f"{(time.perf_counter() - start) / options.steps:.7f}", flush=True)
+
+
 def steps(options):
     if options.ranks > 1:
         dist.init_process_group("gloo", init_method=f"file://{options.store}", rank=options.rank,
                                 world_size=options.ranks)
-    block = Block(options)
+    place = {"device": options.device,
+             "dtype": torch.bfloat16 if options.type == "bf16" else torch.float32}
+    torch.backends.cuda.matmul.allow_tf32 = options.type == "tf32"
+    if options.form in ("attention", "forward"):
+        return attention_steps(options, place)
+    block = Block(options).to(**place)
     positions = options.seq // (options.ranks if options.form == "sp" else 1)
-    x = torch.randn(options.batch, positions, options.d_model, requires_grad=True)
+    x = torch.randn(options.batch, positions, options.d_model, requires_grad=True, **place)
     dy = torch.randn_like(x)
-    for _ in sys.stdin:
-        if options.ranks > 1:
-            dist.barrier()
-        start = time.perf_counter()
+
+    def step():
         for tensor in (x, *block.parameters()):
             if tensor.grad is not None:
                 tensor.grad.zero_()
         block(x).backward(dy)
-        print(f"{time.perf_counter() - start:.6f}", flush=True)
+
+    take_turns(options, step)
+
+
+def attention_steps(options, place):
+    """Attention alone, forward with or without backward."""
+    shape = options.batch, options.seq, options.heads, options.d_model // options.heads
+    backward = options.form == "attention"
+    q, k, v = (torch.randn(shape, requires_grad=backward, **place) for _ in range(3))
+    dout = torch.randn(shape, **place)
+
+    def step():
+        out = attend(q, k, v, options.causal)
+        if backward:
+            torch.autograd.grad(out, (q, k, v), dout)
+
+    take_turns(options, step)
 
 
 def attention_memory(options):
@@ -145,12 +185,16 @@ def attention_memory(options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("form", choices=["whole", "tp", "sp", "memory"])
+    parser.add_argument("form", choices=["whole", "tp", "sp", "memory", "attention", "forward"])
     for name in ("batch", "seq", "d-model", "heads", "d-ff"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--store")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--type", choices=["f32", "tf32", "bf16"], default="f32")
+    parser.add_argument("--steps", type=int, default=1, help="that a line asks for")
+    parser.add_argument("--causal", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     attention_memory(options) if options.form == "memory" else steps(options)

@@ -91,7 +91,10 @@ void blocks(int ranks, const TestDevice& test_device, std::uint64_t seed) {
         [&](Communicator& world, const Place& place) {
           for (const auto& difference : differences<T>(world, c, {}, true, place)) {
             CAPTURE(difference.first);
-            CHECK(difference.second <= tolerance<T>);
+            // 0 but for rounding: tensor cores of bf16 take gradients of scores that are rounded,
+            // so their sum over the keys is not 0.
+            const bool rounding_alone = sizeof(T) == 2 && difference.first == "block.k_proj_bias";
+            CHECK(difference.second <= tolerance<T> * (rounding_alone ? 4 : 1));
           }
         },
         seed);

@@ -6,37 +6,33 @@
 namespace baton::transformer::cuda {
 namespace {
 
-template <int width, class T>
-__global__ void __launch_bounds__(threads)
+template <class Kind, int width, class T = typename Kind::Element>
+__global__ void __launch_bounds__(attention_threads, 2)
     attention_kernel(const __grid_constant__ Attention<T> of, Units units) {
-  extern __shared__ __align__(16) float shared[];
-  DeviceTeam<AttentionState<width>> team;
-  for (std::int64_t unit = blockIdx.x; unit < units.samples * units.heads * units.tiles;
-       unit += gridDim.x)
-    attention_unit<width>(team, of, units.at(unit), shared);
-}
-
-template <int width>
-void prepare_width() {
-  prepare(&attention_kernel<width, float>, attention_floats<width>);
-  prepare(&attention_kernel<width, bf16>, attention_floats<width>);
+  extern __shared__ Chunk shared[];
+  DeviceTeam<typename Forward<Kind, width>::State> team;
+  const std::int64_t count = units.count();
+  for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x) {
+    attention_unit<Kind, width>(team, of, units.at(unit), shared);
+    __syncthreads();
+  }
 }
 
 }  // namespace
 
 template <class T>
 void attention(const Attention<T>& of, cudaStream_t stream) {
-  const Units units{of.samples, of.heads, (of.queries + tile - 1) / tile};
-  if (is_narrow(of.size)) {
-    launch(&attention_kernel<tile, T>, attention_floats<tile>, units, of, stream);
-  } else {
-    launch(&attention_kernel<largest_head, T>, attention_floats<largest_head>, units, of, stream);
-  }
+  with_sizes(of, [&]<class Kind, int width>() {
+    using Sizes = Forward<Kind, width>;
+    launch(&attention_kernel<Kind, width>, Sizes::shared_bytes,
+           {of.samples, of.heads, of.queries, Sizes::rows}, of, stream);
+  });
 }
 
 void load_attention_kernels() {
-  prepare_width<tile>();
-  prepare_width<largest_head>();
+  with_all_sizes([]<class Kind, int width>() {
+    prepare(&attention_kernel<Kind, width>, Forward<Kind, width>::shared_bytes);
+  });
 }
 
 template void attention(const Attention<float>&, cudaStream_t);

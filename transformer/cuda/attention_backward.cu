@@ -6,52 +6,44 @@
 namespace baton::transformer::cuda {
 namespace {
 
-template <int width, class T>
-__global__ void __launch_bounds__(threads)
+template <class Kind, int width, class T = typename Kind::Element>
+__global__ void __launch_bounds__(attention_threads, 2)
     query_gradient_kernel(const __grid_constant__ Attention<T> of, Units units) {
-  extern __shared__ __align__(16) float shared[];
-  DeviceTeam<QueryGradientState<width>> team;
-  for (std::int64_t unit = blockIdx.x; unit < units.samples * units.heads * units.tiles;
-       unit += gridDim.x)
-    query_gradient_unit<width>(team, of, units.at(unit), shared);
+  extern __shared__ Chunk shared[];
+  DeviceTeam<QueryGradientState<Kind, width>> team;
+  const std::int64_t count = units.count();
+  for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x)
+    query_gradient_unit<Kind, width>(team, of, units.at(unit), shared);
 }
 
-template <int width, class T>
-__global__ void __launch_bounds__(threads)
+template <class Kind, int width, class T = typename Kind::Element>
+__global__ void __launch_bounds__(attention_threads, 2)
     key_gradient_kernel(const __grid_constant__ Attention<T> of, Units units) {
-  extern __shared__ __align__(16) float shared[];
-  DeviceTeam<KeyGradientState<width>> team;
-  for (std::int64_t unit = blockIdx.x; unit < units.samples * units.heads * units.tiles;
-       unit += gridDim.x)
-    key_gradient_unit<width>(team, of, units.at(unit), shared);
-}
-
-template <int width, class T>
-void prepare_width() {
-  prepare(&query_gradient_kernel<width, T>, query_gradient_floats<width>);
-  prepare(&key_gradient_kernel<width, T>, key_gradient_floats<width>);
-}
-
-template <int width, class T>
-void backward(const Attention<T>& of, cudaStream_t stream) {
-  launch(&query_gradient_kernel<width, T>, query_gradient_floats<width>,
-         {of.samples, of.heads, (of.queries + tile - 1) / tile}, of, stream);
-  launch(&key_gradient_kernel<width, T>, key_gradient_floats<width>,
-         {of.samples, of.key_heads, (of.keys + tile - 1) / tile}, of, stream);
+  extern __shared__ Chunk shared[];
+  DeviceTeam<KeyGradientState<Kind, width>> team;
+  const std::int64_t count = units.count();
+  for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x)
+    key_gradient_unit<Kind, width>(team, of, units.at(unit), shared);
 }
 
 }  // namespace
 
 template <class T>
 void attention_backward(const Attention<T>& of, cudaStream_t stream) {
-  is_narrow(of.size) ? backward<tile>(of, stream) : backward<largest_head>(of, stream);
+  with_sizes(of, [&]<class Kind, int width>() {
+    using Sizes = Backward<Kind, width>;
+    launch(&query_gradient_kernel<Kind, width>, Sizes::shared_bytes,
+           {of.samples, of.heads, of.queries, Sizes::rows}, of, stream);
+    launch(&key_gradient_kernel<Kind, width>, Sizes::shared_bytes,
+           {of.samples, of.key_heads, of.keys, Sizes::rows}, of, stream);
+  });
 }
 
 void load_attention_backward_kernels() {
-  prepare_width<tile, float>();
-  prepare_width<tile, bf16>();
-  prepare_width<largest_head, float>();
-  prepare_width<largest_head, bf16>();
+  with_all_sizes([]<class Kind, int width>() {
+    prepare(&query_gradient_kernel<Kind, width>, Backward<Kind, width>::shared_bytes);
+    prepare(&key_gradient_kernel<Kind, width>, Backward<Kind, width>::shared_bytes);
+  });
 }
 
 template void attention_backward(const Attention<float>&, cudaStream_t);

@@ -11,175 +11,254 @@
 
 namespace baton::transformer::cuda {
 
-template <int width>
-struct QueryGradientState {
-  float s[4][4], ds[4][4], dot[4], log_sum[4];
-  Rows<width> dq;
+/// Sizes of a thread block's work: two tiles stay, two others pass by.
+template <class Kind, int width>
+struct Backward {
+  static constexpr int blocks = 1;                  ///< of 16 rows, of each warp
+  static constexpr int rows = warps * blocks * 16;  ///< of the tiles that stay
+  static constexpr int columns = passing<Kind, width>;
+  /// The next tiles are copied beside the work on those that are there, if there is room for both.
+  static constexpr int stages = columns == 64 ? 2 : 1;
+  static constexpr int held = rows * chunks<Kind, width>, passed = columns * chunks<Kind, width>;
+  static constexpr int shared_chunks = 2 * held + stages * 2 * passed;
+  /// Floats behind them: log_sums and dots of the columns, for gradients by keys.
+  static constexpr int shared_floats = stages * 2 * columns;
+  static constexpr int shared_bytes = shared_chunks * static_cast<int>(sizeof(Chunk)) +
+                                      shared_floats * static_cast<int>(sizeof(float));
 };
-template <int width>
-inline constexpr int query_gradient_floats = 3 * tile* pitch(width) + tile* score_pitch;
 
-/// dq and dots of a tile of queries.
-template <int width, class T, class Team>
+/// Calls load(thread, number of the tile, stage) for `tiles` tiles, and work(number, stage) when
+/// each is there.
+template <int stages, class Team, class Load, class Work>
+BATON_DEVICE void pass_by(Team& team, std::int64_t tiles, Load load, Work work) {
+  const auto start = [&](std::int64_t number) {
+    team.run([&](int thread, auto&) {
+      if (number < tiles) load(thread, number, static_cast<int>(number % stages));
+      commit_copies();
+    });
+  };
+  start(0);
+  for (std::int64_t number = 0; number < tiles; ++number) {
+    if constexpr (stages == 2) start(number + 1);
+    team.step([&](int, auto&) { wait_for_copies<stages - 1>(); });
+    work(number, static_cast<int>(number % stages));
+    team.step([](int, auto&) {});
+    if constexpr (stages == 1) start(number + 1);
+  }
+}
+
+template <class Kind, int width>
+struct QueryGradientState {
+  using Sizes = Backward<Kind, width>;
+  Sums<Sizes::blocks, Sizes::columns> s, ds;
+  Results<Sizes::blocks, width> dq;
+  float dot[2], log_sum[2];
+  Factors<Sizes::blocks> factors;
+};
+
+/// dq and dots of a tile of queries. `shared`: Backward::shared_bytes.
+template <class Kind, int width, class T, class Team>
 BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const Tile& at,
-                                      float* shared) {
-  using State = QueryGradientState<width>;
-  float *const queries = shared, *const gradients = queries + tile * pitch(width),
-               *const others = gradients + tile * pitch(width),
-               *const scores = others + tile * pitch(width);
+                                      Chunk* shared) {
+  using State = QueryGradientState<Kind, width>;
+  using Sizes = Backward<Kind, width>;
+  constexpr int columns = Sizes::columns, elements = chunk_elements<T>;
+  Chunk *const queries = shared, *const gradients = queries + Sizes::held,
+               *const others = gradients + Sizes::held;
+  const auto keys = [&](int stage) { return others + stage * 2 * Sizes::passed; };
+  const auto values = [&](int stage) { return keys(stage) + Sizes::passed; };
   const std::int64_t key_head = at.head * of.key_heads / of.heads;
-  const auto load_keys = [&](int thread, const Heads<const T>& from, std::int64_t begin) {
-    load_tile<width>(thread, from.at(at.sample, key_head, begin), from.position, of.keys - begin,
-                     of.size, of.quads, others);
-  };
-  const auto load_queries = [&](int thread, const Heads<const T>& from, float* to) {
-    load_tile<width>(thread, from.at(at.sample, at.head, at.begin), from.position,
-                     of.queries - at.begin, of.size, of.quads, to);
-  };
-  team.step([&](int thread, State& state) {
-    load_queries(thread, of.q, queries);
-    load_queries(thread, of.dout, gradients);
-    clear<width>(state.dq);
+  team.run([&](int thread, State& state) {
+    const auto load_queries = [&](const Heads<const T>& from, Chunk* to) {
+      load_tile<Kind, width, Sizes::rows>(thread, from.at(at.sample, at.head, at.begin),
+                                          from.position, of.queries - at.begin, of, to);
+    };
+    load_queries(of.q, queries);
+    load_queries(of.dout, gradients);
+    clear<1, width>(state.dq);
     BATON_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const std::int64_t query = at.begin + row_of(thread, i);
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t query = at.begin + row_of<1>(thread, 0, half);
       const bool there = query < of.queries;
       // Of a row that is not there, probabilities are 0.
-      state.log_sum[i] = there ? of.result_log_sums[of.row(at.sample, at.head, query)] : INFINITY;
-      state.dot[i] = 0;
+      state.log_sum[half] =
+          there ? of.result_log_sums[of.row(at.sample, at.head, query)] : INFINITY;
+      state.dot[half] = 0;
       if (!there) continue;
       const T* const result = of.result.at(at.sample, at.head, query);
       const T* const dout = of.dout.at(at.sample, at.head, query);
-      for (int c = thread % 16; c < of.size; c += 16)
-        state.dot[i] += load(result + c) * load(dout + c);
+      for (int c = place_of(thread) * elements; c < of.size; c += 4 * elements) {
+        float x[elements], y[elements];
+        widen_from(of, result + c, of.size - c, x);
+        widen_from(of, dout + c, of.size - c, y);
+        BATON_UNROLL
+        for (int e = 0; e < elements; ++e) state.dot[half] += x[e] * y[e];
+      }
     }
   });
   BATON_UNROLL
-  for (int i = 0; i < 4; ++i)
-    team.template among<16>([=](State& state) -> float& { return state.dot[i]; }, Sum());
-  const std::int64_t seen = of.causal ? at.begin + tile : of.keys;
-  for (std::int64_t begin = 0; begin < seen && begin < of.keys; begin += tile) {
-    team.step([&](int thread, State&) { load_keys(thread, of.v, begin); });
-    team.step([&](int thread, State& state) { score<width>(thread, gradients, others, state.ds); });
-    team.step([&](int thread, State&) { load_keys(thread, of.k, begin); });
-    team.step([&](int thread, State& state) {
-      score<width>(thread, queries, others, state.s);
-      BATON_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const std::int64_t query = at.begin + row_of(thread, i), key = begin + column_of(thread, 0);
-        float factors[4] = {1, 1, 1, 1};
-        if (of.drops) of.factors(at.sample, at.head, query, key, factors);
-        BATON_UNROLL
-        for (int j = 0; j < 4; ++j) {
-          const float p = std::exp(state.s[i][j] * of.scale - state.log_sum[i]);
-          const float ds = p * (state.ds[i][j] * factors[j] - state.dot[i]) * of.scale;
-          state.ds[i][j] = of.visible(query, key + j) ? ds : 0;
-        }
-        put(thread, i, state.ds[i], scores);
-      }
-    });
-    team.step(
-        [&](int thread, State& state) { accumulate<width>(thread, scores, others, state.dq); });
-  }
+  for (int half = 0; half < 2; ++half)
+    team.template among<4>([=](State& state) -> float& { return state.dot[half]; }, Sum());
+  const std::int64_t last =
+      of.causal && at.begin + Sizes::rows < of.keys ? at.begin + Sizes::rows : of.keys;
+  const auto load = [&](int thread, std::int64_t number, int stage) {
+    const std::int64_t begin = number * columns;
+    load_tile<Kind, width, columns>(thread, of.k.at(at.sample, key_head, begin), of.k.position,
+                                    of.keys - begin, of, keys(stage));
+    load_tile<Kind, width, columns>(thread, of.v.at(at.sample, key_head, begin), of.v.position,
+                                    of.keys - begin, of, values(stage));
+  };
+  pass_by<Sizes::stages>(
+      team, (last + columns - 1) / columns, load, [&](std::int64_t number, int stage) {
+        const std::int64_t begin = number * columns;
+        score<Kind, width, 1, columns>(
+            team, queries, keys(stage), [](auto& state) -> auto& { return state.s; });
+        score<Kind, width, 1, columns>(
+            team, gradients, values(stage), [](auto& state) -> auto& { return state.ds; });
+        const bool all_visible =
+            begin + columns <= of.keys && (!of.causal || begin + columns <= at.begin + 1);
+        team.run([&](int thread, State& state) {
+          if (of.drops) {
+            each_factor<1, columns>(
+                thread, of, at.sample, at.head, at.begin, begin,
+                [&](int m, int n, int i, float factor) { state.ds[m][n][i] *= factor; });
+          }
+          BATON_UNROLL
+          for (int half = 0; half < 2; ++half) {
+            const std::int64_t query = at.begin + row_of<1>(thread, 0, half);
+            BATON_UNROLL
+            for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+            for (int i = 0; i < 2; ++i) {
+              float& ds = state.ds[0][n][half * 2 + i];
+              const float p = power_of_two(
+                  (state.s[0][n][half * 2 + i] * of.scale - state.log_sum[half]) * log2_of_e);
+              ds = p * (ds - state.dot[half]) * of.scale;
+              if (!all_visible && !of.visible(query, begin + column_of(thread, n, i))) ds = 0;
+            }
+          }
+        });
+        accumulate<Kind, width, 1, columns>(
+            team, [](auto& state) -> auto& { return state.ds; }, keys(stage),
+            [](auto& state) -> auto& { return state.dq; });
+      });
   team.run([&](int thread, State& state) {
     BATON_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const std::int64_t query = at.begin + row_of(thread, i);
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t query = at.begin + row_of<1>(thread, 0, half);
       if (query >= of.queries) continue;
-      store_row<width>(thread, of.size, of.quads, state.dq, i, 1,
-                       of.dq.at(at.sample, at.head, query));
-      if (thread % 16 == 0) of.dots[of.row(at.sample, at.head, query)] = state.dot[i];
+      store_row<Kind, width, 1>(thread, of, state.dq, 0, half, 1,
+                                of.dq.at(at.sample, at.head, query));
+      if (place_of(thread) == 0) of.dots[of.row(at.sample, at.head, query)] = state.dot[half];
     }
   });
 }
 
-template <int width>
+template <class Kind, int width>
 struct KeyGradientState {
-  float s[4][4], ds[4][4];
-  Rows<width> dk, dv;
+  using Sizes = Backward<Kind, width>;
+  Sums<Sizes::blocks, Sizes::columns> s, ds;
+  Results<Sizes::blocks, width> dk, dv;
+  Factors<Sizes::blocks> factors;
 };
-template <int width>
-inline constexpr int key_gradient_floats = 4 * tile* pitch(width) + tile* score_pitch + 2 * tile;
 
 /// dk and dv of a tile of keys, `at.head` being k's, from dots. Rows are keys here, columns
-/// queries.
-template <int width, class T, class Team>
+/// queries. `shared`: Backward::shared_bytes.
+template <class Kind, int width, class T, class Team>
 BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Tile& at,
-                                    float* shared) {
-  using State = KeyGradientState<width>;
-  float *const keys = shared, *const values = keys + tile * pitch(width),
-               *const queries = values + tile * pitch(width),
-               *const gradients = queries + tile * pitch(width),
-               *const scores = gradients + tile * pitch(width),
-               *const log_sums = scores + tile * score_pitch, *const dots = log_sums + tile;
-  const auto load_keys = [&](int thread, const Heads<const T>& from, float* to) {
-    load_tile<width>(thread, from.at(at.sample, at.head, at.begin), from.position,
-                     of.keys - at.begin, of.size, of.quads, to);
+                                    Chunk* shared) {
+  using State = KeyGradientState<Kind, width>;
+  using Sizes = Backward<Kind, width>;
+  constexpr int columns = Sizes::columns;
+  Chunk *const keys = shared, *const values = keys + Sizes::held,
+               *const others = values + Sizes::held;
+  const auto queries = [&](int stage) { return others + stage * 2 * Sizes::passed; };
+  const auto gradients = [&](int stage) { return queries(stage) + Sizes::passed; };
+  const auto log_sums = [&](int stage) {
+    return reinterpret_cast<float*>(shared + Sizes::shared_chunks) + stage * 2 * columns;
   };
-  team.step([&](int thread, State& state) {
-    load_keys(thread, of.k, keys);
-    load_keys(thread, of.v, values);
-    clear<width>(state.dk);
-    clear<width>(state.dv);
-  });
-  const std::int64_t each = of.heads / of.key_heads;
-  for (std::int64_t head = at.head * each; head < (at.head + 1) * each; ++head) {
-    const auto load_queries = [&](int thread, const Heads<const T>& from, std::int64_t begin,
-                                  float* to) {
-      load_tile<width>(thread, from.at(at.sample, head, begin), from.position, of.queries - begin,
-                       of.size, of.quads, to);
+  const auto dots = [&](int stage) { return log_sums(stage) + columns; };
+  team.run([&](int thread, State& state) {
+    const auto load_keys = [&](const Heads<const T>& from, Chunk* to) {
+      load_tile<Kind, width, Sizes::rows>(thread, from.at(at.sample, at.head, at.begin),
+                                          from.position, of.keys - at.begin, of, to);
     };
-    for (std::int64_t begin = of.causal ? at.begin : 0; begin < of.queries; begin += tile) {
-      team.step([&](int thread, State&) {
-        load_queries(thread, of.q, begin, queries);
-        load_queries(thread, of.dout, begin, gradients);
-        if (thread >= tile) return;
-        const bool there = begin + thread < of.queries;
-        const std::int64_t row = of.row(at.sample, head, begin + thread);
-        log_sums[thread] = there ? of.result_log_sums[row] : INFINITY;
-        dots[thread] = there ? of.dots[row] : 0;
-      });
-      team.step([&](int thread, State& state) {
-        score<width>(thread, keys, queries, state.s);
-        score<width>(thread, values, gradients, state.ds);
-        BATON_UNROLL
-        for (int j = 0; j < 4; ++j) {
-          const int column = column_of(thread, j);
-          const std::int64_t query = begin + column, key = at.begin + row_of(thread, 0);
-          float factors[4] = {1, 1, 1, 1};
-          if (of.drops) of.factors(at.sample, head, query, key, factors);
-          BATON_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            const bool visible = of.visible(query, key + i);
-            const float p = std::exp(state.s[i][j] * of.scale - log_sums[column]);
-            const float ds = p * (state.ds[i][j] * factors[i] - dots[column]) * of.scale;
-            state.s[i][j] = visible ? p * factors[i] : 0;
-            state.ds[i][j] = visible ? ds : 0;
-          }
-        }
-        BATON_UNROLL
-        for (int i = 0; i < 4; ++i) put(thread, i, state.s[i], scores);
-      });
-      team.step([&](int thread, State& state) {
-        accumulate<width>(thread, scores, gradients, state.dv);
-      });
-      team.step([&](int thread, State& state) {
-        BATON_UNROLL
-        for (int i = 0; i < 4; ++i) put(thread, i, state.ds[i], scores);
-      });
-      team.step(
-          [&](int thread, State& state) { accumulate<width>(thread, scores, queries, state.dk); });
+    load_keys(of.k, keys);
+    load_keys(of.v, values);
+    clear<1, width>(state.dk);
+    clear<1, width>(state.dv);
+  });
+  // The tiles of queries that see these keys, of one head after another.
+  const std::int64_t each = of.heads / of.key_heads, first = of.causal ? at.begin / columns : 0;
+  const std::int64_t end = (of.queries + columns - 1) / columns;
+  const std::int64_t tiles = end > first ? end - first : 0;
+  const auto head_of = [&](std::int64_t number) { return at.head * each + number / tiles; };
+  const auto begin_of = [&](std::int64_t number) { return (first + number % tiles) * columns; };
+  const auto load = [&](int thread, std::int64_t number, int stage) {
+    const std::int64_t begin = begin_of(number), head = head_of(number);
+    load_tile<Kind, width, columns>(thread, of.q.at(at.sample, head, begin), of.q.position,
+                                    of.queries - begin, of, queries(stage));
+    load_tile<Kind, width, columns>(thread, of.dout.at(at.sample, head, begin), of.dout.position,
+                                    of.queries - begin, of, gradients(stage));
+    if (thread < columns) {
+      // Of a row that is not there, probabilities are 0.
+      const bool there = begin + thread < of.queries;
+      const std::int64_t row = there ? of.row(at.sample, head, begin + thread) : 0;
+      log_sums(stage)[thread] = there ? of.result_log_sums[row] : INFINITY;
+      dots(stage)[thread] = there ? of.dots[row] : 0;
     }
-  }
+  };
+  pass_by<Sizes::stages>(team, tiles * each, load, [&](std::int64_t number, int stage) {
+    const std::int64_t begin = begin_of(number);
+    score<Kind, width, 1, columns>(
+        team, keys, queries(stage), [](auto& state) -> auto& { return state.s; });
+    score<Kind, width, 1, columns>(
+        team, values, gradients(stage), [](auto& state) -> auto& { return state.ds; });
+    const bool all_visible =
+        at.begin + Sizes::rows <= of.keys && (!of.causal || at.begin + Sizes::rows <= begin + 1);
+    team.run([&](int thread, State& state) {
+      BATON_UNROLL
+      for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        const int column = column_of(thread, n, i);
+        const float log_sum = log_sums(stage)[column];
+        BATON_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          float& p = state.s[0][n][half * 2 + i];
+          p = power_of_two((p * of.scale - log_sum) * log2_of_e);
+          if (!all_visible && !of.visible(begin + column, at.begin + row_of<1>(thread, 0, half)))
+            p = 0;
+        }
+      }
+      const auto finish = [&](int m, int n, int i, float factor) {
+        float &p = state.s[m][n][i], &ds = state.ds[m][n][i];
+        ds = p * (ds * factor - dots(stage)[column_of(thread, n, i % 2)]) * of.scale;
+        p *= factor;
+      };
+      if (of.drops) {
+        each_factor_of_keys<1, columns>(thread, of, at.sample, head_of(number), begin, at.begin,
+                                        finish);
+      } else {
+        BATON_UNROLL
+        for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+        for (int i = 0; i < 4; ++i) finish(0, n, i, 1);
+      }
+    });
+    accumulate<Kind, width, 1, columns>(
+        team, [](auto& state) -> auto& { return state.s; }, gradients(stage),
+        [](auto& state) -> auto& { return state.dv; });
+    accumulate<Kind, width, 1, columns>(
+        team, [](auto& state) -> auto& { return state.ds; }, queries(stage),
+        [](auto& state) -> auto& { return state.dk; });
+  });
   team.run([&](int thread, State& state) {
     BATON_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const std::int64_t key = at.begin + row_of(thread, i);
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t key = at.begin + row_of<1>(thread, 0, half);
       if (key >= of.keys) continue;
-      store_row<width>(thread, of.size, of.quads, state.dk, i, 1,
-                       of.dk.at(at.sample, at.head, key));
-      store_row<width>(thread, of.size, of.quads, state.dv, i, 1,
-                       of.dv.at(at.sample, at.head, key));
+      store_row<Kind, width, 1>(thread, of, state.dk, 0, half, 1,
+                                of.dk.at(at.sample, at.head, key));
+      store_row<Kind, width, 1>(thread, of, state.dv, 0, half, 1,
+                                of.dv.at(at.sample, at.head, key));
     }
   });
 }

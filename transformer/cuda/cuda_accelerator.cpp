@@ -51,6 +51,7 @@ class CudaAccelerator final : public Accelerator {
       : device_(std::move(device)),
         markers_(*device_),
         resources_(options.ordinal),
+        tf32_(options.tf32),
         matmul_(options.tf32, reserved(options.reserve), workspace_bytes) {
     cuda::load_kernels();
   }
@@ -188,7 +189,9 @@ class CudaAccelerator final : public Accelerator {
                  const Operand& log_sums) override {
     expect_head(q.shape);
     on_device(q.type, [&]<class T>() {
-      cuda::attention(cuda::attention_of<T>(q, k, v, options, result, log_sums), native());
+      auto of = cuda::attention_of<T>(q, k, v, options, result, log_sums);
+      of.tf32 = tf32_;
+      cuda::attention(of, native());
     });
   }
   void attention_backward(const ConstOperand& dout, const ConstOperand& q, const ConstOperand& k,
@@ -198,9 +201,10 @@ class CudaAccelerator final : public Accelerator {
     expect_head(q.shape);
     const auto dots = floats(log_sums.shape.elements());
     on_device(q.type, [&]<class T>() {
-      cuda::attention_backward(cuda::attention_backward_of<T>(dout, q, k, v, result, log_sums,
-                                                              options, dots.get(), dq, dk, dv),
-                               native());
+      auto of = cuda::attention_backward_of<T>(dout, q, k, v, result, log_sums, options, dots.get(),
+                                               dq, dk, dv);
+      of.tf32 = tf32_;
+      cuda::attention_backward(of, native());
     });
   }
 
@@ -369,6 +373,7 @@ class CudaAccelerator final : public Accelerator {
   std::shared_ptr<Device> device_;
   Markers markers_;
   cuda::Resources resources_;
+  const bool tf32_;
   cuda::Matmul matmul_;
 };
 

@@ -32,6 +32,25 @@ class DeviceTeam {
     for (int offset = width / 2; offset > 0; offset /= 2)
       own = op(own, __shfl_xor_sync(0xffffffff, own, offset));
   }
+  template <class Kind, class Sums, class A, class B>
+  __device__ __forceinline__ void mma(Sums sum, A a, B b) {
+    float(&c)[4] = sum(state_);
+    const auto x = a(state_);
+    const auto y = b(state_);
+    if constexpr (sizeof(typename Kind::Element) == 2) {
+      asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+          "{%8,%9}, {%0,%1,%2,%3};"
+          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+          : "r"(x.word[0]), "r"(x.word[1]), "r"(x.word[2]), "r"(x.word[3]), "r"(y.word[0]),
+            "r"(y.word[1]));
+    } else {
+      asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+          "{%8,%9}, {%0,%1,%2,%3};"
+          : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+          : "r"(x.word[0]), "r"(x.word[1]), "r"(x.word[2]), "r"(x.word[3]), "r"(y.word[0]),
+            "r"(y.word[1]));
+    }
+  }
 
  private:
   State state_;

@@ -90,8 +90,32 @@ void cross_entropy(const Logits<T>& of, const float* most, const float* sums, do
 
 // --- attention -----------------------------------------------------------------------------------
 
-/// Of a head, at most.
-inline constexpr int largest_head = 128;
+/// Calls call.template operator()<Kind, width>() with the kernels that fit.
+template <class T, class Call>
+void with_sizes(const Attention<T>& of, Call call) {
+  const auto with = [&]<class Kind>() {
+    of.size <= narrow_head ? call.template operator()<Kind, narrow_head>()
+                           : call.template operator()<Kind, largest_head>();
+  };
+  if constexpr (sizeof(T) == 2) {
+    with.template operator()<Bf16>();
+  } else if (of.tf32) {
+    with.template operator()<Tf32>();
+  } else {
+    with.template operator()<F32>();
+  }
+}
+/// The same with all.
+template <class Call>
+void with_all_sizes(Call call) {
+  const auto with = [&]<class Kind>() {
+    call.template operator()<Kind, narrow_head>();
+    call.template operator()<Kind, largest_head>();
+  };
+  with.template operator()<Bf16>();
+  with.template operator()<Tf32>();
+  with.template operator()<F32>();
+}
 
 template <class T>
 void attention(const Attention<T>& of, cudaStream_t stream);

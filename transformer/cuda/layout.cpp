@@ -24,13 +24,15 @@ Heads<T> heads(const Operand& x) {
   return {static_cast<T*>(x.data), x.strides[0], x.strides[1], x.strides[2]};
 }
 
-/// Whether all rows take quads.
+/// Whether all rows are aligned to chunks, and consist of them.
 template <class T>
-bool quads(std::initializer_list<ConstOperand> operands) {
+bool whole_chunks(std::initializer_list<ConstOperand> operands) {
+  constexpr int elements = chunk_elements<T>;
   for (const ConstOperand& x : operands) {
-    if (x.shape[3] % 4 != 0 || !takes_quads(static_cast<const T*>(x.data))) return false;
+    if (x.shape[3] % elements != 0 || reinterpret_cast<std::uintptr_t>(x.data) % sizeof(Chunk) != 0)
+      return false;
     for (std::size_t d = 0; d < 3; ++d)
-      if (x.strides[d] % 4 != 0 && x.shape[static_cast<int>(d)] > 1) return false;
+      if (x.strides[d] % elements != 0 && x.shape[static_cast<int>(d)] > 1) return false;
   }
   return true;
 }
@@ -107,7 +109,7 @@ Attention<T> attention_of(const ConstOperand& q, const ConstOperand& k, const Co
                           const AttentionOptions& options, const Operand& out,
                           const Operand& log_sums) {
   auto of = shared_part<T>(q, k, v, options);
-  of.quads = quads<T>({q, k, v, out});
+  of.whole_chunks = whole_chunks<T>({q, k, v, out});
   of.out = heads<T>(out), of.log_sums = static_cast<float*>(log_sums.data);
   return of;
 }
@@ -119,7 +121,7 @@ Attention<T> attention_backward_of(const ConstOperand& dout, const ConstOperand&
                                    const AttentionOptions& options, float* dots, const Operand& dq,
                                    const Operand& dk, const Operand& dv) {
   auto of = shared_part<T>(q, k, v, options);
-  of.quads = quads<T>({q, k, v, out, dout, dq, dk, dv});
+  of.whole_chunks = whole_chunks<T>({q, k, v, out, dout, dq, dk, dv});
   of.result = heads<T>(out), of.dout = heads<T>(dout), of.dots = dots;
   of.result_log_sums = static_cast<const float*>(log_sums.data);
   of.dq = heads<T>(dq), of.dk = heads<T>(dk), of.dv = heads<T>(dv);

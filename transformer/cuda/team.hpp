@@ -6,14 +6,17 @@
 /// step must not read what another thread writes in it.
 
 #include <array>
+#include <cstdint>
 #include <memory>
+
+#include "factors.hpp"
 
 namespace baton::transformer::cuda {
 
-/// Threads of a block, in every kernel here.
+/// Threads of a block, in every kernel but attention's.
 inline constexpr int threads = 256;
 
-template <class State>
+template <class State, int count = threads>
 class HostTeam {
  public:
   /// `backwards`: of a step, the last thread is the first. Results are the same.
@@ -22,8 +25,8 @@ class HostTeam {
   /// body(thread, state) of every thread, and a barrier.
   template <class Body>
   void step(Body body) {
-    for (int turn = 0; turn < threads; ++turn) {
-      const int thread = backwards_ ? threads - 1 - turn : turn;
+    for (int turn = 0; turn < count; ++turn) {
+      const int thread = backwards_ ? count - 1 - turn : turn;
       body(thread, (*states_)[at(thread)]);
     }
   }
@@ -38,10 +41,33 @@ class HostTeam {
   void among(Value value, Op op) {
     for (int offset = width / 2; offset > 0; offset /= 2) {
       const auto before = *states_;
-      for (int thread = 0; thread < threads; ++thread) {
+      for (int thread = 0; thread < count; ++thread) {
         auto other = before[at(thread ^ offset)];
         auto& own = value((*states_)[at(thread)]);
         own = op(own, value(other));
+      }
+    }
+  }
+  /// sum(state) += a(state) · b(state) of every warp, by a tensor core: 16 rows and 8 columns of
+  /// sums, of which each thread holds what PTX's mma.m16n8k8 (tf32) and mma.m16n8k16 (bf16) say.
+  template <class Kind, class Sums, class A, class B>
+  void mma(Sums sum, A a, B b) {
+    for (int first = 0; first < count; first += 32) {
+      float rows[16][16] = {}, columns[8][16] = {};  // factors, by their place in the sum
+      for (int lane = 0; lane < 32; ++lane) {
+        const State& state = (*states_)[at(first + lane)];
+        const auto x = a(state);
+        const auto y = b(state);
+        const int group = lane / 4, place = lane % 4;
+        for (int w = 0; w < 4; ++w)
+          Kind::spread(x.word[w], place + w / 2 * 4, rows[group + w % 2 * 8]);
+        for (int w = 0; w < 2; ++w) Kind::spread(y.word[w], place + w * 4, columns[group]);
+      }
+      for (int lane = 0; lane < 32; ++lane) {
+        auto& own = sum((*states_)[at(first + lane)]);
+        for (int i = 0; i < 4; ++i)
+          for (int k = 0; k < 16; ++k)
+            own[i] += rows[lane / 4 + i / 2 * 8][k] * columns[lane % 4 * 2 + i % 2][k];
       }
     }
   }
@@ -49,8 +75,7 @@ class HostTeam {
  private:
   static std::size_t at(int thread) { return static_cast<std::size_t>(thread); }
   bool backwards_;
-  std::unique_ptr<std::array<State, threads>> states_ =
-      std::make_unique<std::array<State, threads>>();
+  std::unique_ptr<std::array<State, count>> states_ = std::make_unique<std::array<State, count>>();
 };
 
 }  // namespace baton::transformer::cuda

@@ -1,17 +1,32 @@
 #pragma once
-/// Tiles of queries and keys that lie in shared memory, and their products.
+/// Tiles of queries and keys that lie in shared memory, and their products by tensor cores.
+
+#include <cmath>
+#include <cstring>
 
 #include "element.hpp"
+#include "factors.hpp"
 #include "philox.hpp"
 #include "team.hpp"
 
 namespace baton::transformer::cuda {
 
-inline constexpr int tile = 64;               ///< queries, and keys
-inline constexpr int score_pitch = tile + 4;  ///< floats from row to row of a tile's scores
-/// Floats from row to row of a tile of `width` columns: threads that read neighbouring rows meet no
-/// bank of shared memory twice.
-constexpr int pitch(int width) { return width + 4; }
+/// Columns of a tile for heads of up to so many elements; wider ones take largest_head.
+inline constexpr int narrow_head = 64;
+/// Of a head, at most.
+inline constexpr int largest_head = 128;
+inline constexpr int warps = 4;  ///< of a thread block of attention
+inline constexpr int attention_threads = 32 * warps;
+
+/// Elements of a chunk.
+template <class T>
+inline constexpr int chunk_elements = static_cast<int>(sizeof(Chunk) / sizeof(T));
+/// Chunks of a tile's row.
+template <class Kind, int width>
+inline constexpr int chunks = width / chunk_elements<typename Kind::Element>;
+/// Rows of the tiles that pass by, as others' columns: fewer where a row is long.
+template <class Kind, int width>
+inline constexpr int passing = width * sizeof(typename Kind::Element) > 256 ? 32 : 64;
 
 /// [sample, position, head, size] with contiguous rows of `size`.
 template <class T>
@@ -31,7 +46,8 @@ struct Attention {
   int size = 0;  ///< of a head
   float scale = 1;
   bool causal = false;
-  bool quads = false;  ///< all rows take them, and `size` is a multiple of 4
+  bool whole_chunks = false;  ///< all rows are aligned to chunks, and consist of them
+  bool tf32 = false;          ///< products of f32 round their factors to tf32
   bool drops = false;
   Mask mask;
   std::uint64_t first[4] = {}, whole[4] = {};  ///< dropout's piece
@@ -65,110 +81,340 @@ struct Tile {
   std::int64_t sample, head, begin;
 };
 
-// --- products of tiles: thread (y, x) of 16 by 16 has rows 4y + i and columns 4x + j ------------
+// --- tiles in shared memory ----------------------------------------------------------------------
 
-BATON_DEVICE int row_of(int thread, int i) { return thread / 16 * 4 + i; }
-BATON_DEVICE int column_of(int thread, int j) { return thread % 16 * 4 + j; }
-/// Where row r of a tile lies: threads' first rows come first, then their second ones, ...
-BATON_DEVICE int slot(int r) { return r % 4 * 16 + r / 4; }
+/// Where a chunk lies in a tile of `row_chunks` chunks a row: `row` is a multiple of 8 and 0 to 7
+/// more. The chunks of a row are so turned that threads which read four neighbouring ones of two
+/// rows that follow each other, or two of every other row, meet no bank twice.
+template <int row_chunks>
+BATON_DEVICE int slot(int eights, int row, int chunk) {
+  return (eights + row) * row_chunks + (chunk ^ (row / 2 * 2 ^ (row & 1) * 4));
+}
 
-/// `rows` rows of `size` elements, and zeros beyond.
-template <int width, class T>
-BATON_DEVICE void load_tile(int thread, const T* from, std::int64_t stride, std::int64_t rows,
-                            int size, bool quads, float* to) {
-  constexpr int across = width / 4;
-  for (int i = thread; i < tile * across; i += threads) {
-    const int r = i / across, column = i % across * 4;
-    Quad<float> values{};
-    if (r < rows && quads) {
-      if (column < size) values = load_quad(from + r * stride + column);
-    } else if (r < rows) {
-      BATON_UNROLL
-      for (int e = 0; e < 4; ++e)
-        if (column + e < size) values.lane[e] = load(from + r * stride + column + e);
+/// Copies `bytes` of a chunk, 0 to 16, and zeros behind them. On devices it goes on beside the
+/// thread, until wait_for_copies().
+BATON_DEVICE void copy_chunk(Chunk* to, const void* from, int bytes) {
+#ifdef __CUDA_ARCH__
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                   static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from), "r"(bytes)
+               : "memory");
+#else
+  *to = {};
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+#endif
+}
+/// Ends a group of copies.
+BATON_DEVICE void commit_copies() {
+#ifdef __CUDA_ARCH__
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+/// Returns when the thread's copies are done, but those of the last `groups`.
+template <int groups>
+BATON_DEVICE void wait_for_copies() {
+#ifdef __CUDA_ARCH__
+  asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
+#endif
+}
+
+/// Elements, rounded, as a chunk.
+template <class T>
+BATON_DEVICE Chunk chunk_of(const float (&values)[chunk_elements<T>]) {
+  Chunk chunk;
+  BATON_UNROLL
+  for (int w = 0; w < 4; ++w) {
+    if constexpr (sizeof(T) == 4) {
+      chunk.word[w] = as_word(values[w]);
+    } else {
+      chunk.word[w] = pair_of(values[2 * w], values[2 * w + 1]);
     }
-    store_quad(to + slot(r) * pitch(width) + column, values);
+  }
+  return chunk;
+}
+/// `count` elements, at most a chunk's, as a chunk with zeros behind them.
+template <class T>
+BATON_DEVICE Chunk gathered(const T* from, int count) {
+  float values[chunk_elements<T>];
+  BATON_UNROLL
+  for (int e = 0; e < chunk_elements<T>; ++e) values[e] = e < count ? load(from + e) : 0;
+  return chunk_of<T>(values);
+}
+/// The elements of a chunk.
+template <class T>
+BATON_DEVICE void widen(const Chunk& chunk, float (&values)[chunk_elements<T>]) {
+  BATON_UNROLL
+  for (int w = 0; w < 4; ++w) {
+    if constexpr (sizeof(T) == 4) {
+      values[w] = as_float(chunk.word[w]);
+    } else {
+      values[2 * w] = as_float(chunk.word[w] << 16);
+      values[2 * w + 1] = as_float(chunk.word[w] & 0xffff0000);
+    }
   }
 }
 
-/// s = a · bᵀ, of tiles [tile, width].
-template <int width>
-BATON_DEVICE void score(int thread, const float* a, const float* b, float (&s)[4][4]) {
-  for (int i = 0; i < 4; ++i)
-    for (int j = 0; j < 4; ++j) s[i][j] = 0;
+/// The same of a row's elements, of which `count` are left from here on.
+template <class T>
+BATON_DEVICE void widen_from(const Attention<T>& of, const T* from, int count,
+                             float (&values)[chunk_elements<T>]) {
+  widen<T>(of.whole_chunks ? *reinterpret_cast<const Chunk*>(from) : gathered(from, count), values);
+}
+
+/// Starts to copy `rows` rows, of which the tensor has `there`, and zeros beyond.
+template <class Kind, int width, int rows, class T>
+BATON_DEVICE void load_tile(int thread, const T* from, std::int64_t stride, std::int64_t there,
+                            const Attention<T>& of, Chunk* to) {
+  constexpr int across = chunks<Kind, width>, elements = chunk_elements<T>;
+  constexpr int step = attention_threads / across;  // rows that all threads take at a time
+  const int chunk = thread % across, left = of.size - chunk * elements;
+  const int count = left < 0 ? 0 : left < elements ? left : elements;
+  const T* at = from + thread / across * stride + chunk * elements;
 #ifdef __CUDA_ARCH__
 #pragma unroll 4
 #endif
-  for (int d = 0; d < width; d += 4) {
-    Quad<float> x[4], y[4];
-    BATON_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      x[i] = load_quad(a + slot(row_of(thread, i)) * pitch(width) + d);
-      y[i] = load_quad(b + slot(column_of(thread, i)) * pitch(width) + d);
+  for (int row = thread / across; row < rows; row += step) {
+    const int some = row < there ? count : 0;
+    Chunk* const place = to + slot<across>(row / 8 * 8, row % 8, chunk);
+    if (of.whole_chunks) {
+      copy_chunk(place, some > 0 ? at : from, some * static_cast<int>(sizeof(T)));
+    } else {
+      *place = gathered(at, some);
     }
-    BATON_UNROLL
-    for (int i = 0; i < 4; ++i) BATON_UNROLL
-    for (int j = 0; j < 4; ++j) BATON_UNROLL
-    for (int e = 0; e < 4; ++e) s[i][j] += x[i].lane[e] * y[j].lane[e];
+    at += step * stride;
   }
 }
 
-/// A thread's 4 rows of [tile, width], columns 4x to 4x + 3 of every 64.
-template <int width>
-using Rows = float[4][width / 16];
+// --- products ------------------------------------------------------------------------------------
+//
+// A warp has `blocks` blocks of 16 rows. Of a block, a thread has the rows `group` and `group` + 8,
+// and of 8 columns 2 · `place` and the next.
 
-/// sum += p · b, of p [tile, tile] as scores lie, and b [tile, width].
-template <int width>
-BATON_DEVICE void accumulate(int thread, const float* p, const float* b, Rows<width>& sum) {
-#ifdef __CUDA_ARCH__
-#pragma unroll 2
-#endif
-  for (int k = 0; k < tile; k += 4) {
-    Quad<float> x[4];
-    BATON_UNROLL
-    for (int i = 0; i < 4; ++i) x[i] = load_quad(p + row_of(thread, i) * score_pitch + k);
-    BATON_UNROLL
-    for (int e = 0; e < 4; ++e) BATON_UNROLL
-    for (int c = 0; c < width / tile; ++c) {
-      const auto y = load_quad(b + slot(k + e) * pitch(width) + column_of(thread, 0) + c * tile);
+BATON_DEVICE int group_of(int thread) { return thread % 32 / 4; }
+BATON_DEVICE int place_of(int thread) { return thread % 4; }
+template <int blocks>
+BATON_DEVICE int row_of(int thread, int block, int half) {
+  return (thread / 32 * blocks + block) * 16 + half * 8 + group_of(thread);
+}
+BATON_DEVICE int column_of(int thread, int eight, int i) {
+  return eight * 8 + place_of(thread) * 2 + i;
+}
+
+/// A thread's sums of `blocks` blocks and `columns` columns: of its first row, then its second.
+template <int blocks, int columns>
+using Sums = float[blocks][columns / 8][4];
+/// A thread's results for its rows, of `width` columns: see store_rows().
+template <int blocks, int width>
+using Results = Sums<blocks, width>;
+
+/// Factors on their way from shared memory to a tensor core, each in its parts.
+template <int blocks>
+struct Factors {
+  Chunk rows[2][blocks][2];  // [part][block][half]
+  Chunk columns[2][4];
+};
+
+template <int blocks, int columns>
+BATON_DEVICE void clear(Sums<blocks, columns>& sums) {
+  BATON_UNROLL
+  for (int b = 0; b < blocks; ++b) BATON_UNROLL
+  for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+  for (int i = 0; i < 4; ++i) sums[b][n][i] = 0;
+}
+
+/// Splits a chunk into its parts.
+template <class Kind>
+BATON_DEVICE void split(const Chunk& chunk, Chunk& high, Chunk& low) {
+  BATON_UNROLL
+  for (int w = 0; w < 4; ++w) high.word[w] = Kind::split(chunk.word[w], low.word[w]);
+}
+
+/// sum(state) += rows(state, part) · columns(state, part), the least products first.
+template <class Kind, class Team, class Sum, class A, class B>
+BATON_DEVICE void multiply(Team& team, Sum sum, A rows, B columns) {
+  const auto part = [&](int of_rows, int of_columns) {
+    team.template mma<Kind>(
+        sum, [&](const auto& state) { return rows(state, of_rows); },
+        [&](const auto& state) { return columns(state, of_columns); });
+  };
+  if constexpr (Kind::parts == 2) part(1, 0), part(0, 1);
+  part(0, 0);
+}
+
+/// sums(state) = a · bᵀ, of a warp's rows of the tile a, and all rows of b. A thread takes chunks
+/// `place`, `place` + 4, ... of rows, whose words are the factors of two steps: in which order the
+/// elements of a row come does not matter.
+template <class Kind, int width, int blocks, int columns, class Team, class SumsOf>
+BATON_DEVICE void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums) {
+  constexpr int across = chunks<Kind, width>;
+  team.run([&](int, auto& state) { clear<blocks, columns>(sums(state)); });
+  BATON_UNROLL
+  for (int chunk = 0; chunk < across; chunk += 4) {
+    team.run([&](int thread, auto& state) {
       BATON_UNROLL
-      for (int i = 0; i < 4; ++i) BATON_UNROLL
-      for (int j = 0; j < 4; ++j) sum[i][4 * c + j] += x[i].lane[e] * y.lane[j];
+      for (int m = 0; m < blocks; ++m) BATON_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int eights = (thread / 32 * blocks + m) * 16 + half * 8;
+        split<Kind>(a[slot<across>(eights, group_of(thread), chunk + place_of(thread))],
+                    state.factors.rows[0][m][half], state.factors.rows[1][m][half]);
+      }
+    });
+    BATON_UNROLL
+    for (int n = 0; n < columns / 8; ++n) {
+      team.run([&](int thread, auto& state) {
+        split<Kind>(b[slot<across>(n * 8, group_of(thread), chunk + place_of(thread))],
+                    state.factors.columns[0][0], state.factors.columns[1][0]);
+      });
+      BATON_UNROLL
+      for (int step = 0; step < 2; ++step) BATON_UNROLL
+      for (int m = 0; m < blocks; ++m) {
+        multiply<Kind>(
+            team, [&](auto& state) -> float(&)[4] { return sums(state)[m][n]; },
+            [&](const auto& state, int part) {
+              const auto& rows = state.factors.rows[part][m];
+              return Chunk{{rows[0].word[2 * step], rows[1].word[2 * step],
+                            rows[0].word[2 * step + 1], rows[1].word[2 * step + 1]}};
+            },
+            [&](const auto& state, int part) {
+              const Chunk& words = state.factors.columns[part][0];
+              return TwoWords{{words.word[2 * step], words.word[2 * step + 1]}};
+            });
+      }
     }
   }
 }
 
-template <int width>
-BATON_DEVICE void clear(Rows<width>& sum) {
+/// results(state) += p · b, of p [rows, columns] as score() leaves it, and the tile b of `columns`
+/// rows. A thread takes the chunks `group`, `group` + 8, ... of the rows that its sums belong to,
+/// and each element is a column of another 8 of the results.
+template <class Kind, int width, int blocks, int columns, class Team, class SumsOf, class ResultsOf>
+BATON_DEVICE void accumulate(Team& team, SumsOf p, const Chunk* b, ResultsOf results) {
+  using T = typename Kind::Element;
+  constexpr int across = chunks<Kind, width>, elements = chunk_elements<T>;
+  constexpr bool pairs = sizeof(T) == 2;
   BATON_UNROLL
-  for (int i = 0; i < 4; ++i) BATON_UNROLL
-  for (int c = 0; c < width / 16; ++c) sum[i][c] = 0;
+  for (int n = 0; n < columns / 8; n += pairs ? 2 : 1) {
+    team.run([&](int, auto& state) {
+      BATON_UNROLL
+      for (int m = 0; m < blocks; ++m) {
+        const auto& s = p(state)[m];
+        Chunk words;
+        if constexpr (pairs) {
+          words = {{pair_of(s[n][0], s[n][1]), pair_of(s[n][2], s[n][3]),
+                    pair_of(s[n + 1][0], s[n + 1][1]), pair_of(s[n + 1][2], s[n + 1][3])}};
+        } else {
+          words = {{as_word(s[n][0]), as_word(s[n][2]), as_word(s[n][1]), as_word(s[n][3])}};
+        }
+        split<Kind>(words, state.factors.rows[0][m][0], state.factors.rows[1][m][0]);
+      }
+    });
+    BATON_UNROLL
+    for (int chunk = 0; chunk < across; chunk += 8) {
+      team.run([&](int thread, auto& state) {
+        BATON_UNROLL
+        for (int r = 0; r < (pairs ? 4 : 2); ++r)
+          split<Kind>(b[slot<across>(n * 8 + r / 2 * 8, place_of(thread) * 2 + r % 2,
+                                     chunk + group_of(thread))],
+                      state.factors.columns[0][r], state.factors.columns[1][r]);
+      });
+      BATON_UNROLL
+      for (int e = 0; e < elements; ++e) BATON_UNROLL
+      for (int m = 0; m < blocks; ++m) {
+        multiply<Kind>(
+            team,
+            [&](auto& state) -> float(&)[4] { return results(state)[m][chunk / 8 * elements + e]; },
+            [&](const auto& state, int part) { return state.factors.rows[part][m][0]; },
+            [&](const auto& state, int part) {
+              const auto& rows = state.factors.columns[part];
+              if constexpr (!pairs) {
+                return TwoWords{{rows[0].word[e], rows[1].word[e]}};
+              } else if (e % 2 == 0) {
+                return TwoWords{{pair_of_words<false>(rows[0].word[e / 2], rows[1].word[e / 2]),
+                                 pair_of_words<false>(rows[2].word[e / 2], rows[3].word[e / 2])}};
+              } else {
+                return TwoWords{{pair_of_words<true>(rows[0].word[e / 2], rows[1].word[e / 2]),
+                                 pair_of_words<true>(rows[2].word[e / 2], rows[3].word[e / 2])}};
+              }
+            });
+      }
+    }
+  }
 }
 
-/// Stores row `i` of a thread's, times `factor`.
-template <int width, class T>
-BATON_DEVICE void store_row(int thread, int size, bool quads, const Rows<width>& sum, int i,
+/// Stores a thread's results of one row, times `factor`: of each 8 chunks, chunk 2 · `place` and
+/// the next.
+template <class Kind, int width, int blocks, class T>
+BATON_DEVICE void store_row(int thread, const Attention<T>& of,
+                            const Results<blocks, width>& results, int block, int half,
                             float factor, T* to) {
+  constexpr int elements = chunk_elements<T>;
   BATON_UNROLL
-  for (int c = 0; c < width / tile; ++c) {
-    const int column = column_of(thread, 0) + c * tile;
-    Quad<float> values;
+  for (int chunk = 0; chunk < chunks<Kind, width>; chunk += 8) BATON_UNROLL
+  for (int next = 0; next < 2; ++next) {
+    const int column = (chunk + place_of(thread) * 2 + next) * elements;
+    float values[elements];
     BATON_UNROLL
-    for (int j = 0; j < 4; ++j) values.lane[j] = sum[i][4 * c + j] * factor;
-    if (quads) {
-      if (column < size) store_quad(to + column, values);
+    for (int e = 0; e < elements; ++e)
+      values[e] = results[block][chunk / 8 * elements + e][half * 2 + next] * factor;
+    if (of.whole_chunks) {
+      if (column >= of.size) continue;
+      *reinterpret_cast<Chunk*>(to + column) = chunk_of<T>(values);
     } else {
       BATON_UNROLL
-      for (int j = 0; j < 4; ++j)
-        if (column + j < size) store(to + column + j, values.lane[j]);
+      for (int e = 0; e < elements; ++e)
+        if (column + e < of.size) store(to + column + e, values[e]);
     }
   }
 }
 
-/// Four scores of a row, where the next product finds them.
-BATON_DEVICE void put(int thread, int i, const float (&values)[4], float* scores) {
-  store_quad(scores + row_of(thread, i) * score_pitch + column_of(thread, 0),
-             Quad<float>{{values[0], values[1], values[2], values[3]}});
+/// Calls body(block, eight, i, factor) with dropout's factor of each of a thread's scores, rows
+/// being queries from `query` on, columns keys from `key` on.
+template <int blocks, int columns, class T, class Body>
+BATON_DEVICE void each_factor(int thread, const Attention<T>& of, std::int64_t sample,
+                              std::int64_t head, std::int64_t query, std::int64_t key, Body body) {
+  const int quad = place_of(thread) / 2 * 4;
+  const bool second = place_of(thread) % 2 != 0;
+  BATON_UNROLL
+  for (int m = 0; m < blocks; ++m) BATON_UNROLL
+  for (int half = 0; half < 2; ++half) BATON_UNROLL
+  for (int n = 0; n < columns / 8; ++n) {
+    float factors[4];
+    of.factors(sample, head, query + row_of<blocks>(thread, m, half), key + n * 8 + quad, factors);
+    // By comparisons: an index would put the factors into memory.
+    body(m, n, half * 2, second ? factors[2] : factors[0]);
+    body(m, n, half * 2 + 1, second ? factors[3] : factors[1]);
+  }
 }
+/// The same where rows are keys and columns are queries.
+template <int blocks, int columns, class T, class Body>
+BATON_DEVICE void each_factor_of_keys(int thread, const Attention<T>& of, std::int64_t sample,
+                                      std::int64_t head, std::int64_t query, std::int64_t key,
+                                      Body body) {
+  const int which = group_of(thread) % 4;
+  BATON_UNROLL
+  for (int m = 0; m < blocks; ++m) BATON_UNROLL
+  for (int half = 0; half < 2; ++half) BATON_UNROLL
+  for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    float factors[4];
+    of.factors(sample, head, query + column_of(thread, n, i),
+               key + row_of<blocks>(thread, m, half) - which, factors);
+    const float low = which & 1 ? factors[1] : factors[0];
+    const float high = which & 1 ? factors[3] : factors[2];
+    body(m, n, half * 2 + i, which & 2 ? high : low);
+  }
+}
+
+/// 2 to the power of x.
+BATON_DEVICE float power_of_two(float x) {
+#ifdef __CUDA_ARCH__
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#else
+  return std::exp2(x);
+#endif
+}
+inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.69314718f;
 
 }  // namespace baton::transformer::cuda

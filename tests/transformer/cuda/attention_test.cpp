@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "samples.hpp"
@@ -47,7 +48,7 @@ struct Strided {
   View<T> view;
   Strided(const Array<float>& x, bool odd) {
     const Shape& s = x.shape();
-    const std::int64_t extra = odd ? 3 : 4;
+    const std::int64_t extra = odd ? 3 : gpu::chunk_elements<T>;
     all = as<T>(numbers({s[0], s[1], s[2] + 1, s[3] + extra}, 99));
     view = all.view().slice(2, 1, s[2] + 1).slice(3, odd ? 1 : 0, s[3] + (odd ? 1 : 0));
     const Array<T> values = as<T>(x);
@@ -56,47 +57,59 @@ struct Strided {
   Array<float> values() const { return widened(Array<T>::copy_of(view)); }
 };
 
-/// Every unit of a grid, the last first.
+/// Every unit of a grid of tiles of `rows` positions, the last first.
 template <class Unit>
-void each_unit(std::int64_t samples, std::int64_t heads, std::int64_t positions, Unit unit) {
-  for (std::int64_t begin = (positions - 1) / gpu::tile * gpu::tile; begin >= 0; begin -= gpu::tile)
+void each_unit(std::int64_t samples, std::int64_t heads, std::int64_t positions, int rows,
+               Unit unit) {
+  for (std::int64_t begin = (positions - 1) / rows * rows; begin >= 0; begin -= rows)
     for (std::int64_t sample = 0; sample < samples; ++sample)
       for (std::int64_t head = 0; head < heads; ++head) unit(gpu::Tile{sample, head, begin});
 }
 
-struct alignas(16) Shared {
-  explicit Shared(int floats) : memory(static_cast<std::size_t>(floats) + 4, NAN) {}
-  float* data() {
-    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    return memory.data() + (16 - address % 16) % 16 / sizeof(float);
-  }
-  std::vector<float> memory;
-};
+/// Shared memory as it is before anything is written: NaN.
+std::vector<gpu::Chunk> shared_memory(int bytes) {
+  const std::uint32_t nan = 0xffffffff;  // of f32, and two of bf16
+  return {static_cast<std::size_t>(bytes) / sizeof(gpu::Chunk), gpu::Chunk{{nan, nan, nan, nan}}};
+}
 
-template <int width, class T>
+template <class State>
+using Team = gpu::HostTeam<State, gpu::attention_threads>;
+
+template <class Kind, int width, class T>
 void forward(const gpu::Attention<T>& of) {
-  Shared shared(gpu::attention_floats<width>);
-  each_unit(of.samples, of.heads, of.queries, [&](const gpu::Tile& at) {
-    gpu::HostTeam<gpu::AttentionState<width>> team;
-    gpu::attention_unit<width>(team, of, at, shared.data());
+  using Sizes = gpu::Forward<Kind, width>;
+  each_unit(of.samples, of.heads, of.queries, Sizes::rows, [&](const gpu::Tile& at) {
+    auto shared = shared_memory(Sizes::shared_bytes);
+    Team<typename Sizes::State> team;
+    gpu::attention_unit<Kind, width>(team, of, at, shared.data());
   });
 }
-template <int width, class T>
+template <class Kind, int width, class T>
 void backward(const gpu::Attention<T>& of) {
-  Shared shared(gpu::query_gradient_floats<width>);
-  each_unit(of.samples, of.heads, of.queries, [&](const gpu::Tile& at) {
-    gpu::HostTeam<gpu::QueryGradientState<width>> team;
-    gpu::query_gradient_unit<width>(team, of, at, shared.data());
+  using Sizes = gpu::Backward<Kind, width>;
+  each_unit(of.samples, of.heads, of.queries, Sizes::rows, [&](const gpu::Tile& at) {
+    auto shared = shared_memory(Sizes::shared_bytes);
+    Team<gpu::QueryGradientState<Kind, width>> team;
+    gpu::query_gradient_unit<Kind, width>(team, of, at, shared.data());
   });
-  Shared shared_by_keys(gpu::key_gradient_floats<width>);
-  each_unit(of.samples, of.key_heads, of.keys, [&](const gpu::Tile& at) {
-    gpu::HostTeam<gpu::KeyGradientState<width>> team;
-    gpu::key_gradient_unit<width>(team, of, at, shared_by_keys.data());
+  each_unit(of.samples, of.key_heads, of.keys, Sizes::rows, [&](const gpu::Tile& at) {
+    auto shared = shared_memory(Sizes::shared_bytes);
+    Team<gpu::KeyGradientState<Kind, width>> team;
+    gpu::key_gradient_unit<Kind, width>(team, of, at, shared.data());
   });
 }
 
-template <class T>
+/// What the roundings of a kind may change, relative to the largest element; of log_sums, and of
+/// the others.
+template <class Kind>
+constexpr double of_log_sums = Kind::parts == 1 && sizeof(typename Kind::Element) == 4 ? 4e-4
+                                                                                       : 4e-6;
+template <class Kind>
+constexpr double of_results = std::max(of_log_sums<Kind>, rounding<typename Kind::Element>);
+
+template <class Kind>
 void check(const Case& c, bool odd) {
+  using T = typename Kind::Element;
   const Shape queries{c.samples, c.queries, c.heads, c.size};
   const Shape keys{c.samples, c.keys, c.key_heads, c.size};
   const AttentionOptions options = options_of(c);
@@ -110,10 +123,10 @@ void check(const Case& c, bool odd) {
   Array<float> log_sums_(log_sums.shape());
   const auto of =
       gpu::attention_of<T>(q_.view, k_.view, v_.view, options, out_.view, log_sums_.view());
-  CHECK(of.quads == (!odd && c.size % 4 == 0));
-  c.size <= 64 ? forward<64>(of) : forward<128>(of);
-  CHECK(difference(out_.values(), out) < rounding<T>);
-  CHECK(difference(log_sums_, log_sums) < 4e-6);
+  CHECK(of.whole_chunks == (!odd && c.size % gpu::chunk_elements<T> == 0));
+  c.size <= 64 ? forward<Kind, 64>(of) : forward<Kind, 128>(of);
+  CHECK(difference(out_.values(), out) < of_results<Kind>);
+  CHECK(difference(log_sums_, log_sums) < of_log_sums<Kind>);
 
   // Backward of what was found forward, so that only its own roundings differ.
   Array<float> dq(queries), dk(keys), dv(keys);
@@ -126,10 +139,10 @@ void check(const Case& c, bool odd) {
   const auto back = gpu::attention_backward_of<T>(dout_.view, q_.view, k_.view, v_.view, out_.view,
                                                   View<const float>(log_sums_), options,
                                                   dots.data(), dq_.view, dk_.view, dv_.view);
-  c.size <= 64 ? backward<64>(back) : backward<128>(back);
-  CHECK(difference(dq_.values(), dq) < rounding<T>);
-  CHECK(difference(dk_.values(), dk) < rounding<T>);
-  CHECK(difference(dv_.values(), dv) < rounding<T>);
+  c.size <= 64 ? backward<Kind, 64>(back) : backward<Kind, 128>(back);
+  CHECK(difference(dq_.values(), dq) < of_results<Kind>);
+  CHECK(difference(dk_.values(), dk) < of_results<Kind>);
+  CHECK(difference(dv_.values(), dv) < of_results<Kind>);
 }
 
 }  // namespace
@@ -139,8 +152,9 @@ TEST_CASE("tiles of attention give what attention on the host gives, and its gra
     CAPTURE((Shape{c.samples, c.queries, c.keys, c.heads, c.key_heads, c.size}.text()));
     for (const bool odd : {false, true}) {
       CAPTURE(odd);
-      check<float>(c, odd);
-      check<bf16>(c, odd);
+      check<gpu::F32>(c, odd);
+      check<gpu::Tf32>(c, odd);
+      check<gpu::Bf16>(c, odd);
     }
   }
 }
@@ -150,7 +164,7 @@ TEST_CASE("what is not a number stays so") {
   auto q = numbers(shape, 1), k = numbers(shape, 2), v = numbers(shape, 3);
   q.view()(0, 66, 0, 3) = NAN;
   Array<float> out(shape), log_sums({1, 1, 70});
-  forward<64>(
+  forward<gpu::F32, 64>(
       gpu::attention_of<float>(q.view(), k.view(), v.view(), {}, out.view(), log_sums.view()));
   for (std::int64_t i = 0; i < 70; ++i) CHECK(std::isnan(out.view()(0, i, 0, 0)) == (i == 66));
 }

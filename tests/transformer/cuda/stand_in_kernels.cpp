@@ -61,33 +61,37 @@ Logits<T> seen(Logits<T> of) {
 }
 
 template <class State, class T, class Unit>
-void each_tile(std::int64_t heads, std::int64_t positions, const Attention<T>& of, int floats,
-               Unit unit) {
-  std::vector<Quad<float>> shared(static_cast<std::size_t>(floats + 3) / 4);
-  for (std::int64_t begin = 0; begin < positions; begin += tile)
+void each_tile(std::int64_t heads, std::int64_t positions, int rows, const Attention<T>& of,
+               int bytes, Unit unit) {
+  std::vector<Chunk> shared(static_cast<std::size_t>(bytes) / sizeof(Chunk));
+  for (std::int64_t begin = 0; begin < positions; begin += rows)
     for (std::int64_t sample = 0; sample < of.samples; ++sample)
       for (std::int64_t head = 0; head < heads; ++head) {
-        HostTeam<State> team;
-        unit(team, Tile{sample, head, begin}, shared.data()->lane);
+        HostTeam<State, attention_threads> team;
+        unit(team, Tile{sample, head, begin}, shared.data());
       }
 }
-template <int width, class T>
+template <class Kind, int width, class T>
 void forward(const Attention<T>& of) {
-  each_tile<AttentionState<width>>(of.heads, of.queries, of, attention_floats<width>,
-                                   [&](auto& team, const Tile& at, float* shared) {
-                                     attention_unit<width>(team, of, at, shared);
+  using Sizes = Forward<Kind, width>;
+  each_tile<typename Sizes::State>(of.heads, of.queries, Sizes::rows, of, Sizes::shared_bytes,
+                                   [&](auto& team, const Tile& at, Chunk* shared) {
+                                     attention_unit<Kind, width>(team, of, at, shared);
                                    });
 }
-template <int width, class T>
+template <class Kind, int width, class T>
 void backward(const Attention<T>& of) {
-  each_tile<QueryGradientState<width>>(of.heads, of.queries, of, query_gradient_floats<width>,
-                                       [&](auto& team, const Tile& at, float* shared) {
-                                         query_gradient_unit<width>(team, of, at, shared);
-                                       });
-  each_tile<KeyGradientState<width>>(of.key_heads, of.keys, of, key_gradient_floats<width>,
-                                     [&](auto& team, const Tile& at, float* shared) {
-                                       key_gradient_unit<width>(team, of, at, shared);
-                                     });
+  using Sizes = Backward<Kind, width>;
+  each_tile<QueryGradientState<Kind, width>>(
+      of.heads, of.queries, Sizes::rows, of, Sizes::shared_bytes,
+      [&](auto& team, const Tile& at, Chunk* shared) {
+        query_gradient_unit<Kind, width>(team, of, at, shared);
+      });
+  each_tile<KeyGradientState<Kind, width>>(of.key_heads, of.keys, Sizes::rows, of,
+                                           Sizes::shared_bytes,
+                                           [&](auto& team, const Tile& at, Chunk* shared) {
+                                             key_gradient_unit<Kind, width>(team, of, at, shared);
+                                           });
 }
 
 template <class T>
@@ -268,12 +272,12 @@ void cross_entropy(const Logits<T>& of, const float* most, const float* sums, do
 template <class T>
 void attention(const Attention<T>& of, cudaStream_t stream) {
   give(stream,
-       [=] { of.size <= tile ? forward<tile>(seen(of)) : forward<largest_head>(seen(of)); });
+       [=] { with_sizes(of, [&]<class Kind, int width>() { forward<Kind, width>(seen(of)); }); });
 }
 template <class T>
 void attention_backward(const Attention<T>& of, cudaStream_t stream) {
   give(stream,
-       [=] { of.size <= tile ? backward<tile>(seen(of)) : backward<largest_head>(seen(of)); });
+       [=] { with_sizes(of, [&]<class Kind, int width>() { backward<Kind, width>(seen(of)); }); });
 }
 
 #define BATON_INSTANTIATE(T)                                                                       \
