@@ -5,8 +5,11 @@ import ctypes
 import importlib.util
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+PATHS = {"CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "LD_LIBRARY_PATH"}  # lists of folders
+CUBLASLT = "libcublasLt.so.13"
 MAJOR, MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_…
 
 
@@ -73,32 +76,57 @@ def said_by(command, **options):
     return ""
 
 
+def with_added(environment, more, last=False):
+    """Both; of lists of folders, the added ones come first, or last."""
+    result = dict(environment)
+    for name, value in more.items():
+        both = [value, environment.get(name)] if name in PATHS else [value]
+        result[name] = ":".join(filter(None, reversed(both) if last else both))
+    return result
+
+
+def driver():
+    said = said_by(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+    return said.split("\n")[0] or "unknown"
+
+
 def versions(nvcc, environment):
-    """Of driver, CUDA and NCCL, "unknown" or "none" where they do not say."""
-    driver = said_by(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+    """Of CUDA and NCCL, as compilers find them: "unknown" or "none" where they do not say."""
     cuda = re.search(r"release ([\d.]+)", said_by([nvcc, "--version"]))
     include = Path(nvcc).resolve().parents[1] / "include"
     nccl = said_by(["c++", "-E", "-P", "-x", "c++", f"-I{include}", "-"], env=environment,
                    input="#include <nccl.h>\nversion NCCL_MAJOR NCCL_MINOR NCCL_PATCH\n")
     nccl = re.search(r"^version (\d+) (\d+) (\d+)", nccl, re.MULTILINE)
-    return {"driver": driver.split("\n")[0] or "unknown", "cuda": cuda[1] if cuda else "unknown",
-            "nccl": ".".join(nccl.groups()) if nccl else "none"}
+    return {"cuda": cuda[1] if cuda else "unknown", "nccl": ".".join(nccl.groups()) if nccl else "none"}
+
+
+def of_python(file):
+    """The file of NVIDIA's Python packages, such as nccl/lib/libnccl.so.2; None without it."""
+    spec = importlib.util.find_spec("nvidia")
+    found = [Path(folder, file) for folder in (spec and spec.submodule_search_locations) or []]
+    return next((path for path in found if path.exists()), None)
 
 
 def nccl_of_python(links):
     """What the environment needs for the NCCL of the Python package nvidia-nccl, by variable; its
     libraries get the names that linkers look for in the folder `links`. Empty without one."""
-    try:
-        spec = importlib.util.find_spec("nvidia.nccl")
-    except ImportError:
-        spec = None
-    for folder in spec.submodule_search_locations if spec else []:
-        library = Path(folder, "lib", "libnccl.so.2")
-        if library.exists():
-            links.mkdir(parents=True, exist_ok=True)
-            for name in ["libnccl.so", "libnccl.so.2"]:
-                (links / name).unlink(missing_ok=True)
-                (links / name).symlink_to(library)
-            return {"CPLUS_INCLUDE_PATH": str(Path(folder, "include")), "LIBRARY_PATH": str(links),
-                    "LD_LIBRARY_PATH": str(links)}
-    return {}
+    library = of_python("nccl/lib/libnccl.so.2")
+    if not library:
+        return {}
+    links.mkdir(parents=True, exist_ok=True)
+    for name in ["libnccl.so", "libnccl.so.2"]:
+        (links / name).unlink(missing_ok=True)
+        (links / name).symlink_to(library)
+    return {"CPLUS_INCLUDE_PATH": str(library.parents[1] / "include"), "LIBRARY_PATH": str(links),
+            "LD_LIBRARY_PATH": str(links)}
+
+
+def cublaslt_of_python(environment):
+    """What the environment needs for the cuBLASLt of the Python package nvidia-cublas, by variable; empty
+    without one, or where programs find another."""
+    load = f"import ctypes; ctypes.CDLL('{CUBLASLT}')"
+    library = of_python(f"cu13/lib/{CUBLASLT}")
+    if not library or subprocess.run([sys.executable, "-c", load], env=environment,
+                                     stderr=subprocess.DEVNULL).returncode == 0:
+        return {}
+    return {"LD_LIBRARY_PATH": str(library.parent)}

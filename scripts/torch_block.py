@@ -2,7 +2,7 @@
 input; prints the seconds of one. What scripts/bench-transformer compares with.
 
 Usage: torch_block.py whole|tp|sp|memory --batch B --seq S ... [--rank R --ranks N --store FILE]
-       torch_block.py whole|attention|forward --device cuda --type f32|tf32|bf16 --batch B --seq S ..."""
+       torch_block.py whole|train|attention|forward --device cuda --type f32|tf32|bf16 --batch B --seq S ..."""
 
 import argparse
 import sys
@@ -137,11 +137,28 @@ def steps(options):
     x = torch.randn(options.batch, positions, options.d_model, requires_grad=True, **place)
     dy = torch.randn_like(x)
 
+    if options.form == "train":
+        return training_steps(options, block, x, dy)
+
     def step():
         for tensor in (x, *block.parameters()):
             if tensor.grad is not None:
                 tensor.grad.zero_()
         block(x).backward(dy)
+
+    take_turns(options, step)
+
+
+def training_steps(options, block, x, target):
+    optimizer = torch.optim.AdamW(block.parameters(), fused=options.device == "cuda")
+    x = x.detach()
+
+    def step():
+        optimizer.zero_grad(set_to_none=False)
+        loss = functional.mse_loss(block(x), target)
+        loss.backward()
+        optimizer.step()
+        loss.item()
 
     take_turns(options, step)
 
@@ -185,7 +202,7 @@ def attention_memory(options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("form", choices=["whole", "tp", "sp", "memory", "attention", "forward"])
+    parser.add_argument("form", choices=["whole", "tp", "sp", "memory", "train", "attention", "forward"])
     for name in ("batch", "seq", "d-model", "heads", "d-ff"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--rank", type=int, default=0)

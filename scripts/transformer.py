@@ -31,7 +31,8 @@ COMPARISONS = [
     ("Ulysses on two", "sp", 2, 1, 2048, 1.8),
 ]
 # On a GPU: form, ranks; each with batch, seq, model and heads of ON_GPU.
-GPU_COMPARISONS = [("forward", 1), ("attention", 1), ("whole", 1), ("tp", 2), ("sp", 2), ("tp", 4), ("sp", 4)]
+GPU_COMPARISONS = [("forward", 1), ("attention", 1), ("whole", 1), ("tp", 2), ("sp", 2), ("tp", 4), ("sp", 4),
+                   ("train", 1), ("train", 2)]
 GPU_TYPES = ["f32", "tf32", "bf16"]
 ON_GPU = ["--batch", "4", "--seq", "2048", "--d-model", "2048", "--heads", "16", "--d-ff", "8192", "--causal",
           "--steps", "5"]
@@ -104,7 +105,7 @@ def compare_on_gpu(program, repeats, only):
 
     def peer(form, kind):
         """PyTorch's side, which is started once for all that it is compared with."""
-        form = form if form in ("forward", "attention") else "whole"
+        form = "whole" if form in ("tp", "sp") else form
         if (form, kind) not in peers:
             peers[form, kind] = Side([[sys.executable, str(PEER), form, "--device", "cuda", "--type", kind,
                                        *ON_GPU]])
@@ -149,7 +150,7 @@ def main():
     parser = argparse.ArgumentParser(prog="bench-transformer", description=__doc__)
     parser.add_argument("program", help=argparse.SUPPRESS)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--only", choices=["whole", "tp", "sp", "memory", "forward", "attention"])
+    parser.add_argument("--only", choices=["whole", "tp", "sp", "memory", "train", "forward", "attention"])
     parser.add_argument("--repeats", type=int, default=10, help="steps of each side")
     parser.add_argument("--d-model", type=int, default=1024)
     parser.add_argument("--heads", type=int, default=16)

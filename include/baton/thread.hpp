@@ -1,6 +1,7 @@
 #pragma once
 /// Ranks as threads of one process.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 
 #include "baton/device.hpp"
 #include "baton/export.hpp"
+#include "baton/fused_transport.hpp"
 #include "baton/transport.hpp"
 
 namespace BATON_API baton {
@@ -31,6 +33,17 @@ struct ThreadOptions {
 /// Transports of `size` ranks in one process, in rank order; each is used by its own thread. Throws
 /// Error(invalid_argument) if size is less than 1, or `hosts` or `devices` has another number.
 std::vector<std::unique_ptr<Transport>> thread_transports(int size, const ThreadOptions& = {});
+
+/// Messages in fused groups among ranks as threads that share a device, for StreamCommunicator.
+/// Messages are copies in the receivers' streams, and streams wait for each other by markers that
+/// were set before: no stream is held for the host, so any number of ranks gets along with one
+/// hardware queue. end() waits for the peers' calls, for `timeout` at most (0: for any time), and
+/// then throws Error(timeout) that names a peer; where a peer has left, or called abort(), it
+/// throws Error(transport). Collective over `host`, whose ranks are threads of one process; else
+/// throws Error(unsupported).
+std::unique_ptr<FusedTransport> thread_fused_transport(Transport& host,
+                                                       std::shared_ptr<Device> device,
+                                                       std::chrono::milliseconds timeout = {});
 
 /// Runs `body` on `size` threads, each with its rank's transport, and returns when all have
 /// returned. If any throws, all are joined and the exception of the lowest rank is thrown on.

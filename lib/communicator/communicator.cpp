@@ -82,7 +82,9 @@ Choice Communicator::chosen(const Call& call) { return state_->chosen(call); }
 Traffic Communicator::traffic(const Call& call) {
   const InUse in_use(state_->launcher.busy());
   state_->arguments.bind(call, rank(), size());
-  const execute::Plan& plan = *state_->planner.plan(state_->arguments, call.choice).plan;
+  const execute::Plan& plan =
+      *state_->planner.plan(state_->arguments, call.choice, communicator::Planner::Purpose::ask)
+           .plan;
   Traffic traffic;
   for (const execute::Plan::Item& item : plan.items())
     if (item.kind == StepKind::send) traffic += {1, item.bytes};

@@ -53,14 +53,21 @@ CachedPlan& Planner::keep(std::unique_ptr<CachedPlan> plan) {
   return plans_.insert(key_, std::move(plan));
 }
 
-CachedPlan& Planner::plan(const Arguments& arguments, const Choice& choice) {
+CachedPlan& Planner::plan(const Arguments& arguments, const Choice& choice, Purpose purpose) {
   key_.clear();
   arguments.append_to(key_);
   if (!choice.algorithm.empty()) key_.add_all(choice.algorithm);
   if (choice.segment) key_.add(*choice.segment);
-  if (CachedPlan* const found = plans_.find(key_)) return *found;
+  const bool touches = memory_ == Memory::host && purpose == Purpose::run;
+  if (CachedPlan* const found = plans_.find(key_)) {
+    if (touches && !found->reached) [[unlikely]] {
+      arguments.check_reach();
+      found->reached = true;
+    }
+    return *found;
+  }
 
-  if (memory_ == Memory::host) arguments.check_reach();
+  if (touches) arguments.check_reach();
   const Problem problem = this->problem(arguments);
   const selecting::Selection selected = selection(arguments, problem, choice);
   const bool fuses = memory_ == Memory::device_fused;
@@ -70,9 +77,11 @@ CachedPlan& Planner::plan(const Arguments& arguments, const Choice& choice) {
       arguments.element_bytes, arguments.input_sizes, arguments.output_sizes);
   auto groups = fuses ? execute::fused_groups_of(*plan) : std::vector<execute::FusedGroup>();
   const bool on_device = memory_ == Memory::device && problem.collective != Collective::barrier;
-  return keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name,
-                                           selected.segment, on_device ? queue_ : nullptr,
-                                           std::move(groups)));
+  CachedPlan& kept =
+      keep(std::make_unique<CachedPlan>(std::move(plan), selected.algorithm->name, selected.segment,
+                                        on_device ? queue_ : nullptr, std::move(groups)));
+  kept.reached = touches;
+  return kept;
 }
 
 Schedule Planner::schedule(const Arguments& arguments, const Choice& choice) const {

@@ -92,7 +92,11 @@ class Planner {
     queue_ = queue;
   }
 
-  execute::CachedPlan& plan(const Arguments& arguments, const Choice& choice);
+  /// A plan to run, or to ask what a call would do, which touches no buffers: they may lie
+  /// anywhere.
+  enum class Purpose : bool { run, ask };
+  execute::CachedPlan& plan(const Arguments& arguments, const Choice& choice,
+                            Purpose purpose = Purpose::run);
   /// The call's schedule before it is cut into segments.
   Schedule schedule(const Arguments& arguments, const Choice& choice) const;
   /// A built-in algorithm on bytes of the host's memory, for internal use.

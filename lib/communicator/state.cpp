@@ -257,7 +257,7 @@ Choice State::chosen(const Call& call) {
   const InUse in_use(launcher.busy());
   arguments.bind(call, context.rank, context.size);
   if (device) device->check_data(arguments);
-  const execute::CachedPlan& plan = planner.plan(arguments, call.choice);
+  const execute::CachedPlan& plan = planner.plan(arguments, call.choice, Planner::Purpose::ask);
   return {plan.algorithm, plan.segment};
 }
 

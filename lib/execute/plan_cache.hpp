@@ -85,6 +85,7 @@ class CachedPlan {
   const std::int64_t segment;  ///< bytes; 0: not cut
   const std::vector<FusedGroup> groups;
   std::array<char, 24> label{};  ///< algorithm and segment, "ring:65536"
+  bool reached = false;          ///< whether a call's buffers have been checked (Planner::plan())
 
   /// The plan's number in a recorder, for one element type and one op.
   struct Recorded {

@@ -1,7 +1,8 @@
-// Steps (forward and backward) of attention or of a transformer block on a CUDA device, some each
-// time a line arrives on standard input; prints the seconds of one, of the slowest rank. Ranks are
-// threads that share the device. So scripts/bench-transformer has two programs take turns, of which
-// the other sleeps. Exit code 77 where there is no device.
+// Steps (forward and backward) of attention or of a transformer block on a CUDA device, or steps of
+// its training (AdamW; data-parallel on several ranks), some each time a line arrives on standard
+// input; prints the seconds of one, of the slowest rank. Ranks are threads that share the device.
+// So scripts/bench-transformer has two programs take turns, of which the other sleeps. Exit code 77
+// where there is no device.
 
 #include <fmt/core.h>
 
@@ -18,6 +19,7 @@
 #include "baton/thread.hpp"
 #include "transformer/block.hpp"
 #include "transformer/cuda/cuda_accelerator.hpp"
+#include "transformer/training/step.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -93,9 +95,10 @@ void block_steps(const Options& options, Communicator& world, StreamCommunicator
   config.d_model = options.d_model, config.heads = options.heads, config.d_ff = options.d_ff;
   config.activation = Activation::gelu;
   config.causal = options.causal;
+  const bool trains = options.form == "train";
+  const Axis axis = trains ? Axis::dp : options.form == "tp" ? Axis::tp : Axis::sp;
   Mesh mesh;
-  if (options.form != "whole")
-    mesh = Mesh(world, on_device, {{options.form == "tp" ? Axis::tp : Axis::sp, world.size()}});
+  if (world.size() > 1) mesh = Mesh(world, on_device, {{axis, world.size()}});
   const auto block = [&] {
     const AcceleratorScope host(nullptr);
     auto made = std::make_unique<TransformerBlock<T>>(config, Random{1, 2});
@@ -103,8 +106,20 @@ void block_steps(const Options& options, Communicator& world, StreamCommunicator
     move_to(accelerator, made->parallel().params());
     return made;
   }();
-  const Shape shape{options.batch, options.seq / mesh.size(Axis::sp), options.d_model};
+  const std::int64_t samples = options.batch / mesh.size(Axis::dp);
+  const Shape shape{samples, options.seq / mesh.size(Axis::sp), options.d_model};
   const Array<T> x = drawn<T>(shape, 3), dy = drawn<T>(shape, 5);
+  if (trains) {
+    AdamW<T> adamw(block->parallel().params());
+    const Share<T> share{{x.copy(), dy.copy()},
+                         mesh.rank(Axis::dp) * samples,
+                         static_cast<double>(x.size() * mesh.size(Axis::dp)),
+                         world.size() > 1 ? Axes(Axis::dp) : Axes()};
+    StepOptions how;
+    how.bucket_bytes = 25 << 20;
+    return take_turns(options, accelerator, world.rank() == 0, turns,
+                      [&] { train_step(block->parallel(), share, adamw, mesh, how); });
+  }
   take_turns(options, accelerator, world.rank() == 0, turns, [&] {
     Context context;
     block->parallel().zero_grads();
@@ -125,7 +140,9 @@ void run(const Options& options) {
         const auto accelerator =
             cuda_accelerator({.tf32 = options.type == "tf32", .reserve = std::size_t{2} << 30});
         const AcceleratorScope scope(accelerator.get());
-        StreamCommunicator on_device(transport->split(0, transport->rank()), device);
+        auto host = transport->split(0, transport->rank());
+        auto groups = thread_fused_transport(*host, device);
+        StreamCommunicator on_device(std::move(host), device, std::move(groups));
         Communicator world(std::move(transport));
         if (options.form == "attention" || options.form == "forward") {
           attention_steps<T>(options, *accelerator, turns);
@@ -145,7 +162,7 @@ int main(int count, char** words) {  // NOLINT(bugprone-exception-escape): ends 
   Options options;
   CLI::App app("Steps of a transformer block on a CUDA device, some for each line of input");
   app.add_option("form", options.form)
-      ->check(CLI::IsMember({"whole", "tp", "sp", "attention", "forward"}));
+      ->check(CLI::IsMember({"whole", "tp", "sp", "train", "attention", "forward"}));
   app.add_option("--type", options.type)->check(CLI::IsMember({"f32", "tf32", "bf16"}));
   app.add_option("--ranks", options.ranks, "threads that share the device");
   app.add_option("--steps", options.steps, "that a line asks for");
@@ -156,6 +173,13 @@ int main(int count, char** words) {  // NOLINT(bugprone-exception-escape): ends 
   app.add_option("--heads", options.heads);
   app.add_option("--d-ff", options.d_ff);
   CLI11_PARSE(app, count, words);
+  const bool alone =
+      options.form == "whole" || options.form == "attention" || options.form == "forward";
+  if (alone && options.ranks != 1) {
+    fmt::print(stderr, "cuda_block_bench: {}: expected 1 rank, found {}\n", options.form,
+               options.ranks);
+    return 2;
+  }
   if (baton::cuda_devices() == 0) {
     fmt::print("skipped: expected a CUDA device, found none\n");
     return 77;

@@ -10,6 +10,7 @@
 #include "baton/cuda.hpp"
 #include "baton/cuda_runtime.hpp"
 #include "baton/error.hpp"
+#include "baton/thread.hpp"
 #include "stream_cases.hpp"
 
 using namespace baton;
@@ -39,7 +40,33 @@ TestDevice test_device() {
           [](Stream stream) { cuda::check(cudaStreamSynchronize(native(stream)), "a stream"); }};
 }
 
+/// The same with messages in groups of threads' own.
+TestDevice in_threads_groups() {
+  TestDevice with_groups = test_device();
+  with_groups.groups = [device = with_groups.device](int) {
+    return [device](Transport& host) {
+      return thread_fused_transport(host, device, support::test_options().timeout);
+    };
+  };
+  return with_groups;
+}
+
 }  // namespace
+
+TEST_CASE("CUDA groups of threads: every collective by every algorithm gives the host's bits") {
+  for (const int size : {1, 2, 3, 5, 8}) {
+    CAPTURE(size);
+    every_collective(size, in_threads_groups());
+  }
+}
+
+TEST_CASE("CUDA groups of threads: 64 ranks on one device, whose streams share hardware queues") {
+  many_ranks(64, in_threads_groups());
+}
+
+TEST_CASE("CUDA groups of threads: tensors along any dimensions, and split communicators") {
+  tensors(in_threads_groups());
+}
 
 TEST_CASE("CUDA streams: every collective by every algorithm gives the host's bits") {
   for (const int size : {1, 2, 3, 5, 8})

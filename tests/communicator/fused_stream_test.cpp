@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "baton/schedule.hpp"
 #include "baton/stream.hpp"
+#include "baton/thread.hpp"
 #include "stream_cases.hpp"
 #include "support/ranks.hpp"
 #include "support/stand_in.hpp"
@@ -41,6 +43,72 @@ TEST_CASE("groups in streams: many ranks, each behind what its stream was given 
 TEST_CASE(
     "groups in streams: a call comes after what the stream was given before, before the rest") {
   for (const int size : {1, 2, 4}) in_order(size, in_groups({}, {.seed = 3}));
+}
+
+/// Groups of threads' own, on a device whose user streams share `channels` hardware queues.
+static TestDevice of_threads(int channels, std::uint64_t seed = 0) {
+  TestDevice test_device = stand_in({.seed = seed, .channels = channels});
+  const auto device = test_device.device;
+  test_device.groups = [device](int) {
+    return [device](Transport& host) { return thread_fused_transport(host, device, 60s); };
+  };
+  return test_device;
+}
+
+TEST_CASE("groups of threads: every collective by every algorithm gives the host's bits") {
+  for (const int size : {1, 2, 3, 5, 8}) {
+    CAPTURE(size);
+    every_collective(size, of_threads(0, 7));
+    every_collective(size, of_threads(1));
+  }
+}
+
+TEST_CASE("groups of threads: tensors, split communicators, many ranks on one hardware queue") {
+  tensors(of_threads(0, 7));
+  tensors(of_threads(1));
+  for (const int channels : {1, 8}) many_ranks(64, of_threads(channels));
+  for (const int size : {1, 2, 4}) in_order(size, of_threads(0, 3));
+}
+
+TEST_CASE("groups of threads: messages of several streams, to this rank too, and what is amiss") {
+  const auto device = std::make_shared<StandInDevice>();
+  run_threads(3, [&](std::unique_ptr<Transport> host) {
+    const int rank = host->rank();
+    const auto groups = thread_fused_transport(*host, device, 300ms);
+    const Stream streams[] = {device->make_user_stream(), device->make_user_stream()};
+    const auto put = [&](int value) {
+      std::byte* const at = device->allocate(sizeof value);
+      std::memcpy(device->host_view(at), &value, sizeof value);
+      return at;
+    };
+    std::byte* const own = put(rank);
+    std::byte* into[3] = {put(-1), put(-1), put(-1)};
+    groups->begin();
+    for (int peer = 0; peer < 3; ++peer) {
+      groups->send(peer, own, sizeof(int), streams[peer % 2]);
+      groups->recv(peer, into[peer], sizeof(int), streams[(peer + 1) % 2]);
+    }
+    groups->end();
+    for (const Stream stream : streams) device->synchronize(stream);
+    for (int peer = 0; peer < 3; ++peer) {
+      int found = -1;
+      std::memcpy(&found, device->host_view(into[peer]), sizeof found);
+      CHECK(found == peer);
+    }
+    if (rank == 2) return;  // leaves
+    groups->begin();
+    if (rank == 0) groups->recv(2, into[2], sizeof(int), streams[0]);
+    if (rank == 1) groups->recv(0, into[0], sizeof(int), streams[0]);
+    const Error error = error_of([&] { groups->end(); });
+    const std::vector<std::string> parts =
+        rank == 0 ? std::vector<std::string>{"rank 0", "expected rank 2 to send", "has left"}
+                  : std::vector<std::string>{"rank 1", "expected rank 0 to send", "0.3 s"};
+    CHECK_MESSAGE(holds(error.what(), parts), error.what());
+    CHECK(error.peer == (rank == 0 ? 2 : 0));
+    if (rank == 0) std::this_thread::sleep_for(600ms);  // rank 1's time is over before it leaves
+    groups->abort();
+  });
+  CHECK_THROWS_AS(thread_fused_transport(*thread_transports(1)[0], nullptr), Error);
 }
 
 TEST_CASE("groups in streams: a barrier keeps the stream until all ranks' streams have come") {

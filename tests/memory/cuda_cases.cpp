@@ -73,6 +73,37 @@ void check_copy(Backend& backend, std::size_t element_bytes, const Pieces& piece
                    backend.copy(element_bytes, pieces, image)) == -1);
 }
 
+/// Cells of a matrix, each to its place in the transposed one.
+struct Turn {
+  std::size_t element;
+  std::int64_t block, columns, rows;  // of the source; a cell is a block of elements
+  struct Side {
+    std::int64_t at, padding;  // of its lines, all in bytes
+  } into, from;
+};
+
+/// Checks both directions: column after column to rows, and back.
+void check_turn(Backend& backend, const Turn& turn, const Image& image) {
+  const auto cell = static_cast<std::int64_t>(turn.element) * turn.block;
+  const std::int64_t wide = turn.columns * cell + turn.from.padding;
+  const std::int64_t high = turn.rows * cell + turn.into.padding;
+  Pieces there, back;
+  for (std::int64_t j = 0; j < turn.columns; ++j) {
+    std::byte *column = at(turn.from.at + j * cell), *row = at(turn.into.at + j * high);
+    there.push_back(
+        {.at = {row, column}, .stride = {cell, wide}, .block = turn.block, .rows = turn.rows});
+    back.push_back(
+        {.at = {column, row}, .stride = {wide, cell}, .block = turn.block, .rows = turn.rows});
+  }
+  CAPTURE(turn.block);
+  const std::string size = std::to_string(turn.columns) + " x " + std::to_string(turn.rows);
+  CAPTURE(size);
+  CAPTURE(turn.into.at);
+  CAPTURE(turn.from.at);
+  check_copy(backend, turn.element, there, image);
+  check_copy(backend, turn.element, back, image);
+}
+
 }  // namespace
 
 Pieces placed(Pieces pieces, std::byte* base) {
@@ -262,31 +293,29 @@ void random_lists_of_copies(Backend& backend) {
 
 void transpositions(Backend& backend) {
   std::mt19937_64 generator(7);
-  const Image image = random_bytes(800000, generator);
-  const std::pair<std::int64_t, std::int64_t> sizes[] = {{2, 40},  {3, 1000}, {8, 64},  {64, 8},
-                                                         {33, 65}, {130, 70}, {5, 2000}};
+  const Image image = random_bytes(900000, generator);
+  const std::pair<std::int64_t, std::int64_t> sizes[] = {
+      {2, 40}, {3, 1000}, {8, 64}, {64, 8}, {33, 65}, {130, 70}, {5, 2000}, {8, 4096}, {264, 520}};
   for (const std::size_t element : {1, 2, 4, 8, 16}) {
     for (const std::int64_t block : {1, 3}) {
       for (const auto& [columns, rows] : sizes) {
-        const auto cell = static_cast<std::int64_t>(element) * block;
-        const std::int64_t padding = 5 * static_cast<std::int64_t>(element);
-        if (cell * columns * rows > 300000) continue;
-        // Column after column of a matrix, each to a row of the other; then back.
-        Pieces there, back;
-        for (std::int64_t j = 0; j < columns; ++j) {
-          std::byte *column = at(400000 + j * cell), *row = at(16 + j * (rows * cell + padding));
-          const std::int64_t wide = columns * cell + padding;
-          there.push_back(
-              {.at = {row, column}, .stride = {cell, wide}, .block = block, .rows = rows});
-          back.push_back(
-              {.at = {column, row}, .stride = {wide, cell}, .block = block, .rows = rows});
+        if (static_cast<std::int64_t>(element) * block * columns * rows > 300000) continue;
+        for (const std::int64_t padding : {0, 5 * static_cast<int>(element)}) {
+          check_turn(backend, {element, block, columns, rows, {16, padding}, {400000, padding}},
+                     image);
         }
-        CAPTURE(block);
-        const std::string size = std::to_string(columns) + " x " + std::to_string(rows);
-        CAPTURE(size);
-        check_copy(backend, element, there, image);
-        check_copy(backend, element, back, image);
       }
+    }
+  }
+}
+
+void transpositions_of_every_width(Backend& backend) {
+  std::mt19937_64 generator(8);
+  const Image image = random_bytes(400000, generator);
+  for (const std::int64_t cell : {1, 2, 3, 4, 6, 8, 12, 16}) {
+    for (const std::int64_t into : {1, 2, 4, 8, 16}) {
+      for (const std::int64_t from : {1, 2, 4, 8, 16})
+        check_turn(backend, {1, cell, 48, 208, {into, 16}, {200000 + from, 32}}, image);
     }
   }
 }

@@ -35,5 +35,6 @@ void all_16_bit_floats_divided(Backend& backend);
 void strided_copies(Backend& backend);
 void random_lists_of_copies(Backend& backend);
 void transpositions(Backend& backend);
+void transpositions_of_every_width(Backend& backend);
 
 }  // namespace cuda_cases

@@ -98,6 +98,7 @@ TEST_CASE("random lists of copies") {
 TEST_CASE("transpositions") {
   OnDevice device;
   transpositions(device);
+  transpositions_of_every_width(device);
 }
 
 int main(int argc, char** argv) {

@@ -5,7 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
+#include <set>
 #include <vector>
 
 using namespace baton;
@@ -243,8 +245,9 @@ TEST_CASE("small cells that turn go by tiles, whichever side is packed") {
         const auto tiles = tiles_of(turned);
         REQUIRE(tiles.has_value());
         CHECK(tiles->shared_bytes() <= 48 * 1024);
-        CHECK(cell % tiles->width == 0);
-        CHECK(tiles->pitch % tiles->width == 0);
+        CHECK(tiles->cell_bytes() == cell);
+        CHECK(tiles->pitch % 8 == 4);
+        CHECK(tiles->pitch >= tiles->tile_a * cell);
         CHECK(tiles->tile_a * tiles->tile_b * cell >= 1024);
         CHECK(std::int64_t{tiles->units()} * tiles->tile_a * tiles->tile_b >= columns * rows);
       }
@@ -255,4 +258,77 @@ TEST_CASE("small cells that turn go by tiles, whichever side is packed") {
   // Both sides go the same way.
   const Sheet<2> same{{byte_at(0x1000), byte_at(0x900000)}, {4, 4}, {20000, 30000}, 4, 4096, 8};
   CHECK(!tiles_of(same));
+}
+
+TEST_CASE("loads and stores of tiles are as wide as their side allows") {
+  struct Case {
+    std::int64_t cell, a, b;
+    std::uintptr_t into, from;
+    std::uint32_t store, load, piece;
+  };
+  for (const auto& [cell, a, b, into, from, store, load, piece] :
+       {Case{2, 8, 4096, 0, 0, 16, 16, 2}, Case{2, 4096, 8, 0, 0, 16, 16, 2},
+        Case{2, 7, 4096, 0, 0, 16, 2, 2}, Case{2, 4096, 7, 0, 0, 2, 16, 2},
+        Case{4, 8, 4096, 2, 0, 2, 16, 2}, Case{4, 8, 4096, 0, 8, 16, 8, 4},
+        Case{12, 9, 400, 0, 0, 16, 4, 4}, Case{16, 9, 100, 0, 0, 16, 16, 4},
+        Case{1, 2, 4096, 0, 0, 16, 2, 1}}) {
+    const auto tiles = tiles_of({{byte_at(0x1000 + into), byte_at(0x900000 + from)},
+                                 {cell, a * cell},
+                                 {b * cell, cell},
+                                 cell,
+                                 b,
+                                 a});
+    REQUIRE(tiles.has_value());
+    CHECK(tiles->a == a);
+    CHECK(tiles->b == b);
+    CHECK(tiles->stores.width == store);
+    CHECK(tiles->loads.width == load);
+    CHECK(tiles->piece == piece);
+  }
+}
+
+TEST_CASE("threads share the lines of a tile in squares, each place once") {
+  for (const std::uint32_t accesses : {1, 2, 3, 8, 33}) {
+    for (const std::uint32_t together : {0, 1, 3}) {
+      const Lines lines{Divider(accesses), together, 16};
+      for (const std::uint32_t count : {1, 7, 8, 64}) {
+        std::vector<int> taken(lines.places(count), 0);
+        int wrong = 0;
+        for (std::uint32_t index = 0; index < taken.size(); ++index) {
+          const auto [line, access] = lines.place(index);
+          wrong += access >= accesses || line % (1u << together) != index % (1u << together);
+          ++taken.at(line * accesses + access);
+        }
+        CHECK(wrong == 0);
+        CHECK(std::ranges::count(taken, 1) == std::ssize(taken));
+        CHECK(taken.size() >= count * accesses);
+        CHECK(taken.size() < (count + (1u << together)) * accesses);
+      }
+    }
+  }
+}
+
+TEST_CASE("threads of a warp access different banks of shared memory") {
+  struct Case {
+    std::int64_t cell, a, b;
+  };
+  for (const auto& [cell, a, b] : {Case{1, 4096, 4096}, Case{2, 4096, 4096}, Case{4, 4096, 4096},
+                                   Case{2, 8, 4096}, Case{1, 4096, 8}, Case{2, 4096, 8}}) {
+    const auto tiles = tiles_of(
+        {{byte_at(0x1000), byte_at(0x9000000)}, {cell, a * cell}, {b * cell, cell}, cell, b, a});
+    REQUIRE(tiles.has_value());
+    std::array<std::set<std::int64_t>, 32> in, out;  // words of a bank
+    const auto put = [](auto& banks, std::int64_t at) {
+      banks[static_cast<std::size_t>(at / 4 % 32)].insert(at / 4);
+    };
+    for (std::uint32_t thread = 0; thread < 32; ++thread) {
+      const auto load = tiles->loads.place(thread), store = tiles->stores.place(thread);
+      put(in, load.line * tiles->pitch + load.access * tiles->loads.width);
+      put(out, store.access * (tiles->stores.width / cell) * tiles->pitch + store.line * cell);
+    }
+    CAPTURE(cell);
+    CAPTURE(a);
+    for (const auto& banks : {in, out})
+      CHECK(std::ranges::all_of(banks, [](const auto& words) { return words.size() <= 1; }));
+  }
 }

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <set>
+#include <span>
+#include <tuple>
 #include <utility>
 
 #include "cuda_cases.hpp"
@@ -52,12 +55,19 @@ class OnHost : public Backend {
           here, element_bytes, [](auto& batch) { on_host::copy_batch(batch); },
           [&](auto& batch) {
             on_host::turn_batch(batch);
-            turned += static_cast<int>(batch.count);
+            for (const cuda::Tiles& tiles : std::span(batch.jobs, batch.count)) {
+              ++turned;
+              turns.insert({tiles.loads.width, tiles.stores.width});
+              gathers.insert({tiles.stores.width, tiles.piece, tiles.cell.divisor() == 1});
+            }
           });
     });
   }
 
-  int turned = 0;  ///< transpositions that went by tiles
+  int turned = 0;                                           ///< transpositions that went by tiles
+  std::set<std::pair<std::uint32_t, std::uint32_t>> turns;  ///< widths of their loads and stores
+  /// Widths of their stores and pieces, whether a piece is a cell.
+  std::set<std::tuple<std::uint32_t, std::uint32_t, bool>> gathers;
 
  private:
   /// `work` on a copy of the image that lies as device memory does.
@@ -95,5 +105,18 @@ TEST_CASE("random lists of copies") { random_lists_of_copies(kernels); }
 TEST_CASE("transpositions, by tiles where cells are small") {
   OnHost here;
   transpositions(here);
-  CHECK(here.turned > 50);
+  CHECK(here.turned > 250);
+}
+TEST_CASE("transpositions of every width") {
+  OnHost here;
+  transpositions_of_every_width(here);
+  for (const std::uint32_t load : {1, 2, 4, 8, 16}) {
+    for (const std::uint32_t store : {1, 2, 4, 8, 16}) {
+      CHECK(here.turns.contains({load, store}));
+      for (const std::uint32_t piece : {1, 2, 4}) {
+        for (const bool single : {true, false})
+          CHECK(here.gathers.contains({store, piece, single}) == (piece <= store));
+      }
+    }
+  }
 }

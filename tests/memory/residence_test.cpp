@@ -34,6 +34,12 @@ TEST_CASE("buffers in a CUDA device's memory are refused by a communicator for t
                     error.what());
     }
     CHECK_NOTHROW(c.all_reduce(host, sum));
+    // What a call would send may be asked of any memory; the call itself is refused afterwards,
+    // too.
+    const Call asked = calls::all_gather(ConstData(buffer), Data(buffer));
+    CHECK_NOTHROW(c.traffic(asked));
+    CHECK_NOTHROW(c.chosen(asked));
+    CHECK(error_of([&] { c.run(asked); }).code == ErrorCode::invalid_argument);
     owns(buffer.data(), buffer.size() * sizeof(float), true);  // managed: the host reaches it
     CHECK(!host::in_device_memory(buffer.data()));
     CHECK_NOTHROW(c.all_reduce(buffer, host, sum));

@@ -1,12 +1,20 @@
 """Usage: gpu_check_test.py SCRIPTS DRIVER: the folder of scripts/, a stand-in for CUDA's driver"""
 
+import contextlib
+import io
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from unittest import mock
 
 DRIVER = Path(sys.argv.pop())
 SCRIPTS = Path(sys.argv.pop())
@@ -98,8 +106,7 @@ class GpuCheck(unittest.TestCase):
         ]:
             (self.folder / option).write_text(json.dumps(value))
 
-    def check(self, *arguments, code=0, devices=1, driver=True, **variables):
-        """What gpu-check prints; its exit code must be this one."""
+    def environment(self, devices=1, driver=True, **variables):
         environment = {
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "PLAN": str(self.folder),
@@ -110,9 +117,13 @@ class GpuCheck(unittest.TestCase):
         }
         if driver:
             environment["LD_LIBRARY_PATH"] = str(DRIVER.parent)
+        return environment
+
+    def check(self, *arguments, code=0, **environment):
+        """What gpu-check prints; its exit code must be this one."""
         done = subprocess.run(
             [sys.executable, SCRIPTS / "gpu-check", "--build", self.build, *arguments],
-            env=environment,
+            env=self.environment(**environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -125,9 +136,14 @@ class GpuCheck(unittest.TestCase):
     def calls(self):
         return (self.folder / "calls").read_text()
 
+    def json(self):
+        return json.loads((self.build / "gpu-check.json").read_text())
+
     def results(self):
-        rows = json.loads((self.build / "gpu-check.json").read_text())["parts"]
-        return {row["part"]: row["result"] for row in rows}
+        return {row["part"]: row["result"] for row in self.json()["parts"]}
+
+    def note(self, part):
+        return next(row["note"] for row in self.json()["parts"] if row["part"] == part)
 
     def test_without_a_gpu_it_is_skipped_with_a_sentence(self):
         for found, options in [
@@ -169,12 +185,13 @@ class GpuCheck(unittest.TestCase):
         )
         streams = self.program("build/streams", STREAMS)
         pairs = self.program(
-            "build/pairs", "#!/bin/sh\necho 'skipped: expected 2 devices'\nexit 77\n"
+            "build/pairs", "#!/bin/sh\necho 'skipped: expected 2 devices'\necho '---'\nexit 77\n"
         )
         speed = self.program("build/speed", "#!/bin/sh\necho 'fold 3000 GB/s'\n")
         self.plan(
             [
                 ("device:memory/cuda_device", kernels),
+                ("device:transformer/cuda_block", operations),
                 ("device:transformer/cuda_operations", operations),
                 ("device:streams", streams),
                 ("device:pairs", pairs),
@@ -194,28 +211,37 @@ class GpuCheck(unittest.TestCase):
                 "configure": "passed",
                 "compile": "passed",
                 "test: memory/cuda_device": "passed",
-                "test: transformer/cuda_operations": "passed",
                 "test: streams": "passed",
                 "test: pairs": "skipped",
+                "test: transformer/cuda_operations": "passed",
+                "test: transformer/cuda_block": "passed",
+                "tests-nccl": "skipped",
                 "memcheck: sums": "passed",
                 "memcheck: copies, strided": "passed",
                 "memcheck: products": "passed",
-                "racecheck: sums": "failed",
-                "racecheck: copies, strided": "passed",
-                "racecheck: products": "passed",
                 "benchmark: speed": "passed",
                 "benchmark: 2 ranks": "passed",
                 "benchmark: 4 ranks": "passed",
                 "benchmark: 8 ranks": "passed",
-                "NCCL's interface": "skipped",
+                "beside-nccl": "skipped",
+                "transformer": "skipped",
+                "racecheck: sums": "failed",
+                "racecheck: copies, strided": "passed",
+                "racecheck: products": "passed",
+                "nccl-interface": "skipped",
             },
         )
+        parts = [row["part"] for row in self.json()["parts"]]
+        self.assertLess(parts.index("test: streams"), parts.index("test: transformer/cuda_operations"))
+        self.assertLess(parts.index("test: transformer/cuda_operations"), parts.index("test: transformer/cuda_block"))
+        self.assertLess(parts.index("benchmark: speed"), parts.index("racecheck: sums"))
+        self.assertTrue(self.json()["finished"])
         self.assertIn("fold 3000 GB/s", text)
         self.assertIn("RACECHECK SUMMARY: 1 hazard", text)
         self.assertIn("Stand-in GPU, 24 GiB, compute capability 9.0; driver ", text)
         self.assertIn(" (up to CUDA 13.1), CUDA 13.0, NCCL ", text)
         self.assertRegex(text, r"\ntest: pairs +skipped +\d\.\d  skipped: expected 2 devices\n")
-        self.assertRegex(text, r"\n14 passed, 1 failed or out of time\n$")
+        self.assertRegex(text, r"\n15 passed, 1 failed or out of time\n$")
 
     def test_where_there_is_nccl_it_is_timed_beside_ours_by_processes(self):
         launcher = self.program("build/launcher", '#!/bin/sh\necho "launcher $*" >>"$CALLS"\n')
@@ -245,6 +271,187 @@ class GpuCheck(unittest.TestCase):
         self.check("--python", python, code=1)
         self.assertEqual(self.results()["nccl-tests"], "skipped")
 
+    def test_the_list_has_each_part_in_its_order_and_none_takes_three_minutes(self):
+        lines = self.check("--list", driver=False).splitlines()
+        names = [line.split()[0] for line in lines]
+        self.assertEqual(len(set(names)), 12)
+        self.assertEqual(names[:5], ["build", "tests-memory", "tests-streams", "tests-transformer", "tests-nccl"])
+        self.assertLess(names.index("transformer"), names.index("racecheck"))
+        for line in lines:
+            self.assertRegex(line, r"^[a-z-]+ +\d+ s  \S.*\S$")
+            self.assertLess(int(line.split()[1]), 180)
+        lines = self.check("--list", "--only", "racecheck,memcheck", driver=False).splitlines()
+        self.assertEqual([line.split()[0] for line in lines], ["memcheck", "racecheck"])
+        self.assertFalse((self.folder / "calls").exists())
+
+    def test_only_the_named_parts_run_and_what_they_need(self):
+        speed = self.program("build/speed", "#!/bin/sh\n")
+        self.plan([("device:streams", speed)], [("device:speed", speed)])
+        self.check("--only", "kernels")
+        built = {"configure": "passed", "compile": "passed"}
+        self.assertEqual(self.results(), built | {"benchmark: speed": "passed"})
+        self.check("--only", "kernels,build", "--only", "tests-streams")
+        self.assertEqual(list(self.results())[2:], ["test: streams", "benchmark: speed"])
+        self.check("--only", "tests")
+        self.assertEqual(list(self.results())[2:], ["tests-memory", "test: streams", "tests-transformer", "tests-nccl"])
+        self.check("--only", "build")
+        self.assertEqual(self.results(), built)
+        for wrong in ["test", "kernels,colectives", "kernels,"]:
+            self.assertEqual(self.check("--only", wrong, code=2, driver=False), "")
+            said = rf"--only: expected tests or one of build, .*racecheck.*, found '{wrong.split(',')[-1]}'"
+            self.assertRegex(self.error, f"^gpu-check: {said}\n$")
+
+    def test_results_are_kept_as_they_come(self):
+        child = self.folder / "child"
+        quick = self.program("build/quick", "#!/bin/sh\n")
+        slow = self.program("build/slow", f"#!/bin/sh\nsleep 600 & echo $! >{child}; wait\n")
+        self.plan([("device:quick", quick), ("device:slow", slow)], [])
+        process = subprocess.Popen(
+            [sys.executable, SCRIPTS / "gpu-check", "--build", self.build, "--only", "tests-streams"],
+            env=self.environment(),
+            stdout=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 60
+        while not (child.exists() and child.read_text()) and time.monotonic() < deadline:
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        self.assertEqual(
+            self.results(), {"configure": "passed", "compile": "passed", "test: quick": "passed"}
+        )
+        self.assertEqual(self.json()["gpus"][0]["name"], "Stand-in GPU")
+        process.terminate()
+        self.assertEqual(process.wait(60), 128 + signal.SIGTERM)
+        self.assertFalse(self.json()["finished"])
+        self.assert_ended(child)
+
+    def assert_ended(self, child):
+        child = Path("/proc", child.read_text().strip())
+        self.assertFalse(child.exists() and "\nState:\tZ" not in (child / "status").read_text())
+
+    def test_a_transformer_block_is_timed_beside_pytorch_if_python_has_it(self):
+        block = self.program("build/cuda_block_bench", "#!/bin/sh\n")
+        python = self.program("bin/python-of-torch", '#!/bin/sh\necho "python $*" >>"$CALLS"\n')
+        self.plan([("block:block", block)], [])
+        self.check("--only", "transformer", "--python", python)
+        self.assertIn(f"ninja -C {self.build} baton cuda_block_bench\n", self.calls())
+        self.assertRegex(self.calls(), f"python .*/scripts/transformer.py {block} --device cuda --only tp ")
+        self.assertEqual(self.results()["transformer: whole"], "passed")
+        self.program("bin/python-of-torch", "#!/bin/sh\nexit 1\n")
+        self.check("--only", "transformer", "--python", python)
+        self.assertEqual(self.results()["transformer"], "skipped")
+        self.check("--only", "transformer", "--python", "/none")
+        self.assertEqual(self.note("transformer"), "expected PyTorch of /none, found none")
+
+    def prepared(self, *arguments):
+        """A build folder that --prepare has filled without a GPU and that lies elsewhere since; of its programs
+        only a launcher of MPI was outside of it. No tool for building works any more."""
+        streams = self.program("build/streams", STREAMS)
+        speed = self.program("build/speed", "#!/bin/sh\n")
+        self.program("build/baton-bench-device", "#!/bin/sh\n")
+        self.program("bin/mpirun.of-test", '#!/bin/sh\necho "launcher $*" >>"$CALLS"\n')
+        for name in ["bundle/libfmt.so.9", "host/libgomp.so.1", "host/libc.so.6", "host/libcublasLt.so.13",
+                     "build/libbaton.so.0.2.0"]:
+            self.program(name, name)
+        (self.build / "libbaton.so.0.2").symlink_to("libbaton.so.0.2.0")
+        (self.folder / "bundle/environment").touch()
+        needed = ["bundle/libfmt.so.9", "host/libgomp.so.1", "host/libc.so.6", "host/libcublasLt.so.13",
+                  "build/libbaton.so.0.2"]
+        lines = [f"\t{Path(name).name} => {self.folder / name} (0x0000)\n" for name in needed]
+        self.program("bin/ldd", f"#!/bin/sh\ncat <<'END'\n\tlinux-vdso.so.1 (0x00)\n{''.join(lines)}END\n")
+        self.plan([("device:streams", streams), ("device:communicator/nccl_stream on 2", "/far/bin/mpirun.of-test")],
+                  [("device:speed", speed)])
+        tests = json.loads((self.folder / "--tests").read_text())
+        tests[0]["env"]["LD_LIBRARY_PATH"] = str(self.build / "first")
+        tests[1] |= {"cmd": ["/far/bin/mpirun.of-test", "-n", "2", "streams"], "depends": ["device:streams"]}
+        (self.folder / "--tests").write_text(json.dumps(tests))
+        targets = [{"id": "device:streams", "filename": [streams]}, {"id": "device:speed", "filename": [speed]},
+                   {"id": "bench", "filename": [str(self.build / "baton-bench-device")]}]
+        (self.folder / "--targets").write_text(json.dumps(targets))
+        text = self.check("--prepare", "--bundle", str(self.folder / "bundle"), *arguments, driver=False)
+        self.prepare_calls = self.calls()
+        (self.folder / "calls").unlink()
+        for name in ["meson", "ninja", "nvcc"]:
+            self.program(f"bin/{name}", '#!/bin/sh\necho "builds" >>"$CALLS"\nexit 1\n')
+        moved = self.folder / "moved"
+        shutil.move(self.build, moved)
+        self.build = moved
+        return text
+
+    def test_what_was_prepared_runs_elsewhere_without_tools_for_building(self):
+        text = self.prepared()
+        self.assertIn("-Ddevice_architectures=90 ", self.prepare_calls)
+        self.assertRegex(self.prepare_calls, "ninja -C .* baton baton-bench-device speed streams\n")
+        self.assertRegex(text, r"\nplan +passed .* 7 files, \d+ MB, which gpu-check-plan.json names\n")
+        plan = json.loads((self.build / "gpu-check-plan.json").read_text())
+        self.assertNotIn(str(self.folder), json.dumps(plan))
+        self.assertEqual(plan["files"], [
+            "baton", "baton-bench-device", "libbaton.so.0.2", "libbaton.so.0.2.0", "libraries/libgomp.so.1", "speed",
+            "streams"])
+        self.assertEqual(os.listdir(self.build / "libraries"), ["libgomp.so.1"])
+        # The test's own folder comes first, the copied libraries last.
+        self.program("moved/streams", "#!/bin/sh\n"
+                     f'case "$LD_LIBRARY_PATH" in {self.build}/first:*:{self.build}/libraries) ;; *) exit 1 ;; esac\n')
+        self.check("--only", "tests", "--only", "kernels", "--only", "beside-nccl")
+        self.assertEqual(self.results(), {
+            "build": "skipped",
+            "tests-memory": "skipped",
+            "test: streams": "passed",
+            "tests-transformer": "skipped",
+            "test: communicator/nccl_stream on 2": "passed",
+            "benchmark: speed": "passed",
+            "benchmark: 2 ranks beside NCCL": "passed",
+            "benchmark: 4 ranks beside NCCL": "passed",
+        })
+        self.assertRegex(self.note("build"), r"^built before, \d{4}-\d\d-\d\d \d\d:\d\d$")
+        self.assertEqual(self.json()["cuda"], "13.0")
+        self.assertIn(f"launcher -n 2 {self.build}/streams\n", self.calls())
+        self.assertIn(f" {self.build}/baton bench --device cuda ", self.calls())
+        self.assertNotIn("builds", self.calls())
+        (self.folder / "bin/mpirun.of-test").unlink()
+        self.check("--only", "beside-nccl", code=1)
+        self.assertEqual(
+            self.note("benchmark: 2 ranks beside NCCL"), "expected the program mpirun.of-test, found none"
+        )
+
+    def test_what_was_prepared_must_be_whole_and_for_the_gpu(self):
+        self.prepared("--architectures", "100,120")
+        self.assertIn("-Ddevice_architectures=100,120 ", self.prepare_calls)
+        self.check(code=2)
+        said = "expected programs for Stand-in GPU, .* capability 9.0, found those that --prepare .* 10.0 and newer"
+        self.assertRegex(self.error, f"^gpu-check: {said}\n$")
+        (self.build / "streams").unlink()
+        self.assertIn("builds, because streams of ", self.check(code=2))
+        self.assertEqual(self.calls(), "builds\n")  # nvcc is asked first
+        self.check("--architectures", "90", code=2)
+        self.assertEqual(self.error, "gpu-check: --architectures: expected --prepare too, found it alone\n")
+        self.check("--prepare", "--architectures", "9.0", code=2)
+        self.assertRegex(self.error, "expected numbers such as 80,90, found '9.0'\n$")
+
+    def test_nccl_tests_are_prepared_too(self):
+        launcher = self.program("build/launcher", '#!/bin/sh\necho "launcher $*" >>"$CALLS"\n')
+        self.program("bin/make", """#!/bin/sh
+            for word; do case $word in BUILDDIR=*) folder=${word#*=} ;; esac; done
+            mkdir -p "$folder"
+            for name in all_reduce reduce_scatter reduce all_gather broadcast alltoall gather scatter sendrecv \\
+              hypercube; do
+              touch "$folder/${name}_perf"
+            done
+            echo make >>"$CALLS"\n""")
+        self.program("build/libbaton-nccl-abi.so", "")
+        self.plan([("device:communicator/nccl_stream on 2", launcher)], [], interface=True)
+        self.check("--prepare", "--nccl-tests", str(self.folder), driver=False)
+        self.check("--only", "nccl-interface", "--python", "true")
+        self.assertEqual(self.calls().count("make\n"), 1)
+        self.assertEqual(self.results()["nccl-tests: all_reduce"], "passed")
+        self.assertRegex(self.calls(), f"launcher .* LD_PRELOAD={self.build}/libbaton-nccl-abi.so .*/all_reduce_perf ")
+
+    def test_a_failed_preparation_leaves_no_plan(self):
+        self.check("--prepare", driver=False)
+        self.assertTrue((self.build / "gpu-check-plan.json").exists())
+        self.program("bin/ninja", "#!/bin/sh\nexit 1\n")
+        self.check("--prepare", driver=False, code=1)
+        self.assertFalse((self.build / "gpu-check-plan.json").exists())
+
     def test_nothing_is_run_without_what_it_needs(self):
         self.program("bin/ninja", "#!/bin/sh\necho 'error: no such type'\nexit 1\n")
         self.assertIn("error: no such type", self.check(code=1))
@@ -271,10 +478,36 @@ class GpuCheck(unittest.TestCase):
         slow = self.program("build/slow", f"#!/bin/sh\nsleep 600 & echo $! >{child}; wait\n")
         quick = self.program("build/quick", "#!/bin/sh\n")
         self.plan([("device:quick", quick), ("device:slow", slow)], [])
-        self.check("--minutes", "0.25", code=1)
+        self.check("--minutes", "0.1", code=1)
         self.assertEqual(self.results()["test: slow"], "out of time")
-        child = Path("/proc", child.read_text().strip())
-        self.assertFalse(child.exists() and "\nState:\tZ" not in (child / "status").read_text())
+        self.assert_ended(child)
+
+
+class Times(unittest.TestCase):
+    def setUp(self):
+        loader = SourceFileLoader("gpu_check", str(SCRIPTS / "gpu-check"))
+        self.script = module_from_spec(spec_from_loader("gpu_check", loader))
+        loader.exec_module(self.script)
+        self.parts = [part for part in self.script.PARTS if part != "build"]
+
+    def test_all_parts_fit_into_their_minutes(self):
+        listed = {part: row[0] for part, row in self.script.PARTS.items()}
+        all_parts = self.script.seconds_of(self.parts, True, None)
+        self.assertEqual(all_parts["build"], listed["build"])
+        self.assertAlmostEqual(sum(all_parts.values()), 60 * self.script.MINUTES)
+        # Where there is time for all that is listed, that is taken.
+        built_before = self.script.seconds_of(self.parts, False, None)
+        self.assertEqual(built_before, listed | {"build": 0})
+        few = self.script.seconds_of(["memcheck", "kernels"], True, 3)
+        self.assertEqual((few["build"], few["memcheck"], sum(few.values())), (90, 2 * few["kernels"], 180))
+
+    def test_a_part_gets_what_was_left_but_no_more_than_the_longest(self):
+        with tempfile.TemporaryDirectory() as folder:
+            check = self.script.Check(Path(folder), {}, {}, 100, False)
+            with contextlib.redirect_stdout(io.StringIO()):
+                for left in [40, 80, 100]:
+                    check.begin("part", 40)
+                    self.assertAlmostEqual(check.left(), left, delta=5)
 
 
 class Gpus(unittest.TestCase):
@@ -289,6 +522,28 @@ class Gpus(unittest.TestCase):
             ValueError, "compute capability 7.5, found one for 80 and newer"
         ):
             gpus.architectures(gpus_of((7, 5)), known)
+
+    def test_libraries_of_nvidias_python_packages_are_found(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpus, "CUBLASLT", "libcublasLt-of-test.so"):
+            nvidia = Path(folder, "nvidia")
+            for file in ["__init__.py", "nccl/lib/libnccl.so.2", "cu13/lib/libcublasLt-of-test.so"]:
+                (nvidia / file).parent.mkdir(parents=True, exist_ok=True)
+                (nvidia / file).touch()
+            shutil.copy(DRIVER, nvidia / "cu13/lib/libcublasLt-of-test.so")  # a library that can be loaded
+            with mock.patch.object(sys, "path", [folder]):
+                added = gpus.nccl_of_python(Path(folder, "links"))
+                self.assertEqual(Path(added["LIBRARY_PATH"], "libnccl.so").resolve(), nvidia / "nccl/lib/libnccl.so.2")
+                added = gpus.cublaslt_of_python({})
+                self.assertEqual(added, {"LD_LIBRARY_PATH": str(nvidia / "cu13/lib")})
+                self.assertEqual(gpus.cublaslt_of_python(added), {})
+            self.assertEqual(gpus.cublaslt_of_python({}), {})
+
+    def test_lists_of_folders_get_longer_at_either_end(self):
+        before = {"LD_LIBRARY_PATH": "a", "OWN": "1"}
+        more = {"LD_LIBRARY_PATH": "b", "OWN": "2", "LIBRARY_PATH": "c"}
+        added = {"OWN": "2", "LIBRARY_PATH": "c"}
+        self.assertEqual(gpus.with_added(before, more), added | {"LD_LIBRARY_PATH": "b:a"})
+        self.assertEqual(gpus.with_added(before, more, last=True), added | {"LD_LIBRARY_PATH": "a:b"})
 
 
 if __name__ == "__main__":

@@ -67,8 +67,14 @@ void on_one_device(int size, const TestDevice& test_device,
     const int rank = transport->rank();
     try {
       const auto accelerator = test_device.make();
-      StreamCommunicator communicator(transport->split(0, rank), test_device.device,
-                                      test_options());
+      std::unique_ptr<Transport> host = transport->split(0, rank);
+      std::unique_ptr<FusedTransport> groups;
+      if (test_device.groups)
+        groups = thread_fused_transport(*host, test_device.device, test_options().timeout);
+      StreamCommunicator communicator =
+          groups ? StreamCommunicator(std::move(host), test_device.device, std::move(groups),
+                                      test_options())
+                 : StreamCommunicator(std::move(host), test_device.device, test_options());
       Communicator world(std::move(transport), test_options());
       body(world, {accelerator.get(), &communicator});
       accelerator->synchronize();

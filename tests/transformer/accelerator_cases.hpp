@@ -13,6 +13,7 @@ namespace accelerator_cases {
 struct TestDevice {
   std::shared_ptr<baton::Device> device;
   std::function<std::unique_ptr<baton::transformer::Accelerator>()> make;
+  bool groups = false;  ///< messages go in groups of threads' own
 };
 
 /// Runs `body` on ranks as threads, which share the device. `seed`: as ThreadOptions::seed.

@@ -52,6 +52,10 @@ TEST_CASE("the same where streams that compute share a queue with those that are
   for (const int channels : {1, 3}) {
     blocks<float>(2, stand_in(0, channels));
     blocks<float>(4, stand_in(3, channels), 5);
+    TestDevice in_groups = stand_in(0, channels);
+    in_groups.groups = true;
+    blocks<float>(4, in_groups);
+    training<float>(2, in_groups);
   }
 }
 

@@ -17,7 +17,7 @@ using namespace accelerator_cases;
 namespace {
 
 TestDevice test_device() {
-  return {cuda_device(0), [] { return cuda_accelerator({.reserve = 16 << 20}); }};
+  return {cuda_device(0), [] { return cuda_accelerator({.reserve = 16 << 20}); }, true};
 }
 
 }  // namespace

@@ -32,6 +32,16 @@ class DeviceTeam {
     for (int offset = width / 2; offset > 0; offset /= 2)
       own = op(own, __shfl_xor_sync(0xffffffff, own, offset));
   }
+  template <class At, class To>
+  __device__ __forceinline__ void load_matrices(At at, To to) {
+    Chunk& words = to(state_);
+    asm volatile(
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+        : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]), "=r"(words.word[3])
+        : "r"(
+            static_cast<std::uint32_t>(__cvta_generic_to_shared(at(static_cast<int>(threadIdx.x)))))
+        : "memory");
+  }
   template <class Kind, class Sums, class A, class B>
   __device__ __forceinline__ void mma(Sums sum, A a, B b) {
     float(&c)[4] = sum(state_);

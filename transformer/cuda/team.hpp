@@ -48,6 +48,19 @@ class HostTeam {
       }
     }
   }
+  /// Four matrices of 8 rows of 16 bytes, of every warp: at(thread) is where row thread % 8 of
+  /// matrix thread / 8 % 4 lies. Of each matrix a thread gets word thread % 4 of row thread / 4
+  /// % 8.
+  template <class At, class To>
+  void load_matrices(At at_, To to) {
+    for (int first = 0; first < count; first += 32) {
+      for (int lane = 0; lane < 32; ++lane) {
+        Chunk& words = to((*states_)[at(first + lane)]);
+        for (int matrix = 0; matrix < 4; ++matrix)
+          words.word[matrix] = at_(first + matrix * 8 + lane / 4)->word[lane % 4];
+      }
+    }
+  }
   /// sum(state) += a(state) · b(state) of every warp, by a tensor core: 16 rows and 8 columns of
   /// sums, of which each thread holds what PTX's mma.m16n8k8 (tf32) and mma.m16n8k16 (bf16) say.
   template <class Kind, class Sums, class A, class B>

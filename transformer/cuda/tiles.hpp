@@ -83,12 +83,12 @@ struct Tile {
 
 // --- tiles in shared memory ----------------------------------------------------------------------
 
-/// Where a chunk lies in a tile of `row_chunks` chunks a row: `row` is a multiple of 8 and 0 to 7
-/// more. The chunks of a row are so turned that threads which read four neighbouring ones of two
-/// rows that follow each other, or two of every other row, meet no bank twice.
+/// Where a chunk lies in a tile of `row_chunks` chunks a row: `row` is 0 to 7 more than `eights`, a
+/// multiple of 8. The chunks of a row are so turned that threads which read one of eight rows, or
+/// two of every other row, meet no bank twice.
 template <int row_chunks>
 BATON_DEVICE int slot(int eights, int row, int chunk) {
-  return (eights + row) * row_chunks + (chunk ^ (row / 2 * 2 ^ (row & 1) * 4));
+  return (eights + row) * row_chunks + (chunk ^ row);
 }
 
 /// Copies `bytes` of a chunk, 0 to 16, and zeros behind them. On devices it goes on beside the
@@ -210,7 +210,7 @@ using Results = Sums<blocks, width>;
 /// Factors on their way from shared memory to a tensor core, each in its parts.
 template <int blocks>
 struct Factors {
-  Chunk rows[2][blocks][2];  // [part][block][half]
+  Chunk rows[2][blocks][2];  // [part][block][step]
   Chunk columns[2][4];
 };
 
@@ -241,40 +241,44 @@ BATON_DEVICE void multiply(Team& team, Sum sum, A rows, B columns) {
   part(0, 0);
 }
 
-/// sums(state) = a · bᵀ, of a warp's rows of the tile a, and all rows of b. A thread takes chunks
-/// `place`, `place` + 4, ... of rows, whose words are the factors of two steps: in which order the
-/// elements of a row come does not matter.
+/// sums(state) = a · bᵀ, of a warp's rows of the tile a, and all rows of b. Two chunks of a row
+/// make a step of the tensor cores.
 template <class Kind, int width, int blocks, int columns, class Team, class SumsOf>
 BATON_DEVICE void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums) {
   constexpr int across = chunks<Kind, width>;
   team.run([&](int, auto& state) { clear<blocks, columns>(sums(state)); });
   BATON_UNROLL
   for (int chunk = 0; chunk < across; chunk += 4) {
-    team.run([&](int thread, auto& state) {
-      BATON_UNROLL
-      for (int m = 0; m < blocks; ++m) BATON_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        const int eights = (thread / 32 * blocks + m) * 16 + half * 8;
-        split<Kind>(a[slot<across>(eights, group_of(thread), chunk + place_of(thread))],
-                    state.factors.rows[0][m][half], state.factors.rows[1][m][half]);
-      }
-    });
+    BATON_UNROLL
+    for (int m = 0; m < blocks; ++m) BATON_UNROLL
+    for (int step = 0; step < 2; ++step) {
+      team.load_matrices(
+          [&](int thread) {
+            const int matrix = thread / 8 % 4;  // the lower rows, the upper ones, the next chunk
+            const int eights = (thread / 32 * blocks + m) * 16 + matrix % 2 * 8;
+            return a + slot<across>(eights, thread % 8, chunk + step * 2 + matrix / 2);
+          },
+          [&](auto& state) -> Chunk& { return state.factors.rows[0][m][step]; });
+      team.run([&](int, auto& state) {
+        auto& rows = state.factors.rows;
+        split<Kind>(rows[0][m][step], rows[0][m][step], rows[1][m][step]);
+      });
+    }
     BATON_UNROLL
     for (int n = 0; n < columns / 8; ++n) {
-      team.run([&](int thread, auto& state) {
-        split<Kind>(b[slot<across>(n * 8, group_of(thread), chunk + place_of(thread))],
-                    state.factors.columns[0][0], state.factors.columns[1][0]);
+      team.load_matrices(
+          [&](int thread) { return b + slot<across>(n * 8, thread % 8, chunk + thread / 8 % 4); },
+          [&](auto& state) -> Chunk& { return state.factors.columns[0][0]; });
+      team.run([&](int, auto& state) {
+        auto& words = state.factors.columns;
+        split<Kind>(words[0][0], words[0][0], words[1][0]);
       });
       BATON_UNROLL
       for (int step = 0; step < 2; ++step) BATON_UNROLL
       for (int m = 0; m < blocks; ++m) {
         multiply<Kind>(
             team, [&](auto& state) -> float(&)[4] { return sums(state)[m][n]; },
-            [&](const auto& state, int part) {
-              const auto& rows = state.factors.rows[part][m];
-              return Chunk{{rows[0].word[2 * step], rows[1].word[2 * step],
-                            rows[0].word[2 * step + 1], rows[1].word[2 * step + 1]}};
-            },
+            [&](const auto& state, int part) { return state.factors.rows[part][m][step]; },
             [&](const auto& state, int part) {
               const Chunk& words = state.factors.columns[part][0];
               return TwoWords{{words.word[2 * step], words.word[2 * step + 1]}};

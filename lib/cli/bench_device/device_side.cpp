@@ -170,8 +170,15 @@ DeviceThreads::DeviceThreads(const std::vector<Gpu>& gpus, int ranks)
     : pool_(ranks, options_for(gpus, ranks)), sides_(static_cast<std::size_t>(ranks)) {
   pool_.run([&](World& world) {
     const Gpu& gpu = gpu_of(gpus, world.rank());
+    std::unique_ptr<Transport> transport = world.transport();
+    std::unique_ptr<FusedTransport> groups;
+    if (gpus.size() == 1)  // ranks that share a GPU also share its hardware queues
+      groups = thread_fused_transport(*transport, gpu.device, library_options().timeout);
     sides_[static_cast<std::size_t>(world.rank())] = std::make_unique<DeviceSide>(
-        world, gpu, StreamCommunicator(world.transport(), gpu.device, library_options()));
+        world, gpu,
+        groups ? StreamCommunicator(std::move(transport), gpu.device, std::move(groups),
+                                    library_options())
+               : StreamCommunicator(std::move(transport), gpu.device, library_options()));
   });
 }
 

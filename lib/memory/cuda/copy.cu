@@ -12,7 +12,8 @@ __global__ void __launch_bounds__(threads)
     copy_unit(batch, unit, threadIdx.x);
 }
 
-__global__ void __launch_bounds__(threads) transpose(const __grid_constant__ Batch<Tiles> batch) {
+__global__ void __launch_bounds__(threads, copy_blocks)
+    transpose(const __grid_constant__ Batch<Tiles> batch) {
   extern __shared__ __align__(widest) std::byte shared[];
   for (std::uint32_t unit = blockIdx.x; unit < batch.units; unit += gridDim.x) {
     tile_in(batch, unit, threadIdx.x, shared);

@@ -11,8 +11,7 @@ constexpr std::int64_t narrowest_body = 8;  // vectors; a shorter block does not
 constexpr std::int64_t largest_cell = 32;   // bytes: a sector, the least that memory moves
 constexpr std::int64_t least_cells = 64;    // fewer do not pay for tiles
 constexpr std::int64_t line_bytes = 128;    // of a tile, if there are enough cells
-constexpr std::int64_t most_lines = 512;
-constexpr std::int64_t tile_bytes = 8192;  // aimed at: enough in flight, many blocks on a processor
+constexpr std::int64_t tile_bytes = 16384;  // likewise: four loads and stores of 16 bytes a thread
 
 std::uint64_t number(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
@@ -154,10 +153,8 @@ std::optional<Tiles> tiles_of(const Sheet<2>& sheet) {
   const auto line = static_cast<std::int64_t>(std::bit_floor(
       static_cast<std::uint64_t>(std::max<std::int64_t>(line_bytes / sheet.bytes, 8))));
   std::int64_t tile_a = std::min(line, up(a)), tile_b = std::min(line, up(b));
-  while (tile_a * tile_b * sheet.bytes < tile_bytes && tile_b < std::min(up(b), most_lines))
-    tile_b *= 2;
-  while (tile_a * tile_b * sheet.bytes < tile_bytes && tile_a < std::min(up(a), most_lines))
-    tile_a *= 2;
+  while (tile_a * tile_b * sheet.bytes < tile_bytes && tile_b < up(b)) tile_b *= 2;
+  while (tile_a * tile_b * sheet.bytes < tile_bytes && tile_a < up(a)) tile_a *= 2;
   const std::int64_t across = (a + tile_a - 1) / tile_a;
   if ((b + tile_b - 1) / tile_b > most_vectors / across) return {};
 
@@ -170,15 +167,27 @@ std::optional<Tiles> tiles_of(const Sheet<2>& sheet) {
   tiles.b = static_cast<std::uint32_t>(b);
   tiles.tile_a = static_cast<std::uint32_t>(tile_a);
   tiles.tile_b = static_cast<std::uint32_t>(tile_b);
-  tiles.width = width_of(sheet, copy_widths);
-  const auto cell = static_cast<std::uint32_t>(sheet.bytes) / tiles.width;
   tiles.across = Divider(static_cast<std::uint32_t>(across));
-  tiles.cell = Divider(cell);
-  tiles.line_a = Divider(cell * tiles.tile_a);
-  tiles.line_b = Divider(cell * tiles.tile_b);
-  // Lines have an odd number of words or vectors, so that a column of the tile lies in different
-  // banks.
-  tiles.pitch = tiles.tile_a * static_cast<std::uint32_t>(sheet.bytes) + std::max(4u, tiles.width);
+  const auto cell = static_cast<std::uint32_t>(sheet.bytes);
+  // Lines of `cells` cells, of which a tile has `tile`.
+  const auto access = [&](Lines& lines, const std::byte* at, std::int64_t stride,
+                          std::int64_t cells, std::int64_t tile) {
+    const std::int64_t apart = stride | (cells | tile) * sheet.bytes;
+    lines.width = widest_in(copy_widths, number(at) | static_cast<std::uint64_t>(apart));
+    lines.accesses = Divider(static_cast<std::uint32_t>(tile) * cell / lines.width);
+  };
+  access(tiles.loads, tiles.from, tiles.from_stride, a, tile_a);
+  access(tiles.stores, tiles.into, tiles.into_stride, b, tile_b);
+  tiles.piece = std::min(tiles.stores.width, widest_in(shared_widths, cell));
+  tiles.cell = Divider(cell / tiles.piece);
+  // Threads side by side load squares of words and gather squares of cells. From line to line are
+  // an odd number of words, so that a square lies in different banks.
+  tiles.pitch = ((tiles.tile_a * cell + word - 1) / word | 1) * word;
+  const auto square = [](std::uint32_t parts, std::uint32_t lines) {
+    return static_cast<std::uint32_t>(std::bit_width(std::clamp(parts, 1u, lines)) - 1);
+  };
+  tiles.loads.together = square(tiles.loads.width / word, tiles.tile_b);
+  tiles.stores.together = square(tiles.stores.width / cell, tiles.tile_a);
   return tiles;
 }
 

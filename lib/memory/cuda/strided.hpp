@@ -28,6 +28,9 @@ constexpr std::uint32_t in_flight(std::uint32_t width) { return width >= 8 ? 4 :
 /// Vectors of one unit.
 constexpr std::uint32_t stretch(std::uint32_t width) { return threads * in_flight(width); }
 
+/// Bytes of a bank of shared memory, and the widths of accesses to it, added up.
+inline constexpr std::uint32_t word = 4, shared_widths = 2 * word - 1;
+
 /// Divides numbers below 2^31 by a constant from 1 to 2^31 - 1, by a product and a shift. Source:
 /// Granlund & Montgomery, Division by invariant integers using multiplication, PLDI 1994.
 class Divider {
@@ -72,23 +75,45 @@ struct Strided {
   }
 };
 
+/// How threads share the lines of a tile on one side. Neighbouring threads access 2^together lines,
+/// then neighbours in these lines, then the next lines.
+struct Lines {
+  Divider accesses;  // loads or stores of one line
+  std::uint32_t together;
+  std::uint32_t width;  // bytes of an access
+
+  struct Place {
+    std::uint32_t line, access;
+  };
+  BATON_DEVICE constexpr Place place(std::uint32_t index) const {
+    const std::uint32_t column = index >> together, block = accesses.quotient(column);
+    return {index - ((column - block) << together), column - block * accesses.divisor()};
+  }
+  /// The places 0, 1, ... that contain so many lines.
+  BATON_DEVICE constexpr std::uint32_t places(std::uint32_t lines) const {
+    return (((lines - 1) >> together) + 1) * accesses.divisor() << together;
+  }
+};
+
 /// A transposition of a × b cells. In the source, neighbours along a lie side by side; in the
 /// destination, neighbours along b. Both sides of a tile are lines of many cells. The tile turns in
-/// shared memory.
+/// shared memory: loads put cells of one line there, stores gather cells from several lines. Both
+/// are as wide as their side allows.
 struct Tiles {
   std::byte* into;
   const std::byte* from;
   std::int64_t into_stride,
       from_stride;               // bytes from a to a + 1 in `into`, from b to b + 1 in `from`
   std::uint32_t a, b;            // cells, each below 2^31
-  std::uint32_t tile_a, tile_b;  // cells of one tile
+  std::uint32_t tile_a, tile_b;  // cells of one tile, powers of two
   Divider across;                // tiles along a
-  Divider cell;                  // vectors of one cell
-  Divider line_a, line_b;        // vectors of a tile's line in the source, the destination
-  std::uint32_t width;           // bytes of one vector
+  Divider cell;                  // pieces of one cell
+  Lines loads, stores;           // tile_b lines of the source, tile_a lines of the destination
+  std::uint32_t piece;           // bytes that a store gathers at once: 1, 2 or 4
   std::uint32_t pitch;           // bytes from line to line of the source in shared memory
   std::uint32_t first_unit;
 
+  BATON_DEVICE constexpr std::uint32_t cell_bytes() const { return cell.divisor() * piece; }
   constexpr std::uint32_t units() const { return across.divisor() * ((b - 1) / tile_b + 1); }
   constexpr std::uint32_t shared_bytes() const { return tile_b * pitch; }
 };

@@ -16,7 +16,9 @@ BATON_DEVICE void store(std::byte* at, const Vector<width>& vector) {
   *reinterpret_cast<Vector<width>*>(at) = vector;
 }
 
-BATON_DEVICE std::uint32_t least(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
+BATON_DEVICE constexpr std::uint32_t least(std::uint32_t a, std::uint32_t b) {
+  return a < b ? a : b;
+}
 
 /// into = op(in...) for the thread's vectors of a unit. All loads precede all stores, so `into` may
 /// be an operand.
@@ -103,29 +105,56 @@ BATON_DEVICE void tile_in(const Batch<Tiles>& batch, std::uint32_t unit, std::ui
                           std::byte* shared) {
   const Tiles& tiles = batch.job_of(unit);
   const auto [a, b] = corner_of(tiles, unit);
-  const std::uint32_t cell = tiles.cell.divisor(), line = tiles.line_a.divisor();
-  const std::uint32_t rows = least(tiles.b - b, tiles.tile_b);
-  const std::uint32_t columns = least(tiles.a - a, tiles.tile_a) * cell;
+  const std::uint32_t lines = least(tiles.b - b, tiles.tile_b);
+  const std::uint32_t bytes = least(tiles.a - a, tiles.tile_a) * tiles.cell_bytes();
   const std::byte* from =
-      tiles.from + std::int64_t{b} * tiles.from_stride + std::int64_t{a} * (cell * tiles.width);
-  at_width<copy_widths>(tiles.width, [&](auto width) {
-    constexpr std::uint32_t count = in_flight(width);
-    for (std::uint32_t first = thread; first < line * rows; first += stretch(width)) {
+      tiles.from + std::int64_t{b} * tiles.from_stride + std::int64_t{a} * tiles.cell_bytes();
+  at_width<copy_widths>(tiles.loads.width, [&](auto width) {
+    constexpr std::uint32_t count = least(8, 32 / width);  // in flight
+    using Words = Lanes<Vector<least(word, width)>, width>;
+    for (std::uint32_t first = thread; first < tiles.loads.places(lines);
+         first += count * threads) {
+      // Repeats the last accesses beyond an edge, so that no branch separates them.
+      const auto inside = [&](std::uint32_t i) -> Lines::Place {
+        const auto [line, access] = tiles.loads.place(first + i * threads);
+        return {least(line, lines - 1), least(access, bytes / width - 1)};
+      };
       Vector<width> in[count];
       BATON_UNROLL
       for (std::uint32_t i = 0; i < count; ++i) {
-        const std::uint32_t index = first + i * threads, row = tiles.line_a.quotient(index);
-        const std::uint32_t column = index - row * line;
-        const bool inside = row < rows && column < columns;
-        in[i] = load<width>(from + (inside ? row * tiles.from_stride + column * width : 0));
+        const auto [line, access] = inside(i);
+        in[i] = load<width>(from + line * tiles.from_stride + access * width);
       }
       BATON_UNROLL
       for (std::uint32_t i = 0; i < count; ++i) {
-        const std::uint32_t index = first + i * threads, row = tiles.line_a.quotient(index);
-        if (row < rows) store(shared + row * tiles.pitch + (index - row * line) * width, in[i]);
+        const auto [line, access] = inside(i);
+        std::byte* into = shared + line * tiles.pitch + access * width;
+        const auto words = std::bit_cast<Words>(in[i]);
+        for (const auto& lane : words.lane) {
+          store(into, lane);
+          into += sizeof lane;
+        }
       }
     }
   });
+}
+
+/// `width` bytes of a line along b, from pieces in shared memory. The first is number `within` of
+/// its cell's and lies at `from`; the next cell lies `pitch` bytes after its cell.
+template <std::uint32_t width, std::uint32_t piece>
+BATON_DEVICE Vector<width> gather(const std::byte* from, std::uint32_t within, std::uint32_t cell,
+                                  std::uint32_t pitch) {
+  Lanes<Vector<piece>, width> pieces;
+  BATON_UNROLL
+  for (auto& lane : pieces.lane) {
+    lane = load<piece>(from);
+    from += piece;
+    if (++within == cell) {
+      within = 0;
+      from += pitch - cell * piece;
+    }
+  }
+  return std::bit_cast<Vector<width>>(pieces);
 }
 
 /// Copies a tile from shared memory, in lines along b.
@@ -133,19 +162,32 @@ BATON_DEVICE void tile_out(const Batch<Tiles>& batch, std::uint32_t unit, std::u
                            const std::byte* shared) {
   const Tiles& tiles = batch.job_of(unit);
   const auto [a, b] = corner_of(tiles, unit);
-  const std::uint32_t cell = tiles.cell.divisor(), line = tiles.line_b.divisor();
-  const std::uint32_t rows = least(tiles.a - a, tiles.tile_a);
-  const std::uint32_t columns = least(tiles.b - b, tiles.tile_b) * cell;
+  const std::uint32_t lines = least(tiles.a - a, tiles.tile_a);
+  const std::uint32_t bytes = least(tiles.b - b, tiles.tile_b) * tiles.cell_bytes();
   std::byte* into =
-      tiles.into + std::int64_t{a} * tiles.into_stride + std::int64_t{b} * (cell * tiles.width);
-  at_width<copy_widths>(tiles.width, [&](auto width) {
-    for (std::uint32_t index = thread; index < line * rows; index += threads) {
-      const std::uint32_t row = tiles.line_b.quotient(index), column = index - row * line;
-      if (column >= columns) continue;
-      const std::uint32_t at_b = tiles.cell.quotient(column), within = column - at_b * cell;
-      store(into + row * tiles.into_stride + column * width,
-            load<width>(shared + at_b * tiles.pitch + (row * cell + within) * width));
+      tiles.into + std::int64_t{a} * tiles.into_stride + std::int64_t{b} * tiles.cell_bytes();
+  const auto turn = [&](auto width, auto piece, auto single) {
+    for (std::uint32_t index = thread; index < tiles.stores.places(lines); index += threads) {
+      const auto [line, access] = tiles.stores.place(index);
+      if (line >= lines || access * width >= bytes) continue;
+      const std::uint32_t first = access * (width / piece);
+      const std::uint32_t cell = single ? 1 : tiles.cell.divisor();
+      const std::uint32_t at_b = single ? first : tiles.cell.quotient(first);
+      const std::uint32_t within = first - at_b * cell;
+      store(into + line * tiles.into_stride + access * width,
+            gather<width, piece>(shared + at_b * tiles.pitch + (line * cell + within) * piece,
+                                 within, cell, tiles.pitch));
     }
+  };
+  at_width<copy_widths>(tiles.stores.width, [&](auto width) {
+    constexpr std::uint32_t widths = shared_widths & (2 * width - 1);
+    at_width<widths>(tiles.piece, [&](auto piece) {
+      if (tiles.cell.divisor() == 1) {  // a constant saves most of the arithmetic
+        turn(width, piece, std::true_type());
+      } else {
+        turn(width, piece, std::false_type());
+      }
+    });
   });
 }
 
