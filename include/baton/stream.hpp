@@ -49,7 +49,8 @@ class StreamCommunicator {
  public:
   /// Collective. The transport must take messages in the device's memory, and let a second thread
   /// use it (Capabilities::concurrent); device_transport() makes any one take such messages. Throws
-  /// Error(unsupported) if it does not.
+  /// Error(unsupported) if it does not. Streams are held until calls are complete: ranks that share
+  /// a CUDA device pass thread_fused_transport() to the next constructor instead (baton/cuda.hpp).
   StreamCommunicator(std::unique_ptr<Transport> transport, std::shared_ptr<Device> device,
                      Options options = Options::from_environment());
   /// Collective. Messages go in fused groups instead, and a call as a whole into the caller's

@@ -161,14 +161,13 @@ class CudaDevice final : public Device {
                   fmt::format("expected {}, found {}", expected, found));
     };
     const cudaStream_t s = native(stream);
-    if (!s || s == cudaStreamLegacy)
-      refuse("a stream that does not wait for all others", "the legacy default stream");
+    const CurrentDevice current(ordinal_);  // whose default stream it may be
     cudaStreamCaptureStatus capture{};
     check(cudaStreamIsCapturing(s, &capture), "a stream");
     if (capture != cudaStreamCaptureStatusNone)
       refuse("a stream that is not being captured, since messages are no part of a graph",
              "one that is");
-    if (s == cudaStreamPerThread) return;
+    if (!s || s == cudaStreamLegacy || s == cudaStreamPerThread) return;
     int device = 0, priority = 0;
     check(cudaStreamGetDevice(s, &device), "a stream");
     if (device != ordinal_)

@@ -323,17 +323,24 @@ void aggregated(Ranks& ranks) {
 }
 
 void refused_in_captures(Ranks& ranks) {
-  for (const Rank& r : ranks)
-    ok(cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal));
+  std::vector<cudaStream_t> streams;  // the default stream cannot be captured
+  for (const Rank& r : ranks) {
+    ok(cudaSetDevice(r.device));
+    ok(cudaStreamCreateWithFlags(&streams.emplace_back(), cudaStreamNonBlocking));
+    ok(cudaStreamBeginCapture(streams.back(), cudaStreamCaptureModeThreadLocal));
+  }
   ok(ncclGroupStart());
-  for (const Rank& r : ranks)
-    ok(ncclAllReduce(r.send, r.recv, 4, ncclFloat, ncclSum, r.comm, r.stream));
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Rank& r = ranks[i];
+    ok(ncclAllReduce(r.send, r.recv, 4, ncclFloat, ncclSum, r.comm, streams[i]));
+  }
   CHECK(ncclGroupEnd() != ncclSuccess);
   CHECK(std::string(ncclGetLastError(nullptr)).find("captured") != std::string::npos);
-  for (const Rank& r : ranks) {
+  for (const cudaStream_t stream : streams) {
     cudaGraph_t graph = nullptr;
-    ok(cudaStreamEndCapture(r.stream, &graph));
+    ok(cudaStreamEndCapture(stream, &graph));
     ok(cudaGraphDestroy(graph));
+    ok(cudaStreamDestroy(stream));
   }
 }
 
