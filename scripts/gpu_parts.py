@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,10 +22,13 @@ NCCL_TESTS = {"all_reduce": ["-d", "all", "-o", "all"], "reduce_scatter": ["-d",
               "reduce": ["-d", "all", "-o", "all"], "all_gather": [], "broadcast": [], "alltoall": [],
               "gather": [], "scatter": [], "sendrecv": [], "hypercube": []}
 NCCL_TESTS_RANKS = 2
+# Of many launches, whose kernels have no shared memory: racecheck takes minutes, and can find nothing.
+RACELESS = re.compile(r"folds |all |divisions")
 
 
 def compile_nccl_tests(check, architectures, sources):
     code = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in architectures]
+    code.append(f"-gencode=arch=compute_{architectures[-1]},code=compute_{architectures[-1]}")  # for later GPUs
     return check.run("nccl-tests: compile",
                      ["make", "-C", sources, "-j", os.cpu_count(), "MPI=1", "MPI_HOME=/usr", "CXX=mpicxx",
                       f"BUILDDIR={check.build / 'nccl-tests'}", f"NVCC_GENCODE={' '.join(code)}"])
@@ -68,7 +72,7 @@ def sanitize(check, part, plan, _):
         lines = [line for line in listed.splitlines() if line and not line.startswith(("[", "="))]
         if not lines:
             check.row(part, "failed", note=f"{test['cmd'][0]} lists no cases")
-        cases += [(test, line) for line in lines]
+        cases += [(test, line) for line in lines if part != "racecheck" or not RACELESS.match(line)]
     for index, (test, case) in enumerate(cases):
         pattern = case.replace(",", "\\,")
         check.run(f"{part}: {case}",

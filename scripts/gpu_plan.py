@@ -6,9 +6,10 @@ A plan names files relative to BUILD, and a launcher of MPI by its name alone:
 - `launcher`: None without NCCL and MPI; `program`; `library`, of NCCL's interface, and `block`, None if not
   built
 - `files`: all that must be there, libraries included
-- with --prepare also `made`, `architectures`, `versions`, `nccl_tests`
+- with --prepare also `made`, `architectures`, `versions`, `nccl_tests`, and `sources`, a hash of them
 """
 
+import hashlib
 import json
 import os
 import re
@@ -25,6 +26,22 @@ LIBRARIES = "libraries"  # in BUILD: copies of what programs need
 # The machine's own: the C library and the compiler's, and CUDA's.
 OF_MACHINE = re.compile(r"linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+)\.so"
                         r"|lib(cu|nv|nccl)")
+
+
+SOURCES = ["meson.build", "algorithms", "include", "lib", "tests", "transformer"]
+
+
+def hash_of(root):
+    """Of the sources; None where they are not."""
+    if not all((root / name).exists() for name in SOURCES):
+        return None
+    files = sorted(file for name in SOURCES for file in [root / name, *(root / name).rglob("*")]
+                   if file.is_file() and "__pycache__" not in file.parts)
+    found = hashlib.sha256()
+    for file in files:
+        found.update(f"{file.relative_to(root)} {file.stat().st_size}\n".encode())
+        found.update(file.read_bytes())
+    return found.hexdigest()
 
 
 def file_of(build):

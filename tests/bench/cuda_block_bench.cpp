@@ -141,7 +141,8 @@ void run(const Options& options) {
             cuda_accelerator({.tf32 = options.type == "tf32", .reserve = std::size_t{2} << 30});
         const AcceleratorScope scope(accelerator.get());
         auto host = transport->split(0, transport->rank());
-        auto groups = thread_fused_transport(*host, device);
+        auto groups =
+            thread_fused_transport(*host, device, baton::Options::from_environment().timeout);
         StreamCommunicator on_device(std::move(host), device, std::move(groups));
         Communicator world(std::move(transport));
         if (options.form == "attention" || options.form == "forward") {

@@ -68,6 +68,23 @@ TEST_CASE("CUDA groups of threads: tensors along any dimensions, and split commu
   tensors(in_threads_groups());
 }
 
+TEST_CASE("CUDA streams: calls in the default stream") {
+  for (const TestDevice& device : {test_device(), in_threads_groups()}) {
+    on_one_device(2, device, [](Seat& seat) {
+      for (const cudaStream_t stream : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
+        auto* const data = seat.put(numbers(seat.rank, 8));
+        seat.communicator.all_reduce({data, 8, Datatype::i32}, {data, 8, Datatype::i32}, sum,
+                                     stream);
+        cuda::check(cudaStreamSynchronize(stream), "the default stream");
+        std::vector<std::int32_t> expected = numbers(0, 8);
+        for (std::size_t i = 0; i < 8; ++i) expected[i] += numbers(1, 8)[i];
+        CHECK(seat.got(data, 8) == expected);
+        seat.free(data);
+      }
+    });
+  }
+}
+
 TEST_CASE("CUDA streams: every collective by every algorithm gives the host's bits") {
   for (const int size : {1, 2, 3, 5, 8})
     for (const std::size_t segment : {0, 50}) {

@@ -45,6 +45,8 @@ BATON_DEVICE void pass_by(Team& team, std::int64_t tiles, Load load, Work work) 
     team.step([](int, auto&) {});
     if constexpr (stages == 1) start(number + 1);
   }
+  // What was copied before must not arrive in the thread block's next unit.
+  team.step([&](int, auto&) { wait_for_copies<0>(); });
 }
 
 template <class Kind, int width>
