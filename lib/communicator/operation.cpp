@@ -166,6 +166,7 @@ void Operation::rethrow() {
 
 void Operation::abandon() noexcept {
   if (finished_) return;
+  given_up();
   if (execution_.run) {
     execution_.run->abandon();
     runs_.give_up(execution_);

@@ -107,6 +107,8 @@ class Operation : public execute::Advancing {
   virtual void stepped() {}
   virtual void failed_meanwhile() noexcept { error_ = std::current_exception(); }
   virtual void ended() noexcept {}
+  /// abandon() begins.
+  virtual void given_up() noexcept {}
   const execute::Run& current() const {
     return comparison_ ? comparison_->current() : *execution_.run;
   }

@@ -57,6 +57,11 @@ void StreamOperation::ended() noexcept {
   calls_.thread().ended();
 }
 
+void StreamOperation::given_up() noexcept {
+  // The device's copies, which must end first, may stand behind the stream in a hardware queue.
+  if (held_) gate_->open();
+}
+
 ThreadedCalls::ThreadedCalls(State& state, std::shared_ptr<Device> device)
     : DeviceCalls(state, std::move(device)), meet_(share_devices()) {
   state_.planner.plan_for(Planner::Memory::device, &queue_);

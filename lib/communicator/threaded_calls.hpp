@@ -35,6 +35,7 @@ class StreamOperation final : public Operation {
   void stepped() override;
   void failed_meanwhile() noexcept override;
   void ended() noexcept override;
+  void given_up() noexcept override;
 
   ThreadedCalls& calls_;
   std::unique_ptr<Marker> reached_;

@@ -46,9 +46,9 @@ TEST_CASE(
   for (const int size : {1, 2, 4}) in_order(size, in_groups({}, {.seed = 3}));
 }
 
-/// Groups of threads' own, on a device whose user streams share `channels` hardware queues.
+/// Fused groups of threads' own, on a device whose streams share `channels` hardware queues.
 static TestDevice of_threads(int channels, std::uint64_t seed = 0) {
-  TestDevice test_device = stand_in({.seed = seed, .channels = channels});
+  TestDevice test_device = stand_in({.seed = seed, .channels = channels, .all_share = true});
   const auto device = test_device.device;
   test_device.groups = [device](int) {
     return [device](Transport& host) { return thread_fused_transport(host, device, 60s); };

@@ -24,6 +24,24 @@ using support::error_of;
 using support::holds;
 using support::StandInDevice;
 
+TEST_CASE("streams: where held streams block the library's, the calls end with an error") {
+  // As on a GPU with fewer hardware queues than streams.
+  std::atomic<int> told = 0;
+  const auto in_time = support::giving_up_after(std::chrono::milliseconds(200));
+  on_one_device(
+      3, stand_in({.channels = 1, .all_share = true}),
+      [&](Seat& seat) {
+        auto* const data = seat.put(numbers(seat.rank, 8));
+        seat.communicator.all_reduce({data, 8, Datatype::i32}, {data, 8, Datatype::i32}, sum,
+                                     seat.stream);
+        seat.synchronize();  // streams go on
+        const Error error = support::error_of([&] { seat.communicator.synchronize(); });
+        told += error.code == ErrorCode::timeout || error.code == ErrorCode::transport;
+      },
+      in_time);
+  CHECK(told == 3);
+}
+
 TEST_CASE("streams: every collective by every algorithm gives the host's bits") {
   for (const int size : {1, 2, 3, 5, 8})
     for (const std::size_t segment : {0, 50}) {

@@ -232,9 +232,12 @@ Stream StandInDevice::new_stream(std::shared_ptr<Channel> channel) {
   streams_.push_back(std::make_unique<StreamState>(StreamState{std::move(channel)}));
   return streams_.back().get();
 }
-Stream StandInDevice::make_stream() { return new_stream(std::make_shared<Channel>(options_.seed)); }
+Stream StandInDevice::make_stream() {
+  if (options_.all_share) return make_user_stream();
+  return new_stream(std::make_shared<Channel>(options_.seed));
+}
 Stream StandInDevice::make_user_stream() {
-  if (channels_.empty()) return make_stream();
+  if (channels_.empty()) return new_stream(std::make_shared<Channel>(options_.seed));
   std::size_t channel = 0;
   {
     const std::lock_guard lock(mutex_);

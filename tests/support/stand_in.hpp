@@ -24,6 +24,8 @@ struct StandInOptions {
   /// What users' streams run on, as a GPU's hardware queues: each is a thread, which does the work
   /// of all its streams in the order in which it was given. 0: each stream has its own.
   int channels = 0;
+  /// The library's own streams share them, too, as on a GPU (an H200 does so).
+  bool all_share = false;
 };
 
 /// Stands in for a GPU. Its memory is at addresses that fault when the host reads or writes them.

@@ -211,8 +211,12 @@ class ThreadTransport final : public Transport {
   }
 
   void transfer(Entry& send, Entry& recv, const Entry* self) {
-    if (copies_ && (copies_->needed(send) || copies_->needed(recv)))
+    if (copies_ && (copies_->needed(send) || copies_->needed(recv))) {
+      // Either may be cancelled meanwhile; the second side never waited in a mailbox.
+      send.state.store(State::copying, std::memory_order_relaxed);
+      recv.state.store(State::copying, std::memory_order_relaxed);
       return copies_->start(send, recv);
+    }
     if (const auto bytes = std::min(send.bytes, recv.bytes); bytes > 0)
       host::copy(recv.data, send.data, bytes);
     group_->complete(send, recv, self);
