@@ -30,7 +30,7 @@ void attention(const Attention<T>& of, cudaStream_t stream) {
 }
 
 void load_attention_kernels() {
-  with_all_sizes([]<class Kind, int width>() {
+  with_all_sizes([&]<class Kind, int width>() {
     prepare(&attention_kernel<Kind, width>, Forward<Kind, width>::shared_bytes);
   });
 }

@@ -40,7 +40,7 @@ void attention_backward(const Attention<T>& of, cudaStream_t stream) {
 }
 
 void load_attention_backward_kernels() {
-  with_all_sizes([]<class Kind, int width>() {
+  with_all_sizes([&]<class Kind, int width>() {
     prepare(&query_gradient_kernel<Kind, width>, Backward<Kind, width>::shared_bytes);
     prepare(&key_gradient_kernel<Kind, width>, Backward<Kind, width>::shared_bytes);
   });
