@@ -19,12 +19,12 @@ int cuda_devices();
 ///
 /// Streams that are refused (Device::check_stream()): those that are being captured; streams of
 /// other devices; and those of the highest priority, which the library's own work has. The default
-/// stream is this device's. The legacy one holds all streams that were not made as non-blocking, and
-/// waits for them.
+/// stream is this device's. The legacy one holds all streams that were not made as non-blocking,
+/// and waits for them.
 ///
 /// Streams share hardware queues: CUDA_DEVICE_MAX_CONNECTIONS of them, 8 by default, 32 at most. A
-/// stream that is held blocks all that come after it in its queue, whatever their priority. So where
-/// several ranks, or many streams, share a device, use messages that hold none:
+/// stream that is held blocks all that come after it in its queue, whatever their priority. So
+/// where several ranks, or many streams, share a device, use messages that hold none:
 /// thread_fused_transport(), or nccl_transport().
 std::shared_ptr<Device> cuda_device(int ordinal = 0);
 
