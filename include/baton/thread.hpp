@@ -37,12 +37,12 @@ std::vector<std::unique_ptr<Transport>> thread_transports(int size, const Thread
 /// Messages in fused groups among ranks as threads that share a device, for StreamCommunicator.
 /// Messages are copies in the receivers' streams, and streams wait for each other by markers that
 /// were set before: no stream is held for the host, so any number of ranks gets along with one
-/// hardware queue. end(), split() and this call wait on the host for the peers' calls, for
-/// `timeout` at most (0: for any time), and then throw Error(timeout) that names a peer; where a
-/// peer has left, or called abort(), they throw Error(transport). So all ranks make their calls in
-/// the same order, over all communicators. Collective over `host`, whose ranks are threads of one
-/// process; else throws Error(unsupported). Throws Error(invalid_argument) on all ranks unless all
-/// pass the same device.
+/// hardware queue. end() and this call wait on the host for the peers' calls, for `timeout` at most
+/// (0: for any time), and then throw Error(timeout) that names a peer; where a peer has left, or
+/// called abort(), end() throws Error(transport). split() waits as host.split() does. So all ranks
+/// make their calls in the same order, over all communicators. Collective over `host`, whose ranks
+/// are threads of one process; else throws Error(unsupported). Throws Error(invalid_argument) on
+/// all ranks unless all pass the same device.
 std::unique_ptr<FusedTransport> thread_fused_transport(Transport& host,
                                                        std::shared_ptr<Device> device,
                                                        std::chrono::milliseconds timeout = {});

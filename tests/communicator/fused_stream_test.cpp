@@ -180,7 +180,7 @@ TEST_CASE("groups of threads: what is amiss is said, and no message outlives its
     if (groups.rank() == 1) throw Error(ErrorCode::memory, "left");
     groups.split(0, 0);
   });
-  expect(errors[0], ErrorCode::transport, {"all 2 ranks to split", "rank 1 has left"});
+  expect(errors[0], ErrorCode::transport, {"split needs all 2 ranks", "rank 1 has left"});
 }
 
 TEST_CASE("groups of threads: all ranks come, with the same device, or all are told") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -13,13 +14,16 @@
 #include <utility>
 #include <vector>
 
-#include "../../base/backoff.hpp"
+#include "../../base/marker_pool.hpp"
 #include "../../base/raise.hpp"
+#include "../letters.hpp"
 #include "baton/error.hpp"
 #include "baton/thread.hpp"
 
 namespace baton {
 namespace {
+
+using transport::Letter, transport::wait;
 
 /// A sent message, from its sender's end() until the sender's stream waits for its copy.
 struct Parcel {
@@ -30,47 +34,37 @@ struct Parcel {
   std::shared_ptr<Marker> received;  ///< behind that copy
 };
 
-/// Markers that all ranks reuse: one is done with when nobody has it any more.
+/// A device's markers, which all ranks reuse: one is done with when nobody has it any more.
 class Markers {
  public:
   explicit Markers(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   Device& device() const { return *device_; }
 
   static std::shared_ptr<Marker> take(const std::shared_ptr<Markers>& self) {
-    std::unique_ptr<Marker> marker;
-    {
-      const std::lock_guard lock(self->mutex_);
-      if (!self->idle_.empty()) {
-        marker = std::move(self->idle_.back());
-        self->idle_.pop_back();
-      }
-    }
-    if (!marker) marker = self->device_->make_marker();
-    return {marker.release(), [self](Marker* done) {
+    const std::lock_guard lock(self->mutex_);
+    return {self->pool_.take(*self->device_).release(), [self](Marker* done) {
               const std::lock_guard lock(self->mutex_);
-              self->idle_.emplace_back(done);
+              self->pool_.give(std::unique_ptr<Marker>(done));
             }};
   }
 
  private:
   const std::shared_ptr<Device> device_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Marker>> idle_;
+  base::MarkerPool pool_;
 };
 
 /// The shared state of a group's ranks.
 class World {
  public:
-  World(int size, std::shared_ptr<Markers> markers, std::chrono::milliseconds limit)
-      : size(size),
-        limit(limit),
-        markers(std::move(markers)),
+  World(int size, std::shared_ptr<Device> device, std::chrono::milliseconds limit)
+      : limit(limit),
+        markers(std::make_shared<Markers>(std::move(device))),
         left(static_cast<std::size_t>(size)) {}
 
   /// From, to, and the message's place among those from the one to the other.
   using Key = std::tuple<int, int, std::uint64_t>;
 
-  const int size;
   const std::chrono::milliseconds limit;  ///< of a call; 0: none
   const std::shared_ptr<Markers> markers;
   std::mutex mutex;
@@ -78,39 +72,31 @@ class World {
   std::map<Key, Parcel> parcels;
   std::vector<bool> left;
   bool aborted = false;
-  // Of the split under way:
-  std::map<int, std::pair<int, int>> wishes;  ///< of each rank: color, key
-  std::map<int, std::shared_ptr<World>> parts;
-  int leaving = 0;  ///< ranks that are to take their part yet
 
   void notify() { changed_.notify_all(); }
-  bool has_left(int rank) const { return left[static_cast<std::size_t>(rank)]; }
 
   /// A call of `rank`, which ends in time.
   struct Caller {
     int rank;
     std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   };
-  /// Waits, under the lock, until come() is true; for `peer`, unless it is -1. `gone()` is a rank
-  /// that will not come any more, or -1; `expected` says what for.
-  template <class Come, class Gone, class Expected>
-  void wait(std::unique_lock<std::mutex>& lock, const Caller& caller, int peer, Come come,
-            Gone gone, Expected expected) {
+  /// Waits, under the lock, until come() is true, which `peer` makes it; `what` it is to do.
+  template <class Come>
+  void wait(std::unique_lock<std::mutex>& lock, const Caller& caller, int peer, const char* what,
+            Come come) {
+    const auto raise = [&](ErrorCode code, const std::string& found) {
+      base::raise(code,
+                  fmt::format("rank {}: expected rank {} {} a message of a fused group, found {}",
+                              caller.rank, peer, what, found),
+                  {.rank = caller.rank, .peer = peer});
+    };
     for (int polls = 0;; ++polls) {
-      if (aborted)
-        base::raise(ErrorCode::transport, "expected fused groups that go on, found them aborted",
-                    {.rank = caller.rank});
+      if (aborted) raise(ErrorCode::transport, "that it was aborted");
       if (come()) return;
-      if (const int lost = gone(); lost >= 0)
-        base::raise(ErrorCode::transport,
-                    fmt::format("rank {}: expected {}, found that rank {} has left", caller.rank,
-                                expected(), lost),
-                    {.rank = caller.rank, .peer = lost});
+      if (left[static_cast<std::size_t>(peer)]) raise(ErrorCode::transport, "that it has left");
       if (limit.count() > 0 && std::chrono::steady_clock::now() - caller.start > limit)
-        base::raise(ErrorCode::timeout,
-                    fmt::format("rank {}: expected {}, found none for {} s", caller.rank,
-                                expected(), static_cast<double>(limit.count()) / 1000),
-                    {.rank = caller.rank, .peer = peer});
+        raise(ErrorCode::timeout,
+              fmt::format("none for {} s", static_cast<double>(limit.count()) / 1000));
       if (polls < 200) {  // the peer is often about to come
         lock.unlock();
         std::this_thread::yield();
@@ -127,7 +113,13 @@ class World {
 
 class ThreadFused final : public FusedTransport {
  public:
-  ThreadFused(std::shared_ptr<World> world, int rank) : world_(std::move(world)), rank_(rank) {}
+  /// `host` has the same ranks, for splits.
+  ThreadFused(std::shared_ptr<World> world, std::shared_ptr<Device> device,
+              std::unique_ptr<Transport> host)
+      : world_(std::move(world)),
+        device_(std::move(device)),
+        host_(std::move(host)),
+        rank_(host_->rank()) {}
   ~ThreadFused() override {
     withdraw();
     const std::lock_guard lock(world_->mutex);
@@ -136,7 +128,7 @@ class ThreadFused final : public FusedTransport {
   }
 
   int rank() const override { return rank_; }
-  int size() const override { return world_->size; }
+  int size() const override { return host_->size(); }
 
   void begin() override { sends_.clear(), recvs_.clear(), streams_.clear(); }
   void send(int peer, const void* data, std::size_t bytes, Stream stream) override {
@@ -176,45 +168,8 @@ class ThreadFused final : public FusedTransport {
   }
 
   std::unique_ptr<FusedTransport> split(int color, int key) override {
-    World& all = *world_;
-    const World::Caller caller{rank_};
-    const auto expected = [&] {
-      return fmt::format("all {} ranks to split their group", all.size);
-    };
-    std::unique_lock lock(all.mutex);
-    all.wait(
-        lock, caller, -1, [&] { return all.leaving == 0; }, [] { return -1; }, expected);
-    all.wishes[rank_] = {color, key};
-    if (all.wishes.size() == static_cast<std::size_t>(all.size)) {
-      std::map<int, int> sizes;
-      for (const auto& [rank, wish] : all.wishes) ++sizes[wish.first];
-      for (const auto& [its, size] : sizes)
-        all.parts[its] = std::make_shared<World>(size, all.markers, all.limit);
-      all.leaving = all.size;
-      all.notify();
-    }
-    const auto missing = [&] {
-      for (int rank = 0; rank < all.size; ++rank)
-        if (!all.wishes.contains(rank) && all.has_left(rank)) return rank;
-      return -1;
-    };
-    try {
-      all.wait(
-          lock, caller, -1, [&] { return all.leaving > 0; }, missing, expected);
-    } catch (...) {
-      all.aborted = true;  // the others must not count on this rank's wish
-      all.notify();
-      throw;
-    }
-    int place = 0;
-    for (const auto& [other, wish] : all.wishes)
-      place += wish.first == color && std::pair(wish.second, other) < std::pair(key, rank_);
-    const std::shared_ptr<World> part = all.parts[color];
-    if (--all.leaving == 0) {
-      all.wishes.clear(), all.parts.clear();
-      all.notify();
-    }
-    return color < 0 ? nullptr : std::make_unique<ThreadFused>(part, place);
+    const auto part = host_->split(color, key);
+    return part ? thread_fused_transport(*part, device_, world_->limit) : nullptr;
   }
 
  private:
@@ -246,15 +201,6 @@ class ThreadFused final : public FusedTransport {
     marker->set(first);
     marker->hold(then);
   }
-  /// Waits until come() is true, or `peer` has left.
-  template <class Come>
-  void wait_for(std::unique_lock<std::mutex>& lock, const World::Caller& caller, int peer,
-                Come come, const char* what) const {
-    world_->wait(
-        lock, caller, peer, come, [&] { return world_->has_left(peer) ? peer : -1; },
-        [&] { return fmt::format("rank {} {} a message of a fused group", peer, what); });
-  }
-
   void post() {
     if (sends_.empty()) return;
     const auto ready = take_marker();
@@ -274,8 +220,8 @@ class ThreadFused final : public FusedTransport {
       for (const Message& message : recvs_) {
         const int peer = std::get<0>(message.key);
         std::unique_lock lock(world_->mutex);
-        wait_for(
-            lock, caller, peer, [&] { return world_->parcels.contains(message.key); }, "to send");
+        world_->wait(lock, caller, peer, "to send",
+                     [&] { return world_->parcels.contains(message.key); });
         Parcel& there = world_->parcels[message.key];
         if (there.bytes != message.bytes)
           base::raise(ErrorCode::transport,
@@ -320,9 +266,8 @@ class ThreadFused final : public FusedTransport {
   void finish(const Message& message, const World::Caller& caller) {
     std::unique_lock lock(world_->mutex);
     const auto parcel = world_->parcels.find(message.key);
-    wait_for(
-        lock, caller, std::get<1>(message.key), [&] { return parcel->second.received != nullptr; },
-        "to receive");
+    world_->wait(lock, caller, std::get<1>(message.key), "to receive",
+                 [&] { return parcel->second.received != nullptr; });
     std::shared_ptr<Marker> received = std::move(parcel->second.received);
     world_->parcels.erase(parcel);
     lock.unlock();
@@ -357,58 +302,13 @@ class ThreadFused final : public FusedTransport {
   }
 
   const std::shared_ptr<World> world_;
+  const std::shared_ptr<Device> device_;
+  const std::unique_ptr<Transport> host_;
   const int rank_;
   std::vector<Message> sends_, recvs_;  // of the fused group
   std::vector<Stream> streams_;
   std::map<int, std::uint64_t> sent_, received_;  // messages so far, by peer
   std::vector<std::shared_ptr<Marker>> held_;
-};
-
-/// What rank 0 answers: a world that the receiver owns, or null where devices differ.
-struct Answer {
-  std::shared_ptr<World>* world;
-};
-
-/// A message between ranks, in the time that there is.
-class Meeting {
- public:
-  Meeting(Transport& host, std::chrono::milliseconds limit) : host_(host), limit_(limit) {}
-
-  template <class T>
-  void send(int peer, const T& value) {
-    ::baton::Message message;
-    host_.isend(peer, tag, &value, sizeof value, message);
-    finish(message, peer);
-  }
-  template <class T>
-  T receive(int peer) {
-    T value{};
-    ::baton::Message message;
-    host_.irecv(peer, tag, &value, sizeof value, message);
-    finish(message, peer);
-    return value;
-  }
-
- private:
-  static constexpr int tag = 0;
-  void finish(::baton::Message& message, int peer) {
-    std::size_t bytes = 0;
-    for (base::Backoff backoff; !host_.test(message, bytes); backoff.wait()) {
-      host_.progress();
-      if (limit_.count() == 0 || std::chrono::steady_clock::now() - start_ < limit_) continue;
-      host_.cancel(message);
-      base::raise(
-          ErrorCode::timeout,
-          fmt::format("rank {}: expected rank {} to call thread_fused_transport(), too, found "
-                      "nothing for {} s",
-                      host_.rank(), peer, static_cast<double>(limit_.count()) / 1000),
-          {.rank = host_.rank(), .peer = peer});
-    }
-  }
-
-  Transport& host_;
-  const std::chrono::milliseconds limit_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace
@@ -421,28 +321,49 @@ std::unique_ptr<FusedTransport> thread_fused_transport(Transport& host,
                 fmt::format("expected a transport of threads of one process, found {}",
                             host.capabilities().name));
   const int rank = host.rank(), size = host.size();
-  Meeting meeting(host, timeout);
+  const Device* const own = device.get();
+  std::deque<Letter> letters;
+  const auto all_arrive = [&] {
+    if (wait(host, letters, timeout)) return;
+    const auto late = std::ranges::find_if(letters, [](Letter& one) { return !one.arrived(); });
+    const int peer = late == letters.end() ? -1 : late->peer();
+    base::raise(
+        ErrorCode::timeout,
+        fmt::format("rank {}: expected rank {} to call thread_fused_transport(), too, found "
+                    "nothing for {} s",
+                    rank, peer, static_cast<double>(timeout.count()) / 1000),
+        {.rank = rank, .peer = peer});
+  };
+  // Rank 0 hears the others' devices, and gives each the shared state, which the other then owns;
+  // none if devices differ.
   std::shared_ptr<World> world;
   if (rank == 0) {
-    bool same = device != nullptr;
+    std::vector<const Device*> devices(static_cast<std::size_t>(size), own);
     for (int peer = 1; peer < size; ++peer)
-      same = meeting.receive<const Device*>(peer) == device.get() && same;
-    if (same)
-      world = std::make_shared<World>(size, std::make_shared<Markers>(std::move(device)), timeout);
+      letters.emplace_back(host).receive(peer, devices[static_cast<std::size_t>(peer)]);
+    all_arrive();
+    const bool same = own && std::ranges::count(devices, own) == size;
+    if (same) world = std::make_shared<World>(size, device, timeout);
+    letters.clear();
+    std::vector<std::shared_ptr<World>*> given(devices.size(), nullptr);
     for (int peer = 1; peer < size; ++peer) {
-      auto theirs = same ? std::make_unique<std::shared_ptr<World>>(world) : nullptr;
-      meeting.send(peer, Answer{theirs.get()});
-      static_cast<void>(theirs.release());  // the peer's now
+      auto& theirs = given[static_cast<std::size_t>(peer)];
+      if (same) theirs = new std::shared_ptr<World>(world);
+      letters.emplace_back(host).send(peer, theirs);
     }
+    all_arrive();
   } else {
-    meeting.send<const Device*>(0, device.get());
-    const std::unique_ptr<std::shared_ptr<World>> given(meeting.receive<Answer>(0).world);
-    if (given) world = *given;
+    std::shared_ptr<World>* given = nullptr;
+    letters.emplace_back(host).send(0, own);
+    letters.emplace_back(host).receive(0, given);
+    all_arrive();
+    const std::unique_ptr<std::shared_ptr<World>> owned(given);
+    if (owned) world = *owned;
   }
   if (!world)
     base::refuse("thread_fused_transport: expected the same device on all {} ranks, found {}", size,
-                 device ? "another or none elsewhere" : "none on rank " + std::to_string(rank));
-  return std::make_unique<ThreadFused>(std::move(world), rank);
+                 own ? "another or none elsewhere" : fmt::format("none on rank {}", rank));
+  return std::make_unique<ThreadFused>(std::move(world), std::move(device), host.split(0, rank));
 }
 
 }  // namespace baton
