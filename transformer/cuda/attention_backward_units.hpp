@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "tiles.hpp"
+#include "products.hpp"
 
 namespace baton::transformer::cuda {
 

@@ -1,0 +1,244 @@
+#pragma once
+/// Products of tiles by tensor cores, and a thread's part of them.
+
+#include <cmath>
+
+#include "tiles.hpp"
+
+namespace baton::transformer::cuda {
+
+// A warp has `blocks` blocks of 16 rows. Of a block, a thread has the rows `group` and `group` + 8,
+// and of 8 columns 2 · `place` and the next.
+
+BATON_DEVICE int group_of(int thread) { return thread % 32 / 4; }
+BATON_DEVICE int place_of(int thread) { return thread % 4; }
+template <int blocks>
+BATON_DEVICE int row_of(int thread, int block, int half) {
+  return (thread / 32 * blocks + block) * 16 + half * 8 + group_of(thread);
+}
+BATON_DEVICE int column_of(int thread, int eight, int i) {
+  return eight * 8 + place_of(thread) * 2 + i;
+}
+
+/// A thread's sums of `blocks` blocks and `columns` columns: of its first row, then its second.
+template <int blocks, int columns>
+using Sums = float[blocks][columns / 8][4];
+/// A thread's results for its rows, of `width` columns: see store_rows().
+template <int blocks, int width>
+using Results = Sums<blocks, width>;
+
+/// Factors on their way from shared memory to a tensor core, each in its parts.
+template <int blocks>
+struct Factors {
+  Chunk rows[2][blocks][2];  // [part][block][step]
+  Chunk columns[2][4];
+};
+
+template <int blocks, int columns>
+BATON_DEVICE void clear(Sums<blocks, columns>& sums) {
+  BATON_UNROLL
+  for (int b = 0; b < blocks; ++b) BATON_UNROLL
+  for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+  for (int i = 0; i < 4; ++i) sums[b][n][i] = 0;
+}
+
+/// Splits a chunk into its parts.
+template <class Kind>
+BATON_DEVICE void split(const Chunk& chunk, Chunk& high, Chunk& low) {
+  BATON_UNROLL
+  for (int w = 0; w < 4; ++w) high.word[w] = Kind::split(chunk.word[w], low.word[w]);
+}
+
+/// sum(state) += rows(state, part) · columns(state, part), the least products first.
+template <class Kind, class Team, class Sum, class A, class B>
+BATON_DEVICE void multiply(Team& team, Sum sum, A rows, B columns) {
+  const auto part = [&](int of_rows, int of_columns) {
+    team.template mma<Kind>(
+        sum, [&](const auto& state) { return rows(state, of_rows); },
+        [&](const auto& state) { return columns(state, of_columns); });
+  };
+  if constexpr (Kind::parts == 2) part(1, 0), part(0, 1);
+  part(0, 0);
+}
+
+/// sums(state) = a · bᵀ, of a warp's rows of the tile a, and all rows of b. Two chunks of a row
+/// make a step of the tensor cores.
+template <class Kind, int width, int blocks, int columns, class Team, class SumsOf>
+BATON_DEVICE void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums) {
+  constexpr int across = chunks<Kind, width>;
+  team.run([&](int, auto& state) { clear<blocks, columns>(sums(state)); });
+  BATON_UNROLL
+  for (int chunk = 0; chunk < across; chunk += 4) {
+    BATON_UNROLL
+    for (int m = 0; m < blocks; ++m) BATON_UNROLL
+    for (int step = 0; step < 2; ++step) {
+      team.load_matrices(
+          [&](int thread) {
+            const int matrix = thread / 8 % 4;  // the lower rows, the upper ones, the next chunk
+            const int eights = (thread / 32 * blocks + m) * 16 + matrix % 2 * 8;
+            return a + slot<across>(eights, thread % 8, chunk + step * 2 + matrix / 2);
+          },
+          [&](auto& state) -> Chunk& { return state.factors.rows[0][m][step]; });
+      team.run([&](int, auto& state) {
+        auto& rows = state.factors.rows;
+        split<Kind>(rows[0][m][step], rows[0][m][step], rows[1][m][step]);
+      });
+    }
+    BATON_UNROLL
+    for (int n = 0; n < columns / 8; ++n) {
+      team.load_matrices(
+          [&](int thread) { return b + slot<across>(n * 8, thread % 8, chunk + thread / 8 % 4); },
+          [&](auto& state) -> Chunk& { return state.factors.columns[0][0]; });
+      team.run([&](int, auto& state) {
+        auto& words = state.factors.columns;
+        split<Kind>(words[0][0], words[0][0], words[1][0]);
+      });
+      BATON_UNROLL
+      for (int step = 0; step < 2; ++step) BATON_UNROLL
+      for (int m = 0; m < blocks; ++m) {
+        multiply<Kind>(
+            team, [&](auto& state) -> float(&)[4] { return sums(state)[m][n]; },
+            [&](const auto& state, int part) { return state.factors.rows[part][m][step]; },
+            [&](const auto& state, int part) {
+              const Chunk& words = state.factors.columns[part][0];
+              return TwoWords{{words.word[2 * step], words.word[2 * step + 1]}};
+            });
+      }
+    }
+  }
+}
+
+/// results(state) += p · b, of p [rows, columns] as score() leaves it, and the tile b of `columns`
+/// rows. A thread takes the chunks `group`, `group` + 8, ... of the rows that its sums belong to,
+/// and each element is a column of another 8 of the results.
+template <class Kind, int width, int blocks, int columns, class Team, class SumsOf, class ResultsOf>
+BATON_DEVICE void accumulate(Team& team, SumsOf p, const Chunk* b, ResultsOf results) {
+  using T = typename Kind::Element;
+  constexpr int across = chunks<Kind, width>, elements = chunk_elements<T>;
+  constexpr bool pairs = sizeof(T) == 2;
+  BATON_UNROLL
+  for (int n = 0; n < columns / 8; n += pairs ? 2 : 1) {
+    team.run([&](int, auto& state) {
+      BATON_UNROLL
+      for (int m = 0; m < blocks; ++m) {
+        const auto& s = p(state)[m];
+        Chunk words;
+        if constexpr (pairs) {
+          words = {{pair_of(s[n][0], s[n][1]), pair_of(s[n][2], s[n][3]),
+                    pair_of(s[n + 1][0], s[n + 1][1]), pair_of(s[n + 1][2], s[n + 1][3])}};
+        } else {
+          words = {{as_word(s[n][0]), as_word(s[n][2]), as_word(s[n][1]), as_word(s[n][3])}};
+        }
+        split<Kind>(words, state.factors.rows[0][m][0], state.factors.rows[1][m][0]);
+      }
+    });
+    BATON_UNROLL
+    for (int chunk = 0; chunk < across; chunk += 8) {
+      team.run([&](int thread, auto& state) {
+        BATON_UNROLL
+        for (int r = 0; r < (pairs ? 4 : 2); ++r)
+          split<Kind>(b[slot<across>(n * 8 + r / 2 * 8, place_of(thread) * 2 + r % 2,
+                                     chunk + group_of(thread))],
+                      state.factors.columns[0][r], state.factors.columns[1][r]);
+      });
+      BATON_UNROLL
+      for (int e = 0; e < elements; ++e) BATON_UNROLL
+      for (int m = 0; m < blocks; ++m) {
+        multiply<Kind>(
+            team,
+            [&](auto& state) -> float(&)[4] { return results(state)[m][chunk / 8 * elements + e]; },
+            [&](const auto& state, int part) { return state.factors.rows[part][m][0]; },
+            [&](const auto& state, int part) {
+              const auto& rows = state.factors.columns[part];
+              if constexpr (!pairs) {
+                return TwoWords{{rows[0].word[e], rows[1].word[e]}};
+              } else if (e % 2 == 0) {
+                return TwoWords{{pair_of_words<false>(rows[0].word[e / 2], rows[1].word[e / 2]),
+                                 pair_of_words<false>(rows[2].word[e / 2], rows[3].word[e / 2])}};
+              } else {
+                return TwoWords{{pair_of_words<true>(rows[0].word[e / 2], rows[1].word[e / 2]),
+                                 pair_of_words<true>(rows[2].word[e / 2], rows[3].word[e / 2])}};
+              }
+            });
+      }
+    }
+  }
+}
+
+/// Stores a thread's results of one row, times `factor`: of each 8 chunks, chunk 2 · `place` and
+/// the next.
+template <class Kind, int width, int blocks, class T>
+BATON_DEVICE void store_row(int thread, const Attention<T>& of,
+                            const Results<blocks, width>& results, int block, int half,
+                            float factor, T* to) {
+  constexpr int elements = chunk_elements<T>;
+  BATON_UNROLL
+  for (int chunk = 0; chunk < chunks<Kind, width>; chunk += 8) BATON_UNROLL
+  for (int next = 0; next < 2; ++next) {
+    const int column = (chunk + place_of(thread) * 2 + next) * elements;
+    float values[elements];
+    BATON_UNROLL
+    for (int e = 0; e < elements; ++e)
+      values[e] = results[block][chunk / 8 * elements + e][half * 2 + next] * factor;
+    if (of.whole_chunks) {
+      if (column >= of.size) continue;
+      *reinterpret_cast<Chunk*>(to + column) = chunk_of<T>(values);
+    } else {
+      BATON_UNROLL
+      for (int e = 0; e < elements; ++e)
+        if (column + e < of.size) store(to + column + e, values[e]);
+    }
+  }
+}
+
+/// Calls body(block, eight, i, factor) with dropout's factor of each of a thread's scores, rows
+/// being queries from `query` on, columns keys from `key` on.
+template <int blocks, int columns, class T, class Body>
+BATON_DEVICE void each_factor(int thread, const Attention<T>& of, std::int64_t sample,
+                              std::int64_t head, std::int64_t query, std::int64_t key, Body body) {
+  const int quad = place_of(thread) / 2 * 4;
+  const bool second = place_of(thread) % 2 != 0;
+  BATON_UNROLL
+  for (int m = 0; m < blocks; ++m) BATON_UNROLL
+  for (int half = 0; half < 2; ++half) BATON_UNROLL
+  for (int n = 0; n < columns / 8; ++n) {
+    float factors[4];
+    of.factors(sample, head, query + row_of<blocks>(thread, m, half), key + n * 8 + quad, factors);
+    // By comparisons: an index would put the factors into memory.
+    body(m, n, half * 2, second ? factors[2] : factors[0]);
+    body(m, n, half * 2 + 1, second ? factors[3] : factors[1]);
+  }
+}
+/// The same where rows are keys and columns are queries.
+template <int blocks, int columns, class T, class Body>
+BATON_DEVICE void each_factor_of_keys(int thread, const Attention<T>& of, std::int64_t sample,
+                                      std::int64_t head, std::int64_t query, std::int64_t key,
+                                      Body body) {
+  const int which = group_of(thread) % 4;
+  BATON_UNROLL
+  for (int m = 0; m < blocks; ++m) BATON_UNROLL
+  for (int half = 0; half < 2; ++half) BATON_UNROLL
+  for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    float factors[4];
+    of.factors(sample, head, query + column_of(thread, n, i),
+               key + row_of<blocks>(thread, m, half) - which, factors);
+    const float low = which & 1 ? factors[1] : factors[0];
+    const float high = which & 1 ? factors[3] : factors[2];
+    body(m, n, half * 2 + i, which & 2 ? high : low);
+  }
+}
+
+/// 2 to the power of x.
+BATON_DEVICE float power_of_two(float x) {
+#ifdef __CUDA_ARCH__
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#else
+  return std::exp2(x);
+#endif
+}
+inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.69314718f;
+
+}  // namespace baton::transformer::cuda
