@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "samples.hpp"
@@ -113,8 +114,14 @@ void check(const Case& c, bool odd) {
   const Shape queries{c.samples, c.queries, c.heads, c.size};
   const Shape keys{c.samples, c.keys, c.key_heads, c.size};
   const AttentionOptions options = options_of(c);
-  const auto q = numbers(queries, 1, 3), k = numbers(keys, 2), v = numbers(keys, 3),
-             dout = numbers(queries, 4);
+  const auto drawn = [](const Shape& shape, std::uint64_t stream, float scale = 1) {
+    auto x = numbers(shape, stream, scale);
+    if (Kind::parts == 2)  // with all of f32's bits, so that each part of a factor matters
+      for (float& value : x.span()) value *= 1.0001234f;
+    return x;
+  };
+  const auto q = drawn(queries, 1, 3), k = drawn(keys, 2), v = drawn(keys, 3),
+             dout = drawn(queries, 4);
   Array<float> out(queries), log_sums({c.samples, c.heads, c.queries});
   attention<float>(q, k, v, options, out.view(), log_sums.view());
 
@@ -157,6 +164,30 @@ TEST_CASE("tiles of attention give what attention on the host gives, and its gra
       check<gpu::Bf16>(c, odd);
     }
   }
+}
+
+/// Chunks that eight threads access at once lie in different banks: at different places modulo 8.
+template <int row_chunks>
+void check_banks() {
+  const auto differ = [](auto place) {
+    std::set<int> banks;
+    for (int thread = 0; thread < 8; ++thread) banks.insert(place(thread) % 8);
+    CHECK(banks.size() == 8);
+  };
+  for (int chunk = 0; chunk < row_chunks; ++chunk) {
+    differ([&](int thread) { return gpu::slot<row_chunks>(8, thread, chunk); });  // load_matrices()
+    for (const int odd : {0, 1}) {  // accumulate(): two chunks of every other row
+      differ([&](int thread) {
+        return gpu::slot<row_chunks>(0, thread % 4 * 2 + odd, chunk / 2 * 2 + thread / 4);
+      });
+    }
+  }
+}
+
+TEST_CASE("threads that access tiles at once meet no bank twice") {
+  check_banks<8>();
+  check_banks<16>();
+  check_banks<32>();
 }
 
 TEST_CASE("what is not a number stays so") {
