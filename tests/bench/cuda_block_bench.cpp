@@ -17,6 +17,7 @@
 #include "baton/cuda.hpp"
 #include "baton/stream.hpp"
 #include "baton/thread.hpp"
+#include "block_sizes.hpp"
 #include "transformer/block.hpp"
 #include "transformer/cuda/cuda_accelerator.hpp"
 #include "transformer/training/step.hpp"
@@ -26,11 +27,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct Options : bench::BlockSizes {
   std::string form = "whole", type = "f32";
   int ranks = 1, steps = 5;
   bool causal = false;
-  std::int64_t batch = 4, seq = 512, d_model = 1024, heads = 16, d_ff = 4096;
 };
 
 /// All threads' turns.
@@ -168,11 +168,7 @@ int main(int count, char** words) {  // NOLINT(bugprone-exception-escape): ends 
   app.add_option("--ranks", options.ranks, "threads that share the device");
   app.add_option("--steps", options.steps, "that a line asks for");
   app.add_flag("--causal", options.causal);
-  app.add_option("--batch", options.batch);
-  app.add_option("--seq", options.seq);
-  app.add_option("--d-model", options.d_model);
-  app.add_option("--heads", options.heads);
-  app.add_option("--d-ff", options.d_ff);
+  options.add_options(app);
   CLI11_PARSE(app, count, words);
   const bool alone =
       options.form == "whole" || options.form == "attention" || options.form == "forward";

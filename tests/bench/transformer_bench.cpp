@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "baton/mpi.hpp"
+#include "block_sizes.hpp"
 #include "transformer/block.hpp"
 
 namespace baton::transformer {
@@ -21,10 +22,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct Options : bench::BlockSizes {
   std::string form = "whole";
   int share = 0;
-  std::int64_t batch = 4, seq = 512, d_model = 1024, heads = 16, d_ff = 4096;
 };
 
 double seconds_since(Clock::time_point start) {
@@ -165,11 +165,7 @@ int main(int count, char** words) {  // NOLINT(bugprone-exception-escape): ends 
   CLI::App app("Steps of a transformer block, one for each line of input");
   app.add_option("form", options.form)->check(CLI::IsMember({"whole", "tp", "sp", "memory"}));
   app.add_option("--share", options.share, "steps of which to print the part that exchanges take");
-  app.add_option("--batch", options.batch);
-  app.add_option("--seq", options.seq);
-  app.add_option("--d-model", options.d_model);
-  app.add_option("--heads", options.heads);
-  app.add_option("--d-ff", options.d_ff);
+  options.add_options(app);
   CLI11_PARSE(app, count, words);
   if (options.form == "memory") {
     fmt::print("{:.1f}\n", attention_memory(options));
