@@ -109,7 +109,8 @@ class PersistentCall {
 class Communicator {
  public:
   /// The ranks of a transport. Collective: ranks agree on options. Throws Error(invalid_argument)
-  /// for a wrong option, Error(transport, timeout).
+  /// for a wrong option, Error(transport), and Error(timeout) that names the ranks that do not
+  /// answer, after at most twice Options::timeout.
   explicit Communicator(std::unique_ptr<Transport> transport,
                         Options options = Options::from_environment());
   /// With the options of `like`, which is a communicator on every rank. Sends nothing. `members`

@@ -15,10 +15,7 @@ using communicator::InUse;
 using communicator::State;
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, Options options)
-    : state_(std::make_shared<State>(std::move(transport), std::move(options))) {
-  state_->agree_options();
-  if (state_->context.options.check > 1) state_ = State::with_checksums(std::move(state_));
-  state_->open_watch();
+    : state_(State::first(std::move(transport), options)) {
   const Options& agreed = state_->context.options;
   if (!agreed.trace.empty()) state_->recording.start(*state_, agreed.trace_events);
 }

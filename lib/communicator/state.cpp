@@ -1,6 +1,7 @@
 #include "state.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -36,6 +37,44 @@ State::State(std::unique_ptr<Transport> transport, Options options, const State&
 State::~State() {
   recording.finish_trace(*this);
   if (!launcher.broken().empty() && context.transport) context.transport->expect_strays();
+}
+
+namespace {
+
+/// Throws the sentence of all ranks about a communicator that was not made in time. Pages are not
+/// known yet, so ranks ask each other by messages. One that came later has waited for as long when
+/// the patience ends.
+[[noreturn]] void fail_unmade(Transport& transport, const Options& options) {
+  constexpr std::uint32_t turn = 0;  // shrink() counts from 1
+  const std::vector<int> absent = Survivors(transport, transport.capabilities().tags - 1, turn,
+                                            {options.timeout, [](int) { return false; }})
+                                      .absent();
+  const std::string who =
+      absent.empty() ? "though all ranks answer"
+                     : fmt::format("{} {} {}: not come yet, stopped, ended or of another program",
+                                   absent.size() == 1 ? "rank" : "ranks", fmt::join(absent, ", "),
+                                   absent.size() == 1 ? "does not answer" : "do not answer");
+  base::raise(ErrorCode::timeout,
+              fmt::format("communicator '{}' of {} ranks cannot be made: no progress for {} s: {}",
+                          options.name.empty() ? "world" : options.name, transport.size(),
+                          static_cast<double>(options.timeout.count()) / 1000, who),
+              {.rank = transport.rank()});
+}
+
+}  // namespace
+
+std::shared_ptr<State> State::first(std::unique_ptr<Transport> transport, const Options& options) {
+  Transport& messages = *transport;  // without checksums, which not all ranks may know of yet
+  auto state = std::make_shared<State>(std::move(transport), options);
+  try {
+    state->agree_options();
+    if (state->context.options.check > 1) state = with_checksums(std::move(state));
+    state->open_watch();
+  } catch (const Error& error) {
+    if (error.code != ErrorCode::timeout) throw;
+    fail_unmade(messages, options);
+  }
+  return state;
 }
 
 std::shared_ptr<State> State::with_checksums(std::shared_ptr<State> state) {

@@ -244,13 +244,29 @@ void Survivors::fail_if_left_out(bool late) const {
               {.rank = rank_});
 }
 
-std::vector<int> Survivors::agree() {
-  const bool late = limits_.left_out();
+void Survivors::greet() {
   for (int r = 0; r < size_; ++r) send(r, Kind::hello, 0);
   wait(limits_.patience, [&] {
     return std::ranges::all_of(
         peers_, [&](const Peer& each) { return &each == &peer(rank_) || each.heard || each.gone; });
   });
+}
+
+std::vector<int> Survivors::absent() {
+  greet();
+  // Those that were heard must hear this rank before it leaves.
+  wait(limits_.patience, [&] {
+    return std::ranges::none_of(sent_, [&](const Sent& sent) { return peer(sent.to).heard; });
+  });
+  std::vector<int> ranks;
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_ && !peer(r).heard) ranks.push_back(r);
+  return ranks;
+}
+
+std::vector<int> Survivors::agree() {
+  const bool late = limits_.left_out();
+  greet();
   // A rank that takes part may have come a moment ago.
   for (int r; (r = unheard()) >= 0;)
     if (!wait(limits_.patience, [&] { return !deaf() || peer(r).gone; }))

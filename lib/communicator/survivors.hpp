@@ -38,6 +38,9 @@ class Survivors {
   /// Error(transport) on one that receives nothing from ranks that take part: alone it must not
   /// leave them out.
   std::vector<int> agree();
+  /// For ranks that agree on nothing, instead of agree(): those that have not greeted this one
+  /// within the patience, ascending. All that ask greet each other.
+  std::vector<int> absent();
 
  private:
   enum class Kind : std::uint32_t { hello, propose, accept, reject, commit };
@@ -72,6 +75,8 @@ class Survivors {
   void lead(const Ranks& ranks);
   void follow(int leader);
   void commit(const Ranks& ranks);
+  /// Greets all others, and waits until each has done so or is gone.
+  void greet();
   bool deaf() const;
   /// The first rank that takes part, if none has been heard; otherwise -1.
   int unheard() const;

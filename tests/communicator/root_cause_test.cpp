@@ -74,6 +74,35 @@ TEST_CASE("root cause: a rank that does not come to a split is named by all") {
   }
 }
 
+TEST_CASE("root cause: a rank that does not come where a communicator is made is named by all") {
+  for (const int size : {2, 5, 16})
+    for (const int absent : {0, size / 2}) {
+      auto transports = thread_transports(size);
+      std::mutex mutex;
+      std::set<std::string> sentences;
+      const auto make = [&](int rank) {
+        Options options = patient();
+        options.check = absent == 0 ? 0 : 2;
+        if (rank == size - 1) std::this_thread::sleep_for(500ms);  // it comes later, but in time
+        const Error error = error_of([&] {
+          const Communicator c(std::move(transports[static_cast<std::size_t>(rank)]), options);
+        });
+        CHECK(error.code == ErrorCode::timeout);
+        CHECK(error.rank == rank);
+        const std::lock_guard lock(mutex);
+        sentences.insert(error.what());
+      };
+      std::vector<std::thread> ranks;
+      for (int r = 0; r < size; ++r)
+        if (r != absent) ranks.emplace_back(make, r);
+      for (std::thread& rank : ranks) rank.join();
+      REQUIRE(sentences.size() == 1);
+      CHECK(holds(*sentences.begin(),
+                  {"communicator 'world' of " + std::to_string(size) + " ranks cannot be made",
+                   "no progress for 1 s: rank " + std::to_string(absent) + " does not answer"}));
+    }
+}
+
 TEST_CASE("root cause: a rank that does not come is named by all, with its last operation") {
   for (const int size : sizes)
     for (const bool check : {false, true}) {
