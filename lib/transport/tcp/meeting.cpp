@@ -157,7 +157,7 @@ std::optional<std::vector<Bytes>> attend_if_open(const Socket& host, const std::
     ended();
   const std::string same = fmt::format("have the secret (BATON_SECRET) of {}", place);
   if (head.error == refusal) fail(same, has_secret() ? "has another one" : "has none");
-  if (head.error > static_cast<std::uint64_t>(ErrorCode::unsupported) + 1 ||
+  if (head.error > static_cast<std::uint64_t>(ErrorCode::device) + 1 ||
       head.bytes > (most_block_bytes + sizeof(std::uint64_t)) * static_cast<std::uint64_t>(size))
     another();
   Bytes text;
