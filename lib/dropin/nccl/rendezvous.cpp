@@ -9,7 +9,6 @@
 #include <map>
 #include <mutex>
 #include <random>
-#include <sstream>
 #include <utility>
 
 #include "../../base/raise.hpp"
@@ -24,8 +23,6 @@ namespace baton::nccl_abi {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::string_view head = "baton-nccl-1";
 
 std::uint64_t random_number() {
   std::random_device random;
@@ -99,39 +96,17 @@ Seats& seats() {
 
 }  // namespace
 
-Origin Origin::with(std::uint64_t what) const {
-  Origin other = *this;
-  std::seed_seq mixed{meeting >> 32, meeting & 0xffffffff, what >> 32, what & 0xffffffff};
-  std::uint32_t words[2];
-  mixed.generate(words, words + 2);
-  other.meeting = std::uint64_t{words[0]} << 32 | words[1];
-  return other;
-}
-
 ncclUniqueId make_identifier() {
   const Door& own = door();
-  std::string text =
-      fmt::format("{} {:x} {:x} {}", head, own.key, random_number(), own.lobby.port());
   ncclUniqueId identifier{};
-  for (const std::string& address : own.addresses)
-    if (text.size() + 1 + address.size() < sizeof identifier.internal) text += " " + address;
+  const std::string text = identifier_text(own.key, random_number(), own.lobby.port(),
+                                           own.addresses, sizeof identifier.internal);
   std::memcpy(identifier.internal, text.c_str(), text.size());
   return identifier;
 }
 
 Origin origin_of(const ncclUniqueId& identifier) {
-  const std::string text(identifier.internal, strnlen(identifier.internal, sizeof identifier));
-  std::istringstream words(text);
-  std::string title, address;
-  int port = 0;
-  Origin origin;
-  words >> title >> std::hex >> origin.key >> origin.meeting >> std::dec >> port;
-  if (!words || title != head)
-    base::refuse(
-        "expected an identifier that ncclGetUniqueId of this library made, found another one (is "
-        "the library loaded in all processes?)");
-  while (words >> address) origin.addresses.push_back(fmt::format("{}:{}", address, port));
-  return origin;
+  return parse_identifier({identifier.internal, strnlen(identifier.internal, sizeof identifier)});
 }
 
 std::unique_ptr<Transport> connect(const Origin& origin, int rank, int size, int ordinal) {

@@ -3,23 +3,12 @@
 
 #include <nccl.h>
 
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "baton/transport.hpp"
+#include "identifier.hpp"
 
 namespace baton::nccl_abi {
-
-/// The content of an identifier: the place where ranks meet, and for which meeting.
-struct Origin {
-  std::vector<std::string> addresses;
-  std::uint64_t key = 0, meeting = 0;
-
-  /// The same place for another meeting, which all that know `what` agree on.
-  Origin with(std::uint64_t what) const;
-};
 
 /// An identifier of a new meeting in this process, which a thread receives. Throws
 /// Error(transport).

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <ranges>
 #include <utility>
 
 namespace baton::shm {
@@ -37,10 +36,8 @@ World::World(int rank, int size, const Exchange& exchange, const ShmOptions& opt
                       .in = own_.ring<RingReader>(r)});
   // Offers that are used first lie in cache lines of their own.
   constexpr std::uint32_t lines = offers_per_rank * sizeof(Offer) / 64;
-  for (std::uint32_t i = 0; std::uint32_t & slot : std::views::reverse(free_slots_)) {
-    slot = i % lines * (offers_per_rank / lines) + i / lines;
-    ++i;
-  }
+  for (std::uint32_t i = 0; i < offers_per_rank; ++i)
+    free_slots_[offers_per_rank - 1 - i] = i % lines * (offers_per_rank / lines) + i / lines;
 }
 
 World::~World() {
