@@ -1,7 +1,10 @@
 #include "baton/mpi.hpp"
 
 #include <doctest/doctest.h>
+#include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -236,6 +239,40 @@ class ShortOfReadable {
   void* data_;
 };
 
+/// While it exists, this process may not read the memory of others that hide theirs, as it could
+/// as root; with `hides`, it hides its own.
+class WithoutPtrace {
+ public:
+  explicit WithoutPtrace(bool hides) : before_(effective()) {
+    set(before_ & ~(1u << CAP_SYS_PTRACE));
+    if (hides) REQUIRE(prctl(PR_SET_DUMPABLE, 0) == 0);
+  }
+  WithoutPtrace(const WithoutPtrace&) = delete;
+  ~WithoutPtrace() {
+    set(before_);
+    prctl(PR_SET_DUMPABLE, 1);
+  }
+
+ private:
+  static constexpr unsigned words = _LINUX_CAPABILITY_U32S_3;
+  struct Sets {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[words]{};
+  };
+  static Sets sets() {
+    Sets now;
+    REQUIRE(syscall(SYS_capget, &now.header, now.data) == 0);
+    return now;
+  }
+  static std::uint32_t effective() { return sets().data[0].effective; }
+  static void set(std::uint32_t effective) {
+    Sets now = sets();
+    now.data[0].effective = effective;
+    REQUIRE(syscall(SYS_capset, &now.header, now.data) == 0);
+  }
+  std::uint32_t before_;
+};
+
 /// Whether messages of so many bytes are read in their sender's memory.
 bool reads(Transport& t, int peer, std::size_t bytes) {
   SingleCopy* const single_copy = t.single_copy();
@@ -280,6 +317,26 @@ TEST_CASE("mpi transport: large messages within a host are read in their sender'
       CHECK(in[i] == pattern(in[i].size(), 100 * static_cast<std::uint64_t>(prev) + i));
     }
   }
+}
+
+TEST_CASE("mpi transport: where one process hides its memory, none reads and messages arrive") {
+  int rank = 0, size = 0;
+  REQUIRE(MPI_Comm_rank(MPI_COMM_WORLD, &rank) == MPI_SUCCESS);
+  REQUIRE(MPI_Comm_size(MPI_COMM_WORLD, &size) == MPI_SUCCESS);
+  for (const int hidden : {0, size - 1}) {
+    const WithoutPtrace without(rank == hidden);
+    REQUIRE(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS);  // all have no right
+    const auto t = mpi_transport(MPI_COMM_WORLD);
+    for (int peer = 0; peer < size; ++peer) CHECK(!reads(*t, peer, large));
+    const auto part = t->split(t->rank() % 2, 0);
+    for (int peer = 0; peer < part->size(); ++peer) CHECK(!reads(*part, peer, large));
+    // Longer ones Open MPI reads itself, as it found at its start that it may.
+    constexpr std::size_t longest_copied = 3000;
+    contract::traffic(*t, 40, 3, longest_copied);
+    REQUIRE(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS);
+  }
+  const auto t = mpi_transport(MPI_COMM_WORLD);
+  CHECK(reads(*t, (rank + 1) % size, large) == (size > 1));
 }
 
 TEST_CASE("mpi transport: who takes a message gets it in parts of whole units, in order") {
