@@ -1,10 +1,14 @@
-"""Usage: mpirun_test.py BATON-TRAIN MPIRUN FLAG..., for 4 ranks, with tests/cli in PYTHONPATH"""
+"""Usage: mpirun_test.py BATON-TRAIN MPIRUN FLAG..., for 4 ranks
+
+PYTHONPATH has tests/cli and tests/faults.
+"""
 
 import os
 import sys
 import tempfile
 
 from command import CommandTest, run_tests
+from processes import Mounts, Skipped
 from train_test import FORMS, SMALL
 
 
@@ -37,6 +41,29 @@ class UnderMpirun(CommandTest):
                 self.assertEqual((rest["first_epoch"], len(rest["loss"])), (6, 5))
             self.assertNotIn("MPI_ABORT", self.refused("expected seed 2, found 1", *how, "--parallel", "pp", "--seed",
                                                        "2", "--resume", files[0]))
+
+    def test_a_checkpoint_on_a_full_disk_leaves_the_one_that_was_there(self):
+        outside = self.command
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                mounts = Mounts({folder: "256k"})
+            except Skipped as why:
+                self.skipTest(str(why))
+            self.addCleanup(mounts.end)
+            self.addCleanup(setattr, self, "command", outside)
+            self.command = [*mounts.prefix, *outside]
+            file = os.path.join(folder, "checkpoint")
+            how = ["--model", "block", *SMALL["block"], "--layers", "2", "--parallel", "fsdp", "--checkpoint", file]
+            self.json(*how, "--epochs", "2")
+            mounts.fill_up(folder)
+            done = self.start(*how, "--epochs", "4", "--resume", file)
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            sentence = f"{self.speaker}{file}: expected a file to write, found No space left on device\n"
+            self.assertEqual(done.stderr.count(sentence), 1, done.stderr)
+            self.assertNotIn("MPI_ABORT", done.stderr)
+            self.assertEqual({path.name for path in mounts.seen(folder).iterdir()}, {"checkpoint", "filler"})
+            mounts.empty(folder)
+            self.assertEqual(self.json(*how, "--epochs", "4", "--resume", file)["first_epoch"], 3)
 
     def test_every_rank_has_cores(self):
         result = self.json("--parallel", "dp", "--epochs", "1", "--cores-per-rank", "1")
