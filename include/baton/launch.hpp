@@ -44,13 +44,14 @@ class Launch {
   virtual int rank() const = 0;
   /// Number of processes that the launcher has started; 0 where ranks are threads.
   virtual int processes() const = 0;
-  /// "threads", or the MPI library: "Open MPI v4.1.4".
+  /// "threads", or the MPI library: "Open MPI v4.1.4", once run() has connected the ranks perhaps
+  /// "shared memory, Open MPI v4.1.4".
   virtual std::string transport() const = 0;
 
   /// Calls `body` on every rank with its transport; returns when the ranks of this process have
   /// returned. Threads: run_threads(ranks, body, options). Processes: `ranks` and `options` have no
-  /// effect; they are connected by MPI or, with BATON_TRANSPORT=shm, by shared memory. The latter
-  /// makes no progress of messages that the program itself sends by MPI.
+  /// effect; they are connected as by mpi_process_transport(): by shared memory on one host, by MPI
+  /// on several.
   ///
   /// An exception of `body` is thrown on. Among processes only the rank that threw knows of it:
   /// call abort() unless all ranks throw alike, or the others may wait for it for ever.

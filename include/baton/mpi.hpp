@@ -1,6 +1,7 @@
 #pragma once
 /// Ranks as processes of an MPI program. Any MPI library; only its point-to-point calls are used,
-/// apart from the making of communicators.
+/// apart from the making of communicators. Between processes of one host, shared memory can carry
+/// the messages instead.
 
 // Only MPI's C interface: no C++ bindings, which would ask for their library.
 #ifndef OMPI_SKIP_MPICXX
@@ -36,8 +37,26 @@ std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator);
 /// the transport.
 std::unique_ptr<Transport> mpi_transport_over(MPI_Comm own);
 
-/// As mpi_transport_over(), where all ranks of `own` are also ranks of `whole`, an MPI transport.
-/// Sends nothing.
+/// As mpi_transport_over(), where all ranks of `own` are also ranks of `whole`, a transport of this
+/// header. Sends nothing.
 std::unique_ptr<Transport> mpi_transport_within(const Transport& whole, MPI_Comm own);
+
+/// A transport over a duplicate of `communicator`, as mpi_transport(), but through shared memory
+/// (baton/shm.hpp) where all its ranks run on one host and may share, and read, each other's memory
+/// (not with BATON_SINGLE_COPY=0); MPI's messages then advance while a rank waits.
+/// BATON_TRANSPORT=shm or BATON_TRANSPORT=mpi, the same on all ranks, chooses. A CUDA-aware MPI
+/// library is taken unless shm is chosen. Collective over `communicator`. Throws as
+/// mpi_transport(), Error(mismatch) where choices differ, and, with shm chosen, as shm_transport().
+std::unique_ptr<Transport> mpi_process_transport(MPI_Comm communicator);
+
+/// As mpi_process_transport(), but over `own` itself, which nobody else may use, and which is freed
+/// with the transport.
+std::unique_ptr<Transport> mpi_process_transport_over(MPI_Comm own);
+
+/// As mpi_process_transport_over(), where all ranks of `own` are also ranks of `whole`, a transport
+/// of this header: through its shared memory, if it has some. Collective over `own`; calls that are
+/// under way at once on one `whole` have different numbers, from 0 to 32767.
+std::unique_ptr<Transport> mpi_process_transport_within(const Transport& whole, MPI_Comm own,
+                                                        int number);
 
 }  // namespace baton

@@ -2,15 +2,11 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "baton/error.hpp"
 #include "baton/mpi.hpp"
-#include "baton/shm.hpp"
 #include "mpi_launch.hpp"
-#include "transport/gathered.hpp"
-#include "transport/groups.hpp"
 #include "transport/mpi/check.hpp"
 
 namespace baton::launching {
@@ -34,7 +30,6 @@ class MpiLaunch final : public Launch {
       mpi::check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
                  "MPI_Comm_set_errhandler");
     }
-    concurrent_ = options.concurrent;
     if (options.concurrent && provided < MPI_THREAD_MULTIPLE) {
       finalize();
       throw Error(ErrorCode::unsupported, "expected MPI with MPI_THREAD_MULTIPLE, found " +
@@ -48,15 +43,13 @@ class MpiLaunch final : public Launch {
   int rank() const override { return rank_; }
   int processes() const override { return size_; }
   std::string transport() const override {
-    return (std::string_view(chosen_.data()) == "shm" ? "shared memory, " : "") +
-           mpi::library_version();
+    return (by_memory_ ? "shared memory, " : "") + mpi::library_version();
   }
   void run(int, const std::function<void(std::unique_ptr<Transport>)>& body,
            const ThreadOptions&) override {
-    auto messages = mpi_transport(MPI_COMM_WORLD);
-    const auto choices = transport::gathered(*messages, chosen_);
-    const bool shared = transport::agreed_transport(choices, {"mpi", "shm"}, rank_) == "shm";
-    body(shared ? shm_transport(*messages, {.concurrent = concurrent_}) : std::move(messages));
+    auto transport = mpi_process_transport(MPI_COMM_WORLD);
+    by_memory_ = transport->capabilities().name == "shm";
+    body(std::move(transport));
   }
   void abort(int code) override {
     std::fflush(nullptr);
@@ -71,8 +64,7 @@ class MpiLaunch final : public Launch {
 
   bool owner_ = false;  // this object initialised MPI
   int rank_ = 0, size_ = 1;
-  bool concurrent_ = false;
-  transport::Choice chosen_ = transport::chosen_transport();
+  bool by_memory_ = false;
 };
 
 }  // namespace

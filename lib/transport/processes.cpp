@@ -1,16 +1,12 @@
 #include "baton/processes.hpp"
 
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <string>
-#include <vector>
 
 #include "../base/raise.hpp"
 #include "baton/shm.hpp"
+#include "choice.hpp"
 #include "groups.hpp"
-#include "place.hpp"
-#include "process.hpp"
 #include "tcp/meeting.hpp"
 #ifdef BATON_HAS_UCX
 #include "baton/ucx.hpp"
@@ -19,35 +15,7 @@
 namespace baton {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
 constexpr int most_processes = tcp::most_ranks;
-
-/// The value of each rank.
-template <class T>
-std::vector<T> all_of(const Exchange& exchange, const T& own, int rank, int size) {
-  Bytes block(sizeof own);
-  std::memcpy(block.data(), &own, sizeof own);
-  std::vector<T> values;
-  for (const Bytes& other : transport::exchanged(exchange, block, rank, size, sizeof own))
-    std::memcpy(&values.emplace_back(), other.data(), sizeof own);
-  return values;
-}
-
-/// Where a rank runs, and its user's wish.
-struct Wish {
-  std::uint64_t machine, host;
-  transport::Choice choice;
-};
-
-Wish own_wish() {
-  Wish wish{.machine = transport::own_process().machine,
-            .host = transport::own_place().host,
-            .choice = transport::chosen_transport()};
-  // Who chooses UCX's ways wants UCX.
-  if (wish.choice[0] == 0 && std::getenv("BATON_UCX_TLS") != nullptr) wish.choice = {"ucx"};
-  return wish;
-}
 
 /// `why`: the reason, for builds without it.
 std::unique_ptr<Transport> by_ucx(int rank, int size, const Exchange& exchange,
@@ -71,36 +39,16 @@ std::unique_ptr<Transport> by_ucx(int rank, int size, const Exchange& exchange,
 std::unique_ptr<Transport> process_transport(int rank, int size, const Exchange& exchange,
                                              const ProcessOptions& options) {
   transport::check_meeting("a transport of processes", rank, size, most_processes, exchange);
-  const std::vector<Wish> wishes = all_of(exchange, own_wish(), rank, size);
-  std::vector<transport::Choice> choices;
-  for (const Wish& wish : wishes) choices.push_back(wish.choice);
-  const std::string chosen = transport::agreed_transport(choices, {"shm", "ucx"}, rank);
+  const transport::Meeting meeting{rank, size, exchange};
+  // Who chooses UCX's ways wants UCX.
+  const auto wishes = transport::wishes(meeting, {"shm", "ucx"},
+                                        std::getenv("BATON_UCX_TLS") != nullptr ? "ucx" : "");
   const ShmOptions shared{.meeting = options.meeting, .concurrent = options.concurrent};
-  if (chosen == "shm") return shm_transport(rank, size, exchange, shared);
-  if (chosen == "ucx") return by_ucx(rank, size, exchange, options, "it was chosen");
-  // A machine that poses as several hosts is taken at its word.
-  const bool one_host = std::ranges::all_of(wishes, [&](const Wish& wish) {
-    return wish.machine == wishes[0].machine && wish.host == wishes[0].host;
-  });
-  if (!one_host) return by_ucx(rank, size, exchange, options, "ranks run on several hosts");
-  std::unique_ptr<Transport> together;
-  std::string why = "another rank may not share memory";
-  bool exchanging = false;
-  const Exchange watched = [&](const Bytes& own) {
-    exchanging = true;
-    auto blocks = exchange(own);
-    exchanging = false;
-    return blocks;
-  };
-  try {
-    together = shm_transport(rank, size, watched, shared);
-  } catch (const Error& error) {
-    if (exchanging || error.code != ErrorCode::transport) throw;
-    why = error.what();  // the system forbids it, or has too little memory
-  }
-  const auto all = all_of(exchange, static_cast<char>(together != nullptr), rank, size);
-  if (std::ranges::find(all, 0) == all.end()) return together;
-  together.reset();
+  if (wishes.chosen == "shm") return shm_transport(rank, size, exchange, shared);
+  if (wishes.chosen == "ucx") return by_ucx(rank, size, exchange, options, "it was chosen");
+  std::string why = "ranks run on several hosts";
+  if (wishes.one_host)
+    if (auto together = transport::shm_if_possible(meeting, shared, why)) return together;
   return by_ucx(rank, size, exchange, options, why);
 }
 
@@ -108,7 +56,9 @@ std::unique_ptr<Transport> process_transport(int rank, int size, const std::stri
                                              const ProcessOptions& options) {
   return process_transport(
       rank, size,
-      [&](const Bytes& own) { return tcp::exchange_at(address, rank, size, own, options.meeting); },
+      [&](const tcp::Bytes& own) {
+        return tcp::exchange_at(address, rank, size, own, options.meeting);
+      },
       options);
 }
 

@@ -137,7 +137,7 @@ int main(int argc, char** argv) {
       if (!std::strcmp(argv[i], "--pairs")) pairs = std::stoi(argv[i + 1]);
     }
     if (sizes.empty()) sizes = {64 << 20};
-    baton::Communicator comm(baton::mpi_transport(MPI_COMM_WORLD));
+    baton::Communicator comm(baton::mpi_process_transport(MPI_COMM_WORLD));
     if (comm.rank() == 0) {
       char version[MPI_MAX_LIBRARY_VERSION_STRING];
       int length = 0;

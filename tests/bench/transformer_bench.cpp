@@ -173,7 +173,7 @@ int main(int count, char** words) {  // NOLINT(bugprone-exception-escape): ends 
   }
   MPI_Init(&count, &words);
   {
-    baton::Communicator world(baton::mpi_transport(MPI_COMM_WORLD));
+    baton::Communicator world(baton::mpi_process_transport(MPI_COMM_WORLD));
     steps(world, options);
   }
   MPI_Finalize();

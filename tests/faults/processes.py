@@ -55,7 +55,7 @@ class Mounts:
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if self.holder.stdout.readline() != "ready\n":
             raise Skipped("no mount namespaces: " + self.holder.stderr.read().strip())
-        self.prefix = ["nsenter", "-m", "-t", str(self.holder.pid)]
+        self.prefix = ["nsenter", "-m", "-t", str(self.holder.pid), f"--wd={os.getcwd()}"]
 
     def seen(self, path):
         """The path in the namespace, from outside."""

@@ -60,12 +60,13 @@ TEST_CASE("BATON_TRANSPORT chooses how the launcher's processes are connected") 
     call();
     unsetenv("BATON_TRANSPORT");
   };
-  for (const std::string name : {"shm", "mpi"})
-    with(name.c_str(), [&] {
+  for (const std::string choice : {"shm", "mpi", ""})
+    with(choice.c_str(), [&] {
+      const bool memory = choice == "shm" || (choice.empty() && launcher_ranks() > 1);
       const auto launch = start();
-      CHECK(launch->transport().starts_with("shared memory, ") == (name == "shm"));
       launch->run(1, [&](std::unique_ptr<Transport> transport) {
-        CHECK(transport->capabilities().name == name);
+        CHECK(launch->transport().starts_with("shared memory, ") == memory);
+        CHECK(transport->capabilities().name == (memory ? "shm" : "mpi"));
         CHECK(transport->rank() == rank);
         Communicator own(std::move(transport), support::test_options());
         int sum = own.rank();

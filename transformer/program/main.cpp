@@ -127,10 +127,10 @@ int run(Launch& launch, const TrainOptions& options) {
     return done ? 0 : 2;
   }
   std::optional<Report> report;
-  if (launch.rank() == 0) report.emplace(options, launch.transport());
   bool good = true;
   const bool done = on_ranks(launch, options.ranks, [&](Communicator& world, const Traffic& sent) {
-    Report* const listener = world.rank() == 0 ? &*report : nullptr;
+    Report* const listener =
+        world.rank() == 0 ? &report.emplace(options, launch.transport()) : nullptr;
     if (options.cores_per_rank > 0) {
       const Pinning pinning = pinned(launch, world, options.cores_per_rank);
       if (listener) listener->pinned(pinning);

@@ -79,7 +79,7 @@ class MpiWorld final : public World {
         transport_(std::move(transport)) {}
 
   std::unique_ptr<Transport> transport() override {
-    return transport_ ? std::move(transport_) : mpi_transport(MPI_COMM_WORLD);
+    return transport_ ? std::move(transport_) : mpi_process_transport(MPI_COMM_WORLD);
   }
   void gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     const auto bytes = static_cast<int>(mine.size());

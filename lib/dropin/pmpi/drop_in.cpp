@@ -179,7 +179,7 @@ void DropIn::hang(MPI_Comm comm, std::shared_ptr<Group> group) {
     static_cast<void>(hung.release());
 }
 
-void DropIn::attach(MPI_Comm comm, const Group* like) {
+void DropIn::attach(MPI_Comm comm, const Group* like, int number) {
   int inter = 0;
   if (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter != 0)
     return;
@@ -199,8 +199,8 @@ void DropIn::attach(MPI_Comm comm, const Group* like) {
       return;
     }
   }
-  auto transport =
-      like ? mpi_transport_within(like->communicator.transport(), own) : mpi_transport_over(own);
+  auto transport = like ? mpi_process_transport_within(like->communicator.transport(), own, number)
+                        : mpi_process_transport_over(own);
   hang(comm, std::make_shared<Group>(
                  own,
                  like ? Communicator(std::move(transport), like->communicator, members(own))

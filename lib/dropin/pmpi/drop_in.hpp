@@ -54,10 +54,11 @@ class DropIn {
   const std::shared_ptr<Group>* group(MPI_Comm comm) const;
   /// Gives a new communicator of the program a group, if a private communicator is left. Does
   /// nothing on a rank that got MPI_COMM_NULL. Collective over `comm`. `like`: the group that
-  /// contains all ranks of the new one, if any.
-  void attach(MPI_Comm comm, const Group* like);
-  /// The same for a communicator with the same ranks as `like`. `own` is its private communicator.
-  /// Sends nothing.
+  /// contains all ranks of the new one, if any; calls that are under way at once within one have
+  /// different numbers, from 0 to 32767.
+  void attach(MPI_Comm comm, const Group* like, int number = 0);
+  /// The same for a communicator with the same ranks as `like`. `own` is its private communicator,
+  /// which carries its messages. Sends nothing.
   void attach(MPI_Comm comm, MPI_Comm own, const Group& like);
   /// A communicator's ranks as ranks of MPI_COMM_WORLD; empty if nothing is recorded, or some ranks
   /// are outside it.

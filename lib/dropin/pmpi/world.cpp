@@ -157,7 +157,8 @@ int MPI_Comm_create_group(MPI_Comm comm, MPI_Group members, int tag, MPI_Comm* m
   const Group* const shared = group_of(comm);
   if (shared && drop_in->can_be_pending()) ::meet(*drop_in, *shared, members, tag);
   const int code = PMPI_Comm_create_group(comm, members, tag, made);
-  if (drop_in && code == MPI_SUCCESS) drop_in->attach(*made, shared);
+  constexpr int numbers = 32767;
+  if (drop_in && code == MPI_SUCCESS) drop_in->attach(*made, shared, 1 + tag % numbers);
   return code;
 }
 

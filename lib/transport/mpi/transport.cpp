@@ -12,9 +12,12 @@
 
 #include "../../base/backoff.hpp"
 #include "../../base/raise.hpp"
+#include "../choice.hpp"
 #include "../gathered.hpp"
+#include "../groups.hpp"
 #include "baton/mpi.hpp"
 #include "baton/schedule/hosts.hpp"
+#include "beside.hpp"
 #include "check.hpp"
 #include "message.hpp"
 #include "single_copy.hpp"
@@ -228,6 +231,22 @@ class MpiTransport final : public Transport {
   }
   void expect_strays() override { gave_up_ = true; }
 
+  /// The ranks in this communicator of the ranks of `part`, all of which are in it.
+  std::vector<int> ranks_of_part(MPI_Comm part) const {
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    check(MPI_Comm_group(communicator_, &all), "MPI_Comm_group", rank_);
+    check(MPI_Comm_group(part, &some), "MPI_Comm_group", rank_);
+    int size = 0;
+    check(MPI_Group_size(some, &size), "MPI_Group_size", rank_);
+    std::vector<int> ranks(static_cast<std::size_t>(size)), from(ranks.size());
+    std::iota(ranks.begin(), ranks.end(), 0);
+    check(MPI_Group_translate_ranks(some, size, ranks.data(), all, from.data()),
+          "MPI_Group_translate_ranks", rank_);
+    check(MPI_Group_free(&all), "MPI_Group_free", rank_);
+    check(MPI_Group_free(&some), "MPI_Group_free", rank_);
+    return from;
+  }
+
  private:
   void prepare() {
     check(MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -266,22 +285,6 @@ class MpiTransport final : public Transport {
     return found != 0 ? std::min(*most, std::numeric_limits<int>::max() - 1) + 1 : promised_tags;
   }
 
-  /// The ranks in this communicator of the ranks of `part`.
-  std::vector<int> ranks_of_part(MPI_Comm part) const {
-    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-    check(MPI_Comm_group(communicator_, &all), "MPI_Comm_group", rank_);
-    check(MPI_Comm_group(part, &some), "MPI_Comm_group", rank_);
-    int size = 0;
-    check(MPI_Group_size(some, &size), "MPI_Group_size", rank_);
-    std::vector<int> ranks(static_cast<std::size_t>(size)), from(ranks.size());
-    std::iota(ranks.begin(), ranks.end(), 0);
-    check(MPI_Group_translate_ranks(some, size, ranks.data(), all, from.data()),
-          "MPI_Group_translate_ranks", rank_);
-    check(MPI_Group_free(&all), "MPI_Group_free", rank_);
-    check(MPI_Group_free(&some), "MPI_Group_free", rank_);
-    return from;
-  }
-
   static constexpr int promised_tags = 32768;
 
   MPI_Comm communicator_;
@@ -297,15 +300,16 @@ class MpiTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> mpi_transport_over(MPI_Comm own) {
-  return std::make_unique<MpiTransport>(own);
+namespace {
+
+/// The MPI transport that a transport of baton/mpi.hpp is, or has.
+const MpiTransport& mpi_of(const Transport& transport) {
+  const auto* const beside = dynamic_cast<const BesideMpi*>(&transport);
+  return dynamic_cast<const MpiTransport&>(beside ? beside->mpi() : transport);
 }
 
-std::unique_ptr<Transport> mpi_transport_within(const Transport& whole, MPI_Comm own) {
-  return std::make_unique<MpiTransport>(dynamic_cast<const MpiTransport&>(whole), own);
-}
-
-std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator) {
+/// A duplicate of a program's communicator.
+MPI_Comm duplicate(MPI_Comm communicator) {
   int initialized = 0, finalized = 0, inter = 0;
   check(MPI_Initialized(&initialized), "MPI_Initialized");
   check(MPI_Finalized(&finalized), "MPI_Finalized");
@@ -320,7 +324,61 @@ std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator) {
     base::refuse("an MPI transport needs an intracommunicator, but got an intercommunicator");
   MPI_Comm own = MPI_COMM_NULL;
   check(MPI_Comm_dup(communicator, &own), "MPI_Comm_dup");
-  return mpi_transport_over(own);
+  return own;
+}
+
+/// Shared memory between the ranks of `mpi`, or `mpi` itself.
+std::unique_ptr<Transport> by_memory(std::unique_ptr<MpiTransport> mpi) {
+  const Exchange exchange = [&](const std::vector<std::byte>& own) {
+    return transport::exchange_through(*mpi, own);
+  };
+  const transport::Meeting meeting{mpi->rank(), mpi->size(), exchange};
+  const Capabilities can = mpi->capabilities();
+  const auto wishes =
+      transport::wishes(meeting, {"mpi", "shm"}, can.device_memory ? "mpi" : std::string_view());
+  const ShmOptions options{.concurrent = can.concurrent};
+  std::unique_ptr<Transport> memory;
+  std::string why;
+  if (wishes.chosen == "shm")
+    memory = shm_transport(meeting.rank, meeting.size, exchange, options);
+  else if (wishes.chosen.empty() && wishes.one_host && meeting.size > 1)
+    memory = transport::shm_if_possible(meeting, options, why);
+  // Where ranks may not read each other's memory, MPI libraries move long messages faster.
+  if (memory && wishes.chosen.empty() &&
+      !memory->single_copy()->reads((meeting.rank + 1) % meeting.size))
+    memory.reset();
+  if (!memory) return mpi;
+  return std::make_unique<BesideMpi>(std::move(memory), std::move(mpi));
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> mpi_transport_over(MPI_Comm own) {
+  return std::make_unique<MpiTransport>(own);
+}
+
+std::unique_ptr<Transport> mpi_transport_within(const Transport& whole, MPI_Comm own) {
+  return std::make_unique<MpiTransport>(mpi_of(whole), own);
+}
+
+std::unique_ptr<Transport> mpi_transport(MPI_Comm communicator) {
+  return mpi_transport_over(duplicate(communicator));
+}
+
+std::unique_ptr<Transport> mpi_process_transport_over(MPI_Comm own) {
+  return by_memory(std::make_unique<MpiTransport>(own));
+}
+
+std::unique_ptr<Transport> mpi_process_transport_within(const Transport& whole, MPI_Comm own,
+                                                        int number) {
+  auto mpi = mpi_transport_within(whole, own);
+  const auto* const beside = dynamic_cast<const BesideMpi*>(&whole);
+  if (!beside) return mpi;
+  return beside->part(mpi_of(whole).ranks_of_part(own), number, std::move(mpi));
+}
+
+std::unique_ptr<Transport> mpi_process_transport(MPI_Comm communicator) {
+  return mpi_process_transport_over(duplicate(communicator));
 }
 
 }  // namespace baton

@@ -1,0 +1,88 @@
+/// The transport of MPI's processes that sends through shared memory on one host, which all tests
+/// run on.
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "baton/mpi.hpp"
+#include "cases.hpp"
+#include "contract.hpp"
+#include "support/ranks.hpp"
+
+using namespace baton;
+
+namespace {
+
+MPI_Comm split(int color) {
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, color, 0, &part);
+  return part;
+}
+
+}  // namespace
+
+TEST_CASE("mpi process transport: keeps the contract, through shared memory") {
+  const auto t = mpi_process_transport(MPI_COMM_WORLD);
+  CHECK(t->capabilities().name == (t->size() > 1 ? "shm" : "mpi"));
+  CHECK(t->capabilities().library == mpi_transport(MPI_COMM_WORLD)->capabilities().library);
+  contract::everything(*t, t->size() > 1);
+  contract::traffic(*t, 40, 3);
+  contract::traffic(*t, 6, 4, 3 << 20);
+}
+
+TEST_CASE("mpi process transport: without reading in others' memory, by MPI unless chosen") {
+  setenv("BATON_SINGLE_COPY", "0", 1);
+  const auto by_default = mpi_process_transport(MPI_COMM_WORLD);
+  CHECK(by_default->capabilities().name == "mpi");
+  setenv("BATON_TRANSPORT", "shm", 1);
+  const auto chosen = mpi_process_transport(MPI_COMM_WORLD);
+  CHECK(chosen->capabilities().name == "shm");
+  for (const char* name : {"BATON_TRANSPORT", "BATON_SINGLE_COPY"}) unsetenv(name);
+  for (Transport* const t : {by_default.get(), chosen.get()}) contract::order(*t);
+}
+
+TEST_CASE("mpi process transport: collectives") {
+  Communicator c(mpi_process_transport(MPI_COMM_WORLD), support::test_options());
+  cases::collectives(c);
+  cases::long_collectives(c);
+}
+
+TEST_CASE("mpi process transport: groups of its ranks, by both ways, do not meet") {
+  const auto whole = mpi_process_transport(MPI_COMM_WORLD);
+  std::vector<std::unique_ptr<Transport>> groups;
+  for (const int number : {0, 0, 32767})
+    groups.push_back(mpi_process_transport_within(*whole, split(whole->rank() % 2), number));
+  groups.push_back(mpi_process_transport_within(*groups.back(), split(whole->rank() % 2), 1));
+  for (const auto& group : groups) CHECK(group->capabilities().name == whole->capabilities().name);
+  groups.push_back(mpi_transport_within(*whole, split(whole->rank() % 2)));
+  CHECK(groups.back()->capabilities().name == "mpi");
+  for (int round = 0; round < 3; ++round) {
+    contract::order(*whole);
+    for (const auto& group : groups) contract::order(*group);
+  }
+}
+
+TEST_CASE("mpi process transport: messages of the program advance while a rank waits") {
+  const auto t = mpi_process_transport(MPI_COMM_WORLD);
+  if (t->size() == 1) return;
+  constexpr int bytes = 4 << 20;  // more than MPI libraries send at once
+  const int last = t->size() - 1;
+  std::vector<char> data(bytes, t->rank() == 0 ? 'x' : ' ');
+  for (int round = 0; round < 3; ++round) {
+    if (t->rank() == 0) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Isend(data.data(), bytes, MPI_CHAR, last, 0, MPI_COMM_WORLD, &request);
+      contract::recv(*t, last, 1, 8);  // the last rank sends it once it has the data
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else if (t->rank() == last) {
+      data.assign(bytes, ' ');
+      MPI_Recv(data.data(), bytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      CHECK(data == std::vector<char>(bytes, 'x'));
+      contract::send(*t, 0, 1, contract::pattern(8, 1));
+    }
+  }
+}
