@@ -105,6 +105,7 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
     if (world_->progress() || world_->events() != seen_events_ || rings != seen_rings_) {
       seen_events_ = world_->events();
       seen_rings_ = rings;
+      if (!world_->crowded()) turns_.reset();  // a long message may take many turns
       return;
     }
     using Turn = transport::IdleTurns::Turn;
@@ -130,6 +131,7 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
   }
   void fetch(int peer, int tag, const Destination& to, std::size_t bytes,
              Message& message) override {
+    if (!to.take) return irecv(peer, tag, to.data, bytes, message);
     const auto turn = world_->turn();
     Entry& receive = start(peer, tag, nullptr, bytes, message);
     receive.fetch = true;

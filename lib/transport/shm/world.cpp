@@ -429,7 +429,7 @@ void World::advance(Entry& entry) {
       flush(peer(entry.peer));
       break;
     case offered:
-      look_at_offer(entry);
+      if (!in_parts(entry.peer) || !send_parts(entry)) look_at_offer(entry);
       break;
     case posted:
       poll(entry.peer);
