@@ -222,6 +222,81 @@ TEST_CASE("shm transport: a long message that its sender gives up is not receive
   });
 }
 
+TEST_CASE("shm transport: messages that both sides copy where both wait") {
+  constexpr std::size_t longest = 9 << 20;
+  for (const int size : {2, 3})
+    on_worlds(size, [&](const std::unique_ptr<Transport>& t) {
+      contract::traffic(*t, 12, 5, longest);
+      contract::cancelled_send(*t, longest);
+      contract::meet(*t);
+    });
+}
+
+TEST_CASE("shm transport: a very long message of a sender that computes is read") {
+  constexpr std::size_t bytes = 9 << 20;
+  std::atomic<bool> received = false;
+  on_worlds(2, [&](const std::unique_ptr<Transport>& t) {
+    Bytes data = t->rank() == 0 ? pattern(bytes, 1) : Bytes(bytes);
+    Message m;
+    if (t->rank() == 0) {
+      t->isend(1, 0, data.data(), bytes, m);
+      received.wait(false);  // it calls nothing meanwhile
+    } else {
+      t->irecv(0, 0, data.data(), bytes, m);
+    }
+    CHECK(finish(*t, m, "message") == bytes);
+    if (t->rank() == 1) {
+      CHECK(data == pattern(bytes, 1));
+      received = true;
+      received.notify_all();
+    }
+  });
+}
+
+TEST_CASE("shm transport: a very long message that either side gives up at any point") {
+  constexpr std::size_t bytes = 9 << 20;
+  for (int patience = 0; patience < 40; ++patience)
+    for (const int who : {0, 1})
+      on_worlds(2, [&](const std::unique_ptr<Transport>& t) {
+        const int peer = 1 - t->rank();
+        Bytes data = t->rank() == 0 ? pattern(bytes, 1) : Bytes(bytes);
+        Message m;
+        if (t->rank() == 0)
+          t->isend(peer, 0, data.data(), bytes, m);
+        else
+          t->irecv(peer, 0, data.data(), bytes, m);
+        std::size_t length = 0;
+        bool over = false;
+        if (t->rank() == who) {
+          const auto until = std::chrono::steady_clock::now() + 30us * patience;
+          while (!(over = t->test(m, length)) && std::chrono::steady_clock::now() < until) {
+          }
+          if (!over) t->cancel(m);
+          const Bytes left = data;
+          contract::send(*t, peer, 1, {});
+          contract::recv(*t, peer, 1, 0);
+          CHECK(data == left);  // nobody writes there any more
+        } else {
+          // The other one may have given it up: the message, or an error, or nothing comes.
+          Message told;
+          t->irecv(peer, 1, nullptr, 0, told);
+          bool gone = false;
+          try {
+            while (!over && !gone) {
+              over = t->test(m, length);
+              gone = t->test(told, length);
+              if (gone && !over) t->cancel(m);
+            }
+          } catch (const Error&) {
+            over = true;
+          }
+          if (!gone) finish(*t, told, "word");
+          contract::send(*t, peer, 1, {});
+        }
+        contract::order(*t);  // what comes later is whole
+      });
+}
+
 TEST_CASE("shm transport: a receive that is given up midway releases its sender") {
   both_ways([] {
     on_worlds(2, [](auto t) {

@@ -1,6 +1,7 @@
 #pragma once
 /// The content of Message::state, and messages that have come before their receives.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -81,6 +82,10 @@ struct Reading {
   std::size_t room;
   std::size_t done;
   std::uint32_t token;
+  bool parts = false;  ///< come, or are asked for
+  /// Until then the sender may show that it waits; 0: it is read.
+  std::chrono::steady_clock::time_point decide_at{};
+  std::uint32_t looks = 0;    ///< of the sender, at the beginning
   std::exception_ptr thrown;  ///< by Destination::take
 };
 

@@ -73,6 +73,7 @@ struct FileId {
 struct SharedHead {
   alignas(64) std::atomic<std::uint32_t> bell;  ///< rings; a futex
   alignas(64) std::atomic<std::uint32_t> sleeping;
+  alignas(64) std::atomic<std::uint32_t> looks;  ///< at all its messages: it waits, if they grow
   alignas(64) std::atomic<Presence> presence;
   std::array<char, 384> failure;                         ///< a sentence
   std::array<std::atomic<Arrived>, most_ranks> arrived;  ///< by rank

@@ -94,6 +94,8 @@ class World {
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
   bool in_parts(int rank) const { return rank != rank_ && !reads(rank); }
+  bool may_go_in_parts(const Entry& send) const;
+  bool both_may_copy(const Reading& reading) const;
 
   bool put(Entry& send);
   bool put_whole(Entry& send);
@@ -116,6 +118,8 @@ class World {
   bool send_no_more();
   void look_at_offers();
   void complete(Entry& entry, Entry::State state, std::size_t bytes);
+  void want_parts(Reading& reading);
+  bool undecided(Reading& reading);
   void read_some(Reading& reading);
   void withdrawn(Reading& reading);
   Offer& offer_of(int rank, const OfferRecord& offer) const {
