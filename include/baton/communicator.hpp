@@ -110,7 +110,7 @@ class Communicator {
  public:
   /// The ranks of a transport. Collective: ranks agree on options. Throws Error(invalid_argument)
   /// for a wrong option, Error(transport), and Error(timeout) that names the ranks that do not
-  /// answer, after at most twice Options::timeout.
+  /// answer, at most twice Options::timeout after the last progress.
   explicit Communicator(std::unique_ptr<Transport> transport,
                         Options options = Options::from_environment());
   /// With the options of `like`, which is a communicator on every rank. Sends nothing. `members`

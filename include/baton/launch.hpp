@@ -44,8 +44,8 @@ class Launch {
   virtual int rank() const = 0;
   /// Number of processes that the launcher has started; 0 where ranks are threads.
   virtual int processes() const = 0;
-  /// "threads", or the MPI library: "Open MPI v4.1.4", once run() has connected the ranks perhaps
-  /// "shared memory, Open MPI v4.1.4".
+  /// "threads", or the MPI library: "Open MPI v4.1.4". From run() on "shared memory, Open MPI
+  /// v4.1.4" where that carries the messages.
   virtual std::string transport() const = 0;
 
   /// Calls `body` on every rank with its transport; returns when the ranks of this process have

@@ -41,12 +41,12 @@ std::unique_ptr<Transport> mpi_transport_over(MPI_Comm own);
 /// header. Sends nothing.
 std::unique_ptr<Transport> mpi_transport_within(const Transport& whole, MPI_Comm own);
 
-/// A transport over a duplicate of `communicator`, as mpi_transport(), but through shared memory
-/// (baton/shm.hpp) where all its ranks run on one host and may share, and read, each other's memory
-/// (not with BATON_SINGLE_COPY=0); MPI's messages then advance while a rank waits.
-/// BATON_TRANSPORT=shm or BATON_TRANSPORT=mpi, the same on all ranks, chooses. A CUDA-aware MPI
-/// library is taken unless shm is chosen. Collective over `communicator`. Throws as
-/// mpi_transport(), Error(mismatch) where choices differ, and, with shm chosen, as shm_transport().
+/// As mpi_transport(). But where all ranks run on one host and may read each other's memory,
+/// messages go through shared memory (baton/shm.hpp); the program's own messages over MPI advance
+/// while a rank waits. BATON_TRANSPORT=shm or BATON_TRANSPORT=mpi, the same on all ranks, chooses.
+/// With BATON_SINGLE_COPY=0 nobody reads. A CUDA-aware MPI library carries the messages unless shm
+/// is chosen. Collective over `communicator`. Throws as mpi_transport(), Error(mismatch) where
+/// choices differ, and, with shm chosen, as shm_transport().
 std::unique_ptr<Transport> mpi_process_transport(MPI_Comm communicator);
 
 /// As mpi_process_transport(), but over `own` itself, which nobody else may use, and which is freed

@@ -132,8 +132,8 @@ class Transport {
   /// color is negative. Collective: every rank of the group calls it. Throws Error(transport).
   virtual std::unique_ptr<Transport> split(int color, int key) = 0;
   /// The transport of these ranks, in this order. They alone call it, with equal arguments; the
-  /// others may be dead. `number`, from 0 to 32767, differs from that of earlier calls. Only where
-  /// Capabilities::subgroups. Throws Error(transport).
+  /// others may be dead. `number`, from 0 to 32767, differs from those of calls that are under way.
+  /// Only where Capabilities::subgroups. Throws Error(transport).
   virtual std::unique_ptr<Transport> subgroup(const std::vector<int>& /*ranks*/, int /*number*/) {
     return nullptr;
   }

@@ -15,7 +15,7 @@ using communicator::InUse;
 using communicator::State;
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, Options options)
-    : state_(State::first(std::move(transport), options)) {
+    : state_(State::first(std::move(transport), options, true)) {
   const Options& agreed = state_->context.options;
   if (!agreed.trace.empty()) state_->recording.start(*state_, agreed.trace_events);
 }

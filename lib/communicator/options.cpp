@@ -100,8 +100,9 @@ std::vector<Row> rows() {
         "read large messages within a host in their sender's memory (default 1)"},
        nullptr},
       {{"BATON_TRANSPORT", "shm|ucx|mpi",
-        "how processes are connected; by default mpi under mpirun, and without MPI shared memory "
-        "where all run on one host"},
+        "how processes are connected; by default shared memory where all run on one host, "
+        "otherwise "
+        "MPI under mpirun, UCX without"},
        nullptr},
       {{"BATON_SECRET", "TEXT",
         "without MPI: only processes with the same text may meet; it is never sent or printed"},

@@ -42,18 +42,19 @@ State::~State() {
 namespace {
 
 /// Throws the sentence of all ranks about a communicator that was not made in time. Pages are not
-/// known yet, so ranks ask each other by messages. One that came later has waited for as long when
-/// the patience ends.
+/// known yet, so ranks ask each other by messages. A rank that came later than this one, but before
+/// this one's timeout, asks within a further timeout.
 [[noreturn]] void fail_unmade(Transport& transport, const Options& options) {
   constexpr std::uint32_t turn = 0;  // shrink() counts from 1
   const std::vector<int> absent = Survivors(transport, transport.capabilities().tags - 1, turn,
                                             {options.timeout, [](int) { return false; }})
                                       .absent();
   const std::string who =
-      absent.empty() ? "though all ranks answer"
-                     : fmt::format("{} {} {}: not come yet, stopped, ended or of another program",
-                                   absent.size() == 1 ? "rank" : "ranks", fmt::join(absent, ", "),
-                                   absent.size() == 1 ? "does not answer" : "do not answer");
+      absent.empty()
+          ? "though all ranks answer"
+          : fmt::format("{} {} {}: not come yet, stopped, ended, or waiting with a longer timeout",
+                        absent.size() == 1 ? "rank" : "ranks", fmt::join(absent, ", "),
+                        absent.size() == 1 ? "does not answer" : "do not answer");
   base::raise(ErrorCode::timeout,
               fmt::format("communicator '{}' of {} ranks cannot be made: no progress for {} s: {}",
                           options.name.empty() ? "world" : options.name, transport.size(),
@@ -63,12 +64,13 @@ namespace {
 
 }  // namespace
 
-std::shared_ptr<State> State::first(std::unique_ptr<Transport> transport, const Options& options) {
+std::shared_ptr<State> State::first(std::unique_ptr<Transport> transport, const Options& options,
+                                    bool checksums) {
   Transport& messages = *transport;  // without checksums, which not all ranks may know of yet
   auto state = std::make_shared<State>(std::move(transport), options);
   try {
     state->agree_options();
-    if (state->context.options.check > 1) state = with_checksums(std::move(state));
+    if (checksums && state->context.options.check > 1) state = with_checksums(std::move(state));
     state->open_watch();
   } catch (const Error& error) {
     if (error.code != ErrorCode::timeout) throw;

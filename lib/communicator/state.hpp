@@ -29,9 +29,10 @@ struct State : std::enable_shared_from_this<State> {
   /// Takes the family from another.
   State(std::unique_ptr<Transport> transport, Options options, const State& relative);
   ~State();
-  /// The first of a family: its ranks have agreed on options and know each other's pages. Errors:
-  /// as Communicator's constructor.
-  static std::shared_ptr<State> first(std::unique_ptr<Transport> transport, const Options& options);
+  /// The first of a family: its ranks have agreed on options and know each other's pages.
+  /// `checksums`: where Options::check asks for them. Errors: as Communicator's constructor.
+  static std::shared_ptr<State> first(std::unique_ptr<Transport> transport, const Options& options,
+                                      bool checksums);
   /// The same ranks and options; each message carries a checksum.
   static std::shared_ptr<State> with_checksums(std::shared_ptr<State> state);
 

@@ -32,9 +32,7 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
                     "found {}, which takes only the host's (device_transport() makes one of "
                     "it)",
                     device->name(), can.name));
-  state_ = std::make_shared<State>(std::move(transport), std::move(options));
-  state_->agree_options();
-  state_->open_watch();
+  state_ = State::first(std::move(transport), options, false);
   const Options& agreed = state_->context.options;
   if (!agreed.trace.empty()) state_->recording.start(*state_, agreed.trace_events);
   state_->device = std::make_unique<communicator::ThreadedCalls>(*state_, std::move(device));
@@ -51,9 +49,7 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> host,
         "expected two transports of the same ranks, found rank {} of {} and, in fused groups, rank "
         "{} of {}",
         host->rank(), host->size(), fused->rank(), fused->size());
-  state_ = std::make_shared<State>(std::move(host), std::move(options));
-  state_->agree_options();
-  state_->open_watch();
+  state_ = State::first(std::move(host), options, false);
   state_->device =
       std::make_unique<communicator::FusedCalls>(*state_, std::move(device), std::move(fused));
 }

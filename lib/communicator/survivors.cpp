@@ -253,9 +253,10 @@ void Survivors::greet() {
 }
 
 std::vector<int> Survivors::absent() {
+  const auto end = Clock::now() + limits_.patience;
   greet();
   // Those that were heard must hear this rank before it leaves.
-  wait(limits_.patience, [&] {
+  wait(std::chrono::ceil<milliseconds>(end - Clock::now()), [&] {
     return std::ranges::none_of(sent_, [&](const Sent& sent) { return peer(sent.to).heard; });
   });
   std::vector<int> ranks;

@@ -38,8 +38,8 @@ class Survivors {
   /// Error(transport) on one that receives nothing from ranks that take part: alone it must not
   /// leave them out.
   std::vector<int> agree();
-  /// For ranks that agree on nothing, instead of agree(): those that have not greeted this one
-  /// within the patience, ascending. All that ask greet each other.
+  /// The ranks that did not greet this one within the patience, ascending. Every caller greets all
+  /// others. Instead of agree().
   std::vector<int> absent();
 
  private:

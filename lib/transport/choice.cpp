@@ -42,6 +42,12 @@ Wishes wishes(const Meeting& meeting, std::initializer_list<std::string_view> na
               std::string_view otherwise) {
   Wish own{
       .machine = own_process().machine, .host = own_place().host, .choice = chosen_transport()};
+  // A choice for processes of another kind, with or without MPI, is none.
+  const std::string_view chosen = own.choice.data();
+  const auto among = [&](std::initializer_list<std::string_view> list) {
+    return std::ranges::find(list, chosen) != list.end();
+  };
+  if (among({"mpi", "shm", "ucx"}) && !among(names)) own.choice = {};
   if (own.choice[0] == 0) otherwise.copy(own.choice.data(), own.choice.size() - 1);
   const std::vector<Wish> all = all_of(meeting, own);
   std::vector<Choice> choices;
@@ -70,7 +76,8 @@ std::unique_ptr<Transport> shm_if_possible(const Meeting& meeting, const ShmOpti
   try {
     together = shm_transport(meeting.rank, meeting.size, watched, options);
   } catch (const Error& error) {
-    if (exchanging || error.code != ErrorCode::transport) throw;
+    if (exchanging || (error.code != ErrorCode::transport && error.code != ErrorCode::timeout))
+      throw;
     why = error.what();
   }
   const auto all = all_of(meeting, static_cast<char>(together != nullptr));

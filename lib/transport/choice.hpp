@@ -25,15 +25,16 @@ struct Wishes {
   bool one_host;       ///< a machine that poses as several hosts is taken at its word
 };
 
-/// `names`: what BATON_TRANSPORT may name; `otherwise`: this rank's choice where it is not set.
+/// `names`: the transports that BATON_TRANSPORT may name here; others of the library count as no
+/// choice. `otherwise`: this rank's choice where there is none.
 /// Collective. Throws Error(invalid_argument, mismatch), the same on all ranks, and what the
 /// exchange throws.
 Wishes wishes(const Meeting& meeting, std::initializer_list<std::string_view> names,
               std::string_view otherwise = {});
 
-/// Shared memory if it can be had on all ranks; null on all of them where the system forbids it
-/// somewhere, or has too little memory, for the reason `why`. Collective. Throws what the exchange
-/// throws, and Error(timeout).
+/// Shared memory if all ranks can share it; null on all of them where the system forbids it to one,
+/// has too little memory, or one does not come in time, for the reason `why`. Collective. Throws
+/// what the exchange throws.
 std::unique_ptr<Transport> shm_if_possible(const Meeting& meeting, const ShmOptions& options,
                                            std::string& why);
 

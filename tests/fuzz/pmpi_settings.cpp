@@ -2,6 +2,8 @@
 
 #include "dropin/pmpi/settings.hpp"
 
+#include <algorithm>
+
 #include "target.hpp"
 
 using namespace baton;

@@ -60,9 +60,9 @@ TEST_CASE("BATON_TRANSPORT chooses how the launcher's processes are connected") 
     call();
     unsetenv("BATON_TRANSPORT");
   };
-  for (const std::string choice : {"shm", "mpi", ""})
+  for (const std::string choice : {"shm", "mpi", "", "ucx"})  // the last is one without MPI
     with(choice.c_str(), [&] {
-      const bool memory = choice == "shm" || (choice.empty() && launcher_ranks() > 1);
+      const bool memory = choice == "shm" || (choice != "mpi" && launcher_ranks() > 1);
       const auto launch = start();
       launch->run(1, [&](std::unique_ptr<Transport> transport) {
         CHECK(launch->transport().starts_with("shared memory, ") == memory);

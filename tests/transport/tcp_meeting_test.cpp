@@ -1,4 +1,4 @@
-/// What a meeting says to its guests, and of guests that leave.
+/// The sentences of a meeting: to its guests, and about guests that leave.
 
 #include "transport/tcp/meeting.hpp"
 

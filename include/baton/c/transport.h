@@ -39,11 +39,12 @@ BATON_C_API int baton_thread_transports(int size, const int* hosts, baton_transp
 
 /// A transport of the ranks of an MPI communicator, given as Fortran's integer: MPI_Comm_c2f(comm)
 /// in C, comm.py2f() in mpi4py, comm (mpi) or comm%mpi_val (mpi_f08) in Fortran. Messages go
-/// through shared memory where all ranks run on one host, otherwise over a duplicate of the
-/// communicator; BATON_TRANSPORT=shm or BATON_TRANSPORT=mpi, the same on all ranks, chooses. MPI
-/// must be initialised, be finalised after the transport is gone, and be the MPI library that this
-/// library was built with. Collective over it. Errors: BATON_INVALID_ARGUMENT, BATON_MISMATCH,
-/// BATON_TRANSPORT, BATON_UNSUPPORTED if this library was built without MPI.
+/// through shared memory where all ranks run on one host and may read each other's memory,
+/// otherwise over a duplicate of the communicator; BATON_TRANSPORT=shm or BATON_TRANSPORT=mpi, the
+/// same on all ranks, chooses. MPI must be initialised, be finalised after the transport is gone,
+/// and be the MPI library that this library was built with. Collective over it. Errors:
+/// BATON_INVALID_ARGUMENT, BATON_MISMATCH, BATON_TRANSPORT, BATON_UNSUPPORTED if this library was
+/// built without MPI.
 BATON_C_API int baton_mpi_transport(int communicator, baton_transport** transport);
 
 /// How long ranks wait for each other, and which threads use them.

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "baton/checked.hpp"
 #include "baton/mpi.hpp"
 
 namespace baton::pmpi {
@@ -89,9 +90,15 @@ int class_of(const Error& error) {
       return MPI_ERR_ARG;
     case ErrorCode::transport: {
       int kind = MPI_ERR_OTHER;
-      const bool known = error.backend_code != MPI_SUCCESS &&
-                         PMPI_Error_class(error.backend_code, &kind) == MPI_SUCCESS;
-      return known ? kind : MPI_ERR_OTHER;
+      char text[MPI_MAX_ERROR_STRING];
+      int length = 0;
+      // A code of the system's has another text.
+      const bool of_mpi =
+          error.backend_code != MPI_SUCCESS &&
+          PMPI_Error_string(error.backend_code, text, &length) == MPI_SUCCESS &&
+          error.backend_text == std::string_view(text, static_cast<std::size_t>(length)) &&
+          PMPI_Error_class(error.backend_code, &kind) == MPI_SUCCESS;
+      return of_mpi ? kind : MPI_ERR_OTHER;
     }
     default:
       return MPI_ERR_OTHER;
@@ -199,19 +206,26 @@ void DropIn::attach(MPI_Comm comm, const Group* like, int number) {
       return;
     }
   }
-  auto transport = like ? mpi_process_transport_within(like->communicator.transport(), own, number)
-                        : mpi_process_transport_over(own);
+  if (like)
+    return hang(comm, mpi_process_transport_within(like->messages, own, number), own, *like);
+  auto transport = mpi_process_transport_over(own);
+  const Transport& messages = *transport;
   hang(comm, std::make_shared<Group>(
-                 own,
-                 like ? Communicator(std::move(transport), like->communicator, members(own))
-                      : Communicator(std::move(transport), Options::from_environment()),
-                 like));
+                 own, messages, Communicator(std::move(transport), Options::from_environment()),
+                 nullptr));
 }
 
 void DropIn::attach(MPI_Comm comm, MPI_Comm own, const Group& like) {
-  auto transport = mpi_transport_within(like.communicator.transport(), own);
+  hang(comm, mpi_transport_within(like.messages, own), own, like);
+}
+
+void DropIn::hang(MPI_Comm comm, std::unique_ptr<Transport> transport, MPI_Comm own,
+                  const Group& like) {
+  const Transport& messages = *transport;
+  if (like.communicator.options().check > 1) transport = checked_transport(std::move(transport));
   hang(comm, std::make_shared<Group>(
-                 own, Communicator(std::move(transport), like.communicator, members(own)), &like));
+                 own, messages, Communicator(std::move(transport), like.communicator, members(own)),
+                 &like));
 }
 
 std::vector<int> DropIn::members(MPI_Comm comm) const {

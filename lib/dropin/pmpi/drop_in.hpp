@@ -107,6 +107,7 @@ class DropIn {
   ~DropIn();
   static int drop_group(MPI_Comm comm, int keyval, void* group, void* self);
   void hang(MPI_Comm comm, std::shared_ptr<Group> group);
+  void hang(MPI_Comm comm, std::unique_ptr<Transport> transport, MPI_Comm own, const Group& like);
 
   template <class Handle>
   using Groups = std::unordered_map<Handle, std::shared_ptr<Group>>;

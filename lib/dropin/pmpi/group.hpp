@@ -12,14 +12,16 @@ namespace baton::pmpi {
 /// The ranks of one communicator of the program, with a private communicator for their collectives.
 /// It outlives the program's communicator while an operation on it is under way.
 struct Group {
-  Group(MPI_Comm own, Communicator communicator, const Group* family)
+  Group(MPI_Comm own, const Transport& messages, Communicator communicator, const Group* family)
       : own(own),
+        messages(messages),
         communicator(std::move(communicator)),
         family(family ? family->family : this),
         rank(this->communicator.rank()),
         size(this->communicator.size()) {}
 
-  const MPI_Comm own;  ///< the private communicator; the transport frees it
+  const MPI_Comm own;         ///< the private communicator; the transport frees it
+  const Transport& messages;  ///< the communicator's, beneath checksums
   Communicator communicator;
   const void* const family;  ///< equal for groups that advance together
   const int rank, size;

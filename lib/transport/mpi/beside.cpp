@@ -4,7 +4,7 @@ namespace baton::mpi {
 
 Capabilities BesideMpi::capabilities() const {
   Capabilities can = ForwardingTransport::capabilities();
-  can.library = mpi_->capabilities().library;
+  --can.tags;
   return can;
 }
 
@@ -20,6 +20,21 @@ void BesideMpi::idle(std::chrono::microseconds at_most) {
     if (mpi_->alive()) mpi_->progress();
   }
   ForwardingTransport::idle(at_most);
+}
+
+/// Waits for these ranks, who may need MPI's progress to come.
+void BesideMpi::meet(const transport::Part& ranks) {
+  transport::gathered(ranks, char{}, capabilities().tags);
+}
+
+std::unique_ptr<Transport> BesideMpi::split(int color, int key) {
+  meet(*this);
+  return ForwardingTransport::split(color, key);
+}
+
+std::unique_ptr<Transport> BesideMpi::subgroup(const std::vector<int>& ranks, int number) {
+  meet({*this, ranks});
+  return ForwardingTransport::subgroup(ranks, number);
 }
 
 }  // namespace baton::mpi

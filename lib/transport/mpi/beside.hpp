@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "../gathered.hpp"
 #include "baton/forwarding.hpp"
 
 namespace baton::mpi {
@@ -20,18 +21,24 @@ class BesideMpi final : public ForwardingTransport {
 
   /// The transport over MPI.
   Transport& mpi() const { return *mpi_; }
-  /// Some of these ranks, of whom `mpi` is. Collective over them; calls at once have other numbers.
+  /// The transport of these ranks; `mpi` is their MPI transport. They are here already. Concurrent
+  /// calls need different numbers.
   std::unique_ptr<Transport> part(const std::vector<int>& ranks, int number,
                                   std::shared_ptr<Transport> mpi) const {
     return std::make_unique<BesideMpi>(inner().subgroup(ranks, number), std::move(mpi));
   }
 
+  /// One tag less than the shared memory's: split() and subgroup() meet by it.
   Capabilities capabilities() const override;
   SingleCopy* single_copy() override { return inner().single_copy(); }
   void progress() override;
   void idle(std::chrono::microseconds at_most) override;
+  std::unique_ptr<Transport> split(int color, int key) override;
+  std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number) override;
+  bool alive() const override { return mpi_->alive(); }
 
  private:
+  void meet(const transport::Part& ranks);
   std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
     return std::make_unique<BesideMpi>(std::move(part), mpi_);
   }

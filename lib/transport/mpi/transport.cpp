@@ -333,15 +333,20 @@ std::unique_ptr<Transport> by_memory(std::unique_ptr<MpiTransport> mpi) {
     return transport::exchange_through(*mpi, own);
   };
   const transport::Meeting meeting{mpi->rank(), mpi->size(), exchange};
+  // Ranks may have other thread levels, and other opinions of CUDA.
+  struct Ability {
+    bool concurrent, device_memory;
+  };
   const Capabilities can = mpi->capabilities();
-  const auto wishes =
-      transport::wishes(meeting, {"mpi", "shm"}, can.device_memory ? "mpi" : std::string_view());
-  const ShmOptions options{.concurrent = can.concurrent};
+  const auto abilities = transport::gathered(*mpi, Ability{can.concurrent, can.device_memory});
+  const auto wishes = transport::wishes(meeting, {"mpi", "shm"});
+  const ShmOptions options{.concurrent = std::ranges::any_of(abilities, &Ability::concurrent)};
   std::unique_ptr<Transport> memory;
   std::string why;
   if (wishes.chosen == "shm")
     memory = shm_transport(meeting.rank, meeting.size, exchange, options);
-  else if (wishes.chosen.empty() && wishes.one_host && meeting.size > 1)
+  else if (wishes.chosen.empty() && wishes.one_host && meeting.size > 1 &&
+           std::ranges::none_of(abilities, &Ability::device_memory))
     memory = transport::shm_if_possible(meeting, options, why);
   // Where ranks may not read each other's memory, MPI libraries move long messages faster.
   if (memory && wishes.chosen.empty() &&
