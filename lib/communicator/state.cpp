@@ -44,7 +44,7 @@ namespace {
 /// Throws the sentence of all ranks about a communicator that was not made in time. Pages are not
 /// known yet, so ranks ask each other by messages. A rank that came later than this one, but before
 /// this one's timeout, asks within a further timeout.
-[[noreturn]] void fail_unmade(Transport& transport, const Options& options) {
+[[noreturn]] void fail_unmade(const Error& own, Transport& transport, const Options& options) {
   constexpr std::uint32_t turn = 0;  // shrink() counts from 1
   const std::vector<int> absent = Survivors(transport, transport.capabilities().tags - 1, turn,
                                             {options.timeout, [](int) { return false; }})
@@ -55,11 +55,15 @@ namespace {
           : fmt::format("{} {} {}: not come yet, stopped, ended, or waiting with a longer timeout",
                         absent.size() == 1 ? "rank" : "ranks", fmt::join(absent, ", "),
                         absent.size() == 1 ? "does not answer" : "do not answer");
-  base::raise(ErrorCode::timeout,
-              fmt::format("communicator '{}' of {} ranks cannot be made: no progress for {} s: {}",
-                          options.name.empty() ? "world" : options.name, transport.size(),
-                          static_cast<double>(options.timeout.count()) / 1000, who),
-              {.rank = transport.rank()});
+  Error unmade(ErrorCode::timeout,
+               fmt::format("communicator '{}' of {} ranks cannot be made: no progress for {} s: {}",
+                           options.name.empty() ? "world" : options.name, transport.size(),
+                           static_cast<double>(options.timeout.count()) / 1000, who));
+  unmade.rank = transport.rank();
+  unmade.peer = own.peer;
+  unmade.operation = own.operation;
+  unmade.step = own.step;
+  throw unmade;
 }
 
 }  // namespace
@@ -74,7 +78,7 @@ std::shared_ptr<State> State::first(std::unique_ptr<Transport> transport, const 
     state->open_watch();
   } catch (const Error& error) {
     if (error.code != ErrorCode::timeout) throw;
-    fail_unmade(messages, options);
+    fail_unmade(error, messages, options);
   }
   return state;
 }

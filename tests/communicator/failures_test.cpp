@@ -102,7 +102,10 @@ TEST_CASE("timeout: send and recv, and making a communicator") {
   const Error error =
       error_of([&] { const Communicator alone(std::move(transports[1]), patient()); });
   CHECK(error.code == ErrorCode::timeout);
-  CHECK(holds(error.what(), {"agreement on options", "rank 1 waits for rank 0"}));
+  CHECK(holds(error.what(), {"of 2 ranks cannot be made", "rank 0 does not answer"}));
+  CHECK(error.operation == "agreement on options #1");
+  CHECK(error.rank == 1);
+  CHECK(error.peer == 0);
 }
 
 TEST_CASE("timeout: only silence counts, not how long the whole takes") {
