@@ -101,8 +101,7 @@ std::vector<Row> rows() {
        nullptr},
       {{"BATON_TRANSPORT", "shm|ucx|mpi",
         "how processes are connected; by default shared memory where all run on one host, "
-        "otherwise "
-        "MPI under mpirun, UCX without"},
+        "otherwise MPI under mpirun, UCX without"},
        nullptr},
       {{"BATON_SECRET", "TEXT",
         "without MPI: only processes with the same text may meet; it is never sent or printed"},

@@ -25,7 +25,7 @@ class IdleTurns {
     }
     return ++yields_ > yields_at_most ? Turn::blocks : Turn::yields;
   }
-  /// A message is complete.
+  /// A message is complete, or goes on.
   void reset() { calls_ = yields_ = 0; }
 
  private:

@@ -2,7 +2,8 @@
 
 #include "dropin/nccl/identifier.hpp"
 
-#include <algorithm>
+#include <string>
+#include <vector>
 
 #include "target.hpp"
 

@@ -15,8 +15,10 @@
 #include "cases.hpp"
 #include "contract.hpp"
 #include "support/ranks.hpp"
+#include "without_ptrace.hpp"
 
 using namespace baton;
+using contract::Bytes;
 
 namespace {
 
@@ -45,6 +47,20 @@ TEST_CASE("mpi process transport: without reading in others' memory, by MPI unle
   CHECK(chosen->capabilities().name == "shm");
   for (const char* name : {"BATON_TRANSPORT", "BATON_SINGLE_COPY"}) unsetenv(name);
   for (Transport* const t : {by_default.get(), chosen.get()}) contract::order(*t);
+}
+
+TEST_CASE("mpi process transport: where one process hides its memory, all fall back to MPI") {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (const int hidden : {0, size - 1}) {
+    const WithoutPtrace without(rank == hidden);
+    MPI_Barrier(MPI_COMM_WORLD);  // all have no right
+    const auto t = mpi_process_transport(MPI_COMM_WORLD);
+    CHECK(t->capabilities().name == "mpi");
+    contract::traffic(*t, 40, 3, longest_unread);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
 }
 
 TEST_CASE("mpi process transport: collectives") {
@@ -95,6 +111,16 @@ TEST_CASE("mpi process transport: messages of the program advance while a rank w
        [&] {
          if (t->rank() == last) contract::send(*t, 0, 1, contract::pattern(8, 1));
        });
+  meet(
+      [&] {
+        Message word;
+        Bytes bytes(8);
+        std::size_t length = 0;
+        for (t->irecv(last, 2, bytes.data(), 8, word); !t->test(word, length);) t->progress();
+      },
+      [&] {
+        if (t->rank() == last) contract::send(*t, 0, 2, contract::pattern(8, 1));
+      });
   const auto split = [&] { CHECK(t->split(0, 0)->size() == t->size()); };
   meet(split, split);
   std::vector<int> all(static_cast<std::size_t>(t->size()));

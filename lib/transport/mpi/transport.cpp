@@ -298,10 +298,6 @@ class MpiTransport final : public Transport {
   base::Backoff backoff_;  // reset when a message completes
 };
 
-}  // namespace
-
-namespace {
-
 /// The MPI transport that a transport of baton/mpi.hpp is, or has.
 const MpiTransport& mpi_of(const Transport& transport) {
   const auto* const beside = dynamic_cast<const BesideMpi*>(&transport);

@@ -45,7 +45,7 @@ struct Entry {
   std::int32_t tag;
   std::uint32_t slot;  ///< of the offer
   State state;
-  bool fetch;  ///< a receive with a Destination
+  bool fetch;  ///< a receive with a Destination that takes parts
 };
 static_assert(sizeof(Entry) <= sizeof(Message::state) && alignof(Entry) <= 16);
 

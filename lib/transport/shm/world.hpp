@@ -42,7 +42,7 @@ class World {
   bool left(int rank) const { return memories_.left(rank); }
 
   void send(Entry& entry);
-  /// Of a fetch, `to` is where the bytes go.
+  /// Of a fetch, `to` takes the bytes.
   void receive(Entry& entry, const Destination* to);
   enum class Outcome : std::uint8_t {
     pending,
@@ -90,6 +90,11 @@ class World {
     int peer;
     std::uint32_t token;
   };
+
+  /// Where both sides wait, both copy messages of so many bytes: the sender into the ring, the
+  /// receiver out of it. On an AMD EPYC (Zen 4, 32 MiB of cache) 16 MiB take 2.1 ms, read in the
+  /// sender's memory 3.5; 4 MiB 0.53 and 0.38.
+  static constexpr std::size_t least_copied_by_both = 8 << 20;
 
   Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
   const Peer& peer(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }

@@ -1,0 +1,185 @@
+// A world's sends: whole in a ring, offered, or in parts.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "world.hpp"
+
+namespace baton::shm {
+namespace {
+
+template <class T>
+void make_room(std::vector<T>& vector, std::size_t size) {
+  if (vector.capacity() < size) vector.reserve(std::max(size, 2 * vector.capacity()));
+}
+
+}  // namespace
+
+void World::send(Entry& entry) {
+  Peer& to = peer(entry.peer);
+  if (to.first_queued == nullptr && put(entry)) [[likely]]
+    return;
+  entry.state = Entry::State::queued;
+  entry.next = nullptr;
+  (to.first_queued == nullptr ? to.first_queued : to.last_queued->next) = &entry;
+  to.last_queued = &entry;
+  ++queued_;
+  try {
+    flush(to);
+  } catch (...) {
+    cancel(entry);
+    throw;
+  }
+}
+
+bool World::may_go_in_parts(const Entry& send) const {
+  return in_parts(send.peer) || (send.peer != rank_ && send.bytes >= least_copied_by_both);
+}
+
+/// False: there is no room for it now.
+bool World::put(Entry& send) {
+  return send.bytes <= most_eager_ ? put_whole(send) : put_offer(send);
+}
+
+bool World::put_whole(Entry& send) {
+  Peer& to = peer(send.peer);
+  Record* const record = to.out.reserve(send.bytes);
+  if (record == nullptr) return false;
+  record->context = send.context;
+  record->tag = send.tag;
+  record->bytes = static_cast<std::uint32_t>(send.bytes);
+  if (send.bytes > 0) std::memcpy(record->content(), send.data, send.bytes);
+  to.out.publish(*record, Kind::whole);
+  to.memory->wake();
+  send.state = Entry::State::done;
+  return true;
+}
+
+bool World::put_offer(Entry& send) {
+  Peer& to = peer(send.peer);
+  if (free_slots_.empty()) look_at_offers();
+  if (free_slots_.empty()) return false;
+  if (may_go_in_parts(send)) {  // so that nothing allocates while a message is given up
+    make_room(offers_in_parts_, offers_in_parts_.size() + 1);
+    make_room(no_more_, no_more_.size() + offers_in_parts_.size() + 1);
+  }
+  Record* const record = to.out.reserve(sizeof(OfferRecord));
+  if (record == nullptr) return false;
+  send.slot = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& slot = slots_[send.slot];
+  slot = {std::max(slot.generation + 1, 1U), 0, &send};
+  own_.head().offers[send.slot].state.store(Offer::state_of(slot.generation, Offer::open),
+                                            std::memory_order_release);
+  record->context = send.context;
+  record->tag = send.tag;
+  record->bytes = sizeof(OfferRecord);
+  const OfferRecord offer{reinterpret_cast<std::uint64_t>(send.data), send.bytes, slot.generation,
+                          send.slot};
+  std::memcpy(record->content(), &offer, sizeof offer);
+  to.out.publish(*record, Kind::offer);
+  to.memory->wake();
+  send.state = Entry::State::offered;
+  if (may_go_in_parts(send)) offers_in_parts_.push_back(&send);
+  return true;
+}
+
+/// Calls `put` until it finds no room, which its receiver then tells; or has nothing left: true.
+template <class Put>
+bool World::put_all(Peer& to, const Put& put) {
+  if (put()) return true;
+  to.out.await_room();
+  return put();
+}
+
+/// True: something left the queue.
+bool World::flush(Peer& to) {
+  const int before = queued_;
+  put_all(to, [&] {
+    while (Entry* const send = to.first_queued) {
+      Entry* const next = send->next;
+      if (!put(*send)) return false;
+      if (send->state == Entry::State::done) ++events_;
+      to.first_queued = next;
+      --queued_;
+    }
+    return true;
+  });
+  return queued_ != before;
+}
+
+/// Sends what its receiver wants; true: there was something.
+bool World::send_parts(Entry& send) {
+  Slot& slot = slots_[send.slot];
+  const Offer& offer = own_.head().offers[send.slot];
+  if (!offer.is(slot.generation, Offer::wanted)) return false;
+  Peer& to = peer(send.peer);
+  const std::size_t before = slot.sent;
+  put_all(to, [&] {
+    while (slot.sent < send.bytes) {
+      const std::size_t bytes = std::min(most_eager_, send.bytes - slot.sent);
+      Record* const record = to.out.reserve(bytes);
+      if (record == nullptr) return false;
+      record->context = offer.token();
+      record->bytes = static_cast<std::uint32_t>(bytes);
+      std::memcpy(record->content(), send.data + slot.sent, bytes);
+      to.out.publish(*record, Kind::part);
+      slot.sent += bytes;
+    }
+    return true;
+  });
+  if (slot.sent == before) return false;
+  to.memory->wake();
+  if (slot.sent == send.bytes) {
+    release_slot(send);
+    complete(send, Entry::State::done, send.bytes);
+  }
+  return true;
+}
+
+void World::look_at_offer(Entry& send) {
+  const std::uint32_t generation = slots_[send.slot].generation;
+  const Offer& offer = own_.head().offers[send.slot];
+  const bool read = offer.is(generation, Offer::read);
+  if (!read && !offer.is(generation, Offer::refused)) return;
+  release_slot(send);
+  if (read)
+    complete(send, Entry::State::done, send.bytes);
+  else
+    complete(send, Entry::State::failed, peer_gave_up);
+}
+
+/// Of sends that nobody tests now, too: their places serve others.
+void World::look_at_offers() {
+  for (Slot& slot : slots_)
+    if (slot.send != nullptr) look_at_offer(*slot.send);
+}
+
+void World::release_slot(Entry& send) {
+  slots_[send.slot].send = nullptr;
+  std::erase(offers_in_parts_, &send);
+  free_slots_.push_back(send.slot);
+}
+
+/// Tells receivers of messages in parts that were given up; true: some were told.
+bool World::send_no_more() {
+  const std::size_t before = no_more_.size();
+  std::erase_if(no_more_, [&](const NoMore& one) {
+    Peer& to = peer(one.peer);
+    Record* record = to.out.reserve(0);
+    if (record == nullptr) {
+      to.out.await_room();
+      record = to.out.reserve(0);
+    }
+    if (record == nullptr) return false;
+    record->context = one.token;
+    record->bytes = 0;
+    to.out.publish(*record, Kind::no_more);
+    to.memory->wake();
+    return true;
+  });
+  return no_more_.size() != before;
+}
+
+}  // namespace baton::shm
