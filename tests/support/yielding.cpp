@@ -1,8 +1,9 @@
-// Is preloaded where MPICH runs more ranks than there are cores. MPICH has no option to yield when
-// idle. Debian's asks UCX for progress while it waits, so UCX yields.
+// Is preloaded where MPICH runs more ranks than there are cores. MPICH has no option to leave its
+// core when idle. Debian's asks UCX for progress while it waits, so UCX sleeps a moment. It does
+// not yield: with many threads that yield all the time, Linux 6.18 lets others wait for minutes.
 
 #include <dlfcn.h>
-#include <sched.h>
+#include <time.h>
 
 // Looked up by name: no header declares these.
 #pragma GCC diagnostic ignored "-Wmissing-declarations"
@@ -18,7 +19,8 @@ extern "C" unsigned ucp_worker_progress(void* worker) {
   idle = events > 0 ? 0 : idle + 1;
   if (idle > polls) {
     idle = polls;
-    sched_yield();
+    const timespec moment{.tv_sec = 0, .tv_nsec = 20'000};
+    nanosleep(&moment, nullptr);
   }
   return events;
 }

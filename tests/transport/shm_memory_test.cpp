@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -192,7 +194,14 @@ TEST_CASE("shm transport: more messages than the ring and the offers have room f
 
 TEST_CASE("shm transport: a long message that its sender gives up is not received") {
   both_ways([] {
-    on_worlds(2, [](auto t) {
+    std::atomic<int> turn{0};  // odd: the receiver's, while the message is on its way
+    const auto in_turn = [&](int mine, const std::function<void()>& act) {
+      for (int now = turn; now != mine; now = turn) turn.wait(now);
+      act();
+      turn = mine + 1;
+      turn.notify_all();
+    };
+    on_worlds(2, [&](auto t) {
       for (const bool receive_first : {false, true}) {
         constexpr std::size_t length = 5 << 20;
         Message m;
@@ -200,9 +209,13 @@ TEST_CASE("shm transport: a long message that its sender gives up is not receive
           const Bytes first = pattern(length, 1);
           if (receive_first) contract::recv(*t, 1, 8, 0);
           t->isend(1, 7, first.data(), length, m);
-          if (receive_first)
-            for (int i = 0; i < 40; ++i) t->progress();  // parts are on their way
-          t->cancel(m);
+          if (receive_first) {
+            in_turn(0, [] {});
+            in_turn(2, [&] { t->progress(); });  // sends what the ring has room for
+            in_turn(4, [&] { t->cancel(m); });
+          } else {
+            t->cancel(m);
+          }
           contract::send(*t, 1, 8, {});
           contract::send(*t, 1, 7, pattern(length, 2));
         } else {
@@ -210,6 +223,9 @@ TEST_CASE("shm transport: a long message that its sender gives up is not receive
           if (receive_first) {
             t->irecv(0, 7, got.data(), length, m);
             contract::send(*t, 0, 8, {});
+            in_turn(1, [&] { t->progress(); });  // takes the offer
+            in_turn(3, [&] { t->progress(); });  // takes a part
+            in_turn(5, [] {});
           }
           contract::recv(*t, 0, 8, 0);
           if (!receive_first) t->irecv(0, 7, got.data(), length, m);
