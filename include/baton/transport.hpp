@@ -76,6 +76,16 @@ struct Destination {
   static constexpr std::size_t most_unit = 4096;
 };
 
+/// Source of a message that its sender makes while it is sent. It may not move or go before the
+/// message does.
+struct Source {
+  void* data;  ///< the first argument of give()
+  /// Writes the next `bytes` bytes of the message, from its beginning on, during calls that advance
+  /// messages.
+  void (*give)(void* data, std::byte* part, std::size_t bytes) noexcept;
+  std::size_t unit = 1;  ///< bytes; each part but the last is a multiple of it
+};
+
 /// Single copy, for transports whose receivers can read a message in the sender's memory. Both
 /// ranks call offer() and fetch() instead of isend() and irecv() wherever reads() says so.
 class SingleCopy {
@@ -92,6 +102,12 @@ class SingleCopy {
   /// As Transport::irecv(), of exactly as many bytes as the sender offers.
   virtual void fetch(int peer, int tag, const Destination& to, std::size_t bytes,
                      Message& message) = 0;
+  /// Whether give() may stand for offer() to this peer, with a Source of this unit. A Destination
+  /// has the same unit then, or 1.
+  virtual bool gives(int /*peer*/, std::size_t /*unit*/) const { return false; }
+  /// As offer(), of a message that is made part by part. Only where gives() says so.
+  virtual void give(int /*peer*/, int /*tag*/, const Source& /*from*/, std::size_t /*bytes*/,
+                    Message& /*message*/) {}
 };
 
 /// Point-to-point messages among a group of ranks. One thread at a time uses one transport object.

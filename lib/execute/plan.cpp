@@ -175,7 +175,11 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
       dependents_[items_[d].first_dependent + items_[d].dependent_count++] = i;
     }
   }
-  for (std::uint32_t i = 0; i < items_.size(); ++i) items_[i].fold = fold_of(i);
+  const bool pairs = slots_in_pairs();
+  for (std::uint32_t i = 0; i < items_.size(); ++i) {
+    items_[i].fold = fold_of(i);
+    items_[i].copy = pairs ? copy_of(i) : none;
+  }
   script_ = script_of(schedule);
 }
 
@@ -183,9 +187,9 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
 // receive, too.
 std::uint32_t Plan::fold_of(std::uint32_t step) const {
   const Item& recv = items_[step];
-  if (recv.kind != StepKind::recv || recv.bytes == 0) return no_fold;
+  if (recv.kind != StepKind::recv || recv.bytes == 0) return none;
   const Place& slot = pieces_[recv.first_piece].at[0];
-  if (slot.base != slot_base) return no_fold;
+  if (slot.base != slot_base) return none;
   for (const std::uint32_t next : dependents_of(step)) {
     const Item& item = items_[next];
     if (item.kind != StepKind::fold || item.piece_count != 1) continue;
@@ -195,7 +199,63 @@ std::uint32_t Plan::fold_of(std::uint32_t step) const {
     const bool left = piece.at[1] == slot, right = piece.at[2] == slot;
     if (whole && left != right) return next;
   }
-  return no_fold;
+  return none;
+}
+
+/// Begin and end of the slot that the operand fills without gaps, block after block.
+std::optional<std::pair<std::int64_t, std::int64_t>> Plan::whole_slot(const Item& item,
+                                                                      int operand) const {
+  const auto pieces = pieces_of(item);
+  if (pieces.empty()) return {};
+  const std::int64_t begin = pieces.front().at[operand].offset;
+  std::int64_t end = begin;
+  for (const Piece& piece : pieces) {
+    const std::int64_t block = piece.block * static_cast<std::int64_t>(element_bytes_);
+    if (piece.at[operand] != Place{slot_base, end}) return {};
+    if (piece.rows > 1 && piece.stride[operand] != block) return {};
+    end += piece.rows * block;
+  }
+  return std::pair(begin, end);
+}
+
+// As the passes hand slots out. Schedules from elsewhere may use slots in their own way.
+bool Plan::slots_in_pairs() const {
+  const auto first_slot = [&](const Item& item) {
+    for (int k = 0; k < operands(item.kind); ++k)
+      for (const Piece& piece : pieces_of(item))
+        if (piece.at[k].base == slot_base) return k;
+    return operands(item.kind);
+  };
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    const int filled = first_slot(items_[i]);
+    if (filled == operands(items_[i].kind)) continue;
+    if (filled != 0 || items_[i].kind == StepKind::send || i + 1 == items_.size()) return false;
+    const Item& next = items_[++i];
+    const int emptied = first_slot(next);
+    if (emptied == operands(next.kind) || (emptied == 0 && next.kind != StepKind::send))
+      return false;
+    const auto slot = whole_slot(items_[i - 1], 0);
+    if (!slot || slot != whole_slot(next, emptied)) return false;
+  }
+  return true;
+}
+
+// Of a pair of steps of one slot. A copy in pairs may be carried out with its message if whoever
+// waits for the copy waits for the message, too.
+std::uint32_t Plan::copy_of(std::uint32_t step) const {
+  const Item& message = items_[step];
+  if (message.local() || message.bytes == 0) return none;
+  if (pieces_[message.first_piece].at[0].base != slot_base) return none;
+  const bool sends = message.kind == StepKind::send;
+  const std::uint32_t copy = sends ? step - 1 : step + 1;
+  if (items_[copy].kind != StepKind::copy) return none;
+  const auto waits = [&](std::uint32_t next, std::uint32_t before) {
+    return std::ranges::count(dependents_of(before), next) != 0;
+  };
+  if (!sends) return waits(copy, step) ? copy : none;
+  const bool all_wait = std::ranges::all_of(
+      dependents_of(copy), [&](std::uint32_t next) { return next == step || waits(next, step); });
+  return waits(step, copy) && all_wait ? copy : none;
 }
 
 Region Plan::region(const Piece& piece, int operand) const {

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "baton/schedule/step.hpp"
@@ -40,7 +42,7 @@ Schedule bound(const Schedule& schedule, std::span<const std::int64_t> inputs,
 /// A *channel* is the messages of one lane, peer and direction, in program order.
 class Plan {
  public:
-  static constexpr std::uint32_t no_fold = ~std::uint32_t{0};
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
   struct Item {
     StepKind kind;
     std::uint8_t lane;
@@ -52,9 +54,11 @@ class Plan {
     std::uint32_t first_piece;  ///< in pieces(); a message has one piece of one row
     std::uint32_t piece_count;
     std::int64_t bytes;  ///< of a message
-    std::uint32_t fold;  ///< of a receive: the step that folds all of it, or no_fold
+    std::uint32_t fold;  ///< of a receive: the step that folds all of it, or none
+    /// Of a message in a slot: the copy that fills the slot before the send, or empties it after
+    /// the receive; or none. Nothing else reads the slot then.
+    std::uint32_t copy;
 
-    bool folds() const { return fold != no_fold; }
     bool local() const { return kind != StepKind::send && kind != StepKind::recv; }
   };
   struct Channel {
@@ -103,6 +107,10 @@ class Plan {
 
  private:
   std::uint32_t fold_of(std::uint32_t step) const;
+  std::uint32_t copy_of(std::uint32_t step) const;
+  bool slots_in_pairs() const;
+  std::optional<std::pair<std::int64_t, std::int64_t>> whole_slot(const Item& item,
+                                                                  int operand) const;
   Region region(const Piece& piece, int operand) const;
   void append_pieces(const Schedule& schedule, const Step& step,
                      std::span<const std::int64_t> begins);

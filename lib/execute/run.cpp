@@ -151,11 +151,13 @@ void Run::work(std::uint32_t step) {
 void Run::apply(StepKind kind, std::span<const Piece> pieces) {
   for (const Piece& piece : pieces) {
     const auto count = static_cast<std::size_t>(piece.block);
+    const std::size_t bytes = count * plan_->element_bytes();
+    const bool outgrows = host::outgrows_cache(bytes * static_cast<std::size_t>(piece.rows));
     for (std::int64_t row = 0; row < piece.rows; ++row) {
       const auto operand = [&](int k) { return address(piece.at[k]) + row * piece.stride[k]; };
       switch (kind) {
         case StepKind::copy:
-          host::copy(operand(0), operand(1), count * plan_->element_bytes());
+          host::copy(operand(0), operand(1), bytes, outgrows);
           break;
         case StepKind::fold:
           fold(operand(0), operand(1), operand(2), count);

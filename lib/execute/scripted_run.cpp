@@ -42,7 +42,7 @@ void ScriptedRun::write_script() {
     line.kind = item.kind;
     line.step = from.step;
     line.with = alone;
-    line.fold = fold_after(from.step, waits);
+    line.taker = taker_after(from.step, waits);
     if (item.local()) {
       line.pieces = plan_->pieces_of(item);
       if (line.pieces.size() == 1 && line.pieces[0].rows == 1)
@@ -152,7 +152,7 @@ inline void ScriptedRun::hand_to_transport(const Line& line) {
   Flight& flight = flights_[line.flight];
   flight.step = line.step;
   if (reads(line.peer, line.bytes)) [[unlikely]]
-    return post_read(line.flight, line.fold);
+    return post_read(line.flight, line.taker);
   hand_over(line.sends, line.peer, line.lane, address(line.place), line.bytes, flight.message);
 }
 
@@ -180,7 +180,7 @@ inline bool ScriptedRun::line_landed(const Line& line) {
 }
 
 inline void ScriptedRun::work_line(const Line& line) {
-  if (folded(line.step)) [[unlikely]]
+  if (with_message(line.step)) [[unlikely]]
     return;
   if (recorded_) [[unlikely]] {
     const std::int64_t posted = tracing::now();

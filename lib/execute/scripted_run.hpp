@@ -39,9 +39,9 @@ class ScriptedRun final : public SingleCopyRun {
     std::uint32_t flight;
     int peer, lane;
     Place place;
-    std::size_t bytes;   // of a message, or of a local step that is one block
-    std::uint32_t with;  // of a receive: the line in script_ of the send that goes with it
-    std::uint32_t fold;  // of a receive: the step that depends on nothing else, or no_fold
+    std::size_t bytes;    // of a message, or of a local step that is one block
+    std::uint32_t with;   // of a receive: the line in script_ of the send that goes with it
+    std::uint32_t taker;  // of a receive: the step that depends on nothing else, or Plan::none
     std::span<const Piece> pieces;  // of a local step
   };
   /// Steps, as bits.

@@ -1,6 +1,8 @@
 #include "single_copy_run.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "../memory/copy.hpp"
 
@@ -8,9 +10,12 @@ namespace baton::execute {
 
 SingleCopyRun::SingleCopyRun(std::shared_ptr<const Plan> plan, int window)
     : Run(std::move(plan), window) {
-  if (std::ranges::none_of(plan_->items(), [](const auto& item) { return item.folds(); })) return;
-  folds_.resize(flights_.size());
-  folded_.resize(plan_->items().size());
+  const auto plain = [](const Plan::Item& item) {
+    return item.fold == Plan::none && item.copy == Plan::none;
+  };
+  if (std::ranges::all_of(plan_->items(), plain)) return;
+  tasks_.resize(flights_.size());
+  with_message_.resize(plan_->items().size());
 }
 
 void SingleCopyRun::use(Transport& transport) {
@@ -18,70 +23,129 @@ void SingleCopyRun::use(Transport& transport) {
   single_copy_ = transport.single_copy();
   least_read_ =
       single_copy_ ? single_copy_->least_bytes() : std::numeric_limits<std::size_t>::max();
+  std::ranges::fill(with_message_, With::none);
+  mark_sent();
+}
+
+/// Notes the copies that gather messages while they are sent.
+void SingleCopyRun::mark_sent() {
+  for (const Plan::Item& item : plan_->items())
+    if (item.kind == StepKind::send && item.copy != Plan::none &&
+        reads(item.peer, static_cast<std::size_t>(item.bytes)) &&
+        single_copy_->gives(item.peer, plan_->element_bytes()))
+      with_message_[item.copy] = With::sent;
+}
+
+std::uint32_t SingleCopyRun::taker_after(std::uint32_t step,
+                                         std::span<const std::uint32_t> waits) const {
+  const Plan::Item& item = plan_->items()[step];
+  if (item.kind != StepKind::recv) return Plan::none;
+  const std::uint32_t taker = item.fold != Plan::none ? item.fold : item.copy;
+  return taker != Plan::none && waits[taker] == 1 ? taker : Plan::none;
 }
 
 void SingleCopyRun::post(std::uint32_t flight) {
   const std::uint32_t step = flights_[flight].step;
   const Plan::Item& item = plan_->items()[step];
   if (reads(item.peer, static_cast<std::size_t>(item.bytes))) {
-    post_read(flight, fold_after(step, waits_));
+    post_read(flight, taker_after(step, waits_));
   } else {
     Run::post(flight);
   }
 }
 
-void SingleCopyRun::post_read(std::uint32_t which, std::uint32_t step) {
+void SingleCopyRun::post_read(std::uint32_t which, std::uint32_t local) {
   Flight& flight = flights_[which];
   const Plan::Item& item = plan_->items()[flight.step];
   const auto bytes = static_cast<std::size_t>(item.bytes);
+  const std::size_t unit = plan_->element_bytes();
   const int tag = tag_ + item.lane;
-  std::byte* const data = address(message_place(item));
-  if (item.kind == StepKind::send)
-    return single_copy_->offer(item.peer, tag, data, bytes, flight.message);
-  Destination to{data};
-  if (step != Plan::no_fold && plan_->element_bytes() <= Destination::most_unit) {
-    folds_[which] = {this, which, step, 0, host::outgrows_cache(bytes)};
-    ++folding_;
-    to = {&folds_[which], &SingleCopyRun::take, plan_->element_bytes()};
+  const auto strides = [&](std::uint32_t step, int operand) {
+    return Strides(plan_->pieces_of(plan_->items()[step]), operand, unit);
+  };
+  if (item.kind == StepKind::send) {
+    if (item.copy == Plan::none || with_message_[item.copy] != With::sent)
+      return single_copy_->offer(item.peer, tag, address(message_place(item)), bytes,
+                                 flight.message);
+    Task& task = tasks_[which];
+    task = {.run = this, .flight = which, .strides = strides(item.copy, 1)};
+    task.source = {&task, &SingleCopyRun::gather_part, unit};
+    return single_copy_->give(item.peer, tag, task.source, bytes, flight.message);
+  }
+  Destination to{address(message_place(item))};
+  if (local != Plan::none && unit <= Destination::most_unit) {
+    Task& task = tasks_[which];
+    const bool copies = plan_->items()[local].kind == StepKind::copy;
+    task = {.run = this, .flight = which, .step = local, .outgrows = host::outgrows_cache(bytes)};
+    if (copies) task.strides = strides(local, 0);
+    ++taking_;
+    to = {&task, copies ? &SingleCopyRun::scatter_part : &SingleCopyRun::fold_part, unit};
   }
   single_copy_->fetch(item.peer, tag, to, bytes, flight.message);
 }
 
-void SingleCopyRun::take(void* which, std::byte* part, std::size_t bytes) {
-  Fold& fold = *static_cast<Fold*>(which);
-  SingleCopyRun& run = *fold.run;
+void SingleCopyRun::fold_part(void* which, std::byte* part, std::size_t bytes) {
+  Task& task = *static_cast<Task*>(which);
+  SingleCopyRun& run = *task.run;
   const Plan& plan = *run.plan_;
-  const Piece& piece = plan.pieces()[plan.items()[fold.step].first_piece];
-  const Plan::Item& message = plan.items()[run.flights_[fold.flight].step];
+  const Piece& piece = plan.pieces()[plan.items()[task.step].first_piece];
+  const Plan::Item& message = plan.items()[run.flights_[task.flight].step];
   const bool left = piece.at[1] == run.message_place(message);
-  const std::byte* const other = run.address(piece.at[left ? 2 : 1]) + fold.folded;
-  std::byte* const into = run.address(piece.at[0]) + fold.folded;
-  const bool around = fold.outgrows && into != other;
+  const std::byte* const other = run.address(piece.at[left ? 2 : 1]) + task.folded;
+  std::byte* const into = run.address(piece.at[0]) + task.folded;
+  const bool around = task.outgrows && into != other;
   run.fold(around ? part : into, left ? part : other, left ? other : part,
            bytes / plan.element_bytes());
   if (around) host::copy_past_cache(into, part, bytes);
-  fold.folded += bytes;
+  task.folded += bytes;
 }
 
-void SingleCopyRun::note_fold(std::uint32_t flight) {
-  const std::uint32_t step = std::exchange(folds_[flight].step, Plan::no_fold);
-  if (step == Plan::no_fold) return;
-  --folding_;
-  folded_[step] = 1;
+void SingleCopyRun::scatter_part(void* which, std::byte* part, std::size_t bytes) {
+  Task& task = *static_cast<Task*>(which);
+  task.strides.next(bytes, [&](const Place& place, std::size_t length) {
+    host::copy(task.run->address(place), part, length, task.outgrows);
+    part += length;
+  });
+}
+
+void SingleCopyRun::gather_part(void* which, std::byte* part, std::size_t bytes) noexcept {
+  Task& task = *static_cast<Task*>(which);
+  task.strides.next(bytes, [&](const Place& place, std::size_t length) {
+    std::memcpy(part, task.run->address(place), length);
+    part += length;
+  });
+}
+
+void SingleCopyRun::note_taken(std::uint32_t flight) {
+  const std::uint32_t step = std::exchange(tasks_[flight].step, Plan::none);
+  if (step == Plan::none) return;
+  --taking_;
+  with_message_[step] = With::received;
   if (!recorded_) return;
   const std::int64_t end = moments_[flights_[flight].step].end;
   moments_[step] = {end, end, end};
 }
 
+bool SingleCopyRun::was_with_message(std::uint32_t step) {
+  if (with_message_[step] == With::none) return false;
+  if (with_message_[step] == With::received) {
+    with_message_[step] = With::none;
+  } else if (recorded_) {
+    const std::int64_t now = tracing::now();
+    moments_[step] = {now, now, now};
+  }
+  return true;
+}
+
 void SingleCopyRun::work(std::uint32_t step) {
-  if (!folded(step)) Run::work(step);
+  if (!with_message(step)) Run::work(step);
 }
 
 void SingleCopyRun::abandon() noexcept {
   Run::abandon();
-  for (Fold& fold : folds_) fold.step = Plan::no_fold;
-  folding_ = 0;
-  std::fill(folded_.begin(), folded_.end(), char{0});
+  for (Task& task : tasks_) task.step = Plan::none;
+  taking_ = 0;
+  std::ranges::replace(with_message_, With::received, With::none);
 }
 
 }  // namespace baton::execute

@@ -5,16 +5,18 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "run.hpp"
+#include "strides.hpp"
 
 namespace baton::execute {
 
 /// A run whose receivers read large messages in the senders' memory, if the transport offers that
 /// (SingleCopy). If a message's fold depends on nothing else when the receive is posted, it is
-/// folded in parts while it is read. Other messages are read into their places.
+/// folded in parts while it is read; likewise the copy that moves it to its places. If the
+/// transport takes messages that are made in parts, the copy that gathers a message is carried out
+/// while it is sent. Other messages are read into their places.
 class SingleCopyRun : public Run {
  public:
   SingleCopyRun(std::shared_ptr<const Plan> plan, int window);
@@ -25,8 +27,8 @@ class SingleCopyRun : public Run {
   void use(Transport& transport) override;
   void post(std::uint32_t flight) override;
   void landed(std::uint32_t flight) override {
-    if (folding_ != 0) [[unlikely]]
-      note_fold(flight);
+    if (taking_ != 0) [[unlikely]]
+      note_taken(flight);
   }
   void work(std::uint32_t step) override;
 
@@ -34,37 +36,45 @@ class SingleCopyRun : public Run {
   bool reads(int peer, std::size_t bytes) const {
     return bytes >= least_read_ && single_copy_->reads(peer);
   }
-  /// Posts such a message.
-  void post_read(std::uint32_t flight, std::uint32_t fold);
-  /// The fold for which only this receive is missing, given the open dependencies `waits`; or
-  /// no_fold.
-  std::uint32_t fold_after(std::uint32_t step, std::span<const std::uint32_t> waits) const {
-    const std::uint32_t fold = plan_->items()[step].fold;
-    return fold != Plan::no_fold && waits[fold] == 1 ? fold : Plan::no_fold;
-  }
-  /// Whether the step was carried out while its message was read.
-  bool folded(std::uint32_t step) {
-    return !folded_.empty() && std::exchange(folded_[step], char{0}) != 0;
-  }
+  /// Posts such a message; `local`: the step that goes with a receive, or Plan::none.
+  void post_read(std::uint32_t flight, std::uint32_t local);
+  /// The fold or copy for which only this receive is missing, given the open dependencies `waits`;
+  /// or Plan::none.
+  std::uint32_t taker_after(std::uint32_t step, std::span<const std::uint32_t> waits) const;
+  /// Whether the local step is carried out with its message.
+  bool with_message(std::uint32_t step) { return !with_message_.empty() && was_with_message(step); }
 
  private:
-  /// A fold that runs while its message is read.
-  struct Fold {
+  enum class With : std::uint8_t {
+    none,
+    received,  ///< this time
+    sent,      ///< always
+  };
+  /// A local step that runs while its message comes or goes.
+  struct Task {
     SingleCopyRun* run = nullptr;
     std::uint32_t flight = 0;
-    std::uint32_t step = Plan::no_fold;  // no_fold: none
-    std::size_t folded = 0;              // bytes
-    bool outgrows = false;               // larger than the cache
+    std::uint32_t step = Plan::none;  // none: there is no such step
+    std::size_t folded = 0;           // bytes
+    bool outgrows = false;            // a receive that is larger than the cache
+    Strides strides;                  // of a copy
+    Source source;                    // of a send
   };
   /// Folds a part of a message (a Destination).
-  static void take(void* fold, std::byte* part, std::size_t bytes);
-  [[gnu::cold]] void note_fold(std::uint32_t flight);
+  static void fold_part(void* task, std::byte* part, std::size_t bytes);
+  /// Moves a part of a message to its places (a Destination).
+  static void scatter_part(void* task, std::byte* part, std::size_t bytes);
+  /// Makes a part of a message (a Source).
+  static void gather_part(void* task, std::byte* part, std::size_t bytes) noexcept;
+  void mark_sent();
+  bool was_with_message(std::uint32_t step);
+  [[gnu::cold]] void note_taken(std::uint32_t flight);
 
   SingleCopy* single_copy_ = nullptr;                                 // the transport's, if any
   std::size_t least_read_ = std::numeric_limits<std::size_t>::max();  // bytes
-  std::size_t folding_ = 0;   // flights with a fold under way
-  std::vector<Fold> folds_;   // of each flight, if any step may fold
-  std::vector<char> folded_;  // of each step, likewise
+  std::size_t taking_ = 0;          // receives under way with a local step
+  std::vector<Task> tasks_;         // of each flight, if any step may go with a message
+  std::vector<With> with_message_;  // of each step, likewise
 };
 
 }  // namespace baton::execute

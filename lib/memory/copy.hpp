@@ -17,13 +17,17 @@ inline bool outgrows_cache(std::size_t bytes) {
 /// memcpy that bypasses the cache: it does not first read the memory that it writes, and displaces
 /// no other data.
 void copy_past_cache(void* into, const void* from, std::size_t bytes);
-/// memcpy by the faster of both ways.
-inline void copy(void* into, const void* from, std::size_t bytes) {
-  if (!outgrows_cache(bytes)) [[likely]] {
+/// Memcpy by the faster of both ways; `outgrows`: this is part of a copy that outgrows the cache.
+inline void copy(void* into, const void* from, std::size_t bytes, bool outgrows) {
+  constexpr std::size_t least = 512;  // shorter ones write too few whole lines
+  if (!outgrows || bytes < least) [[likely]] {
     std::memcpy(into, from, bytes);
   } else {
     copy_past_cache(into, from, bytes);
   }
+}
+inline void copy(void* into, const void* from, std::size_t bytes) {
+  copy(into, from, bytes, outgrows_cache(bytes));
 }
 
 }  // namespace baton::host

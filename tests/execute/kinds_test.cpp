@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "baton/schedule/passes.hpp"
@@ -68,11 +69,25 @@ class Offering final : public Transport, public BlockingCalls, public SingleCopy
     pending = {to, std::vector<std::byte>(bytes)};
     below_->irecv(peer, tag, pending.data.data(), bytes, message);
   }
+  bool gives(int peer, std::size_t) const override { return (peer + rank()) % 2 == 0; }
+  void give(int peer, int tag, const Source& from, std::size_t bytes, Message& message) override {
+    ++used_;
+    Pending& pending = pending_[&message];
+    pending = {Destination{nullptr}, std::vector<std::byte>(bytes)};
+    const std::size_t part = std::max(bytes / from.unit / 3, std::size_t{1}) * from.unit;
+    for (std::size_t at = 0; at < bytes; at += part)
+      from.give(from.data, pending.data.data() + at, std::min(part, bytes - at));
+    below_->isend(peer, tag, pending.data.data(), bytes, message);
+  }
   bool test(Message& message, std::size_t& bytes) override {
     if (!below_->test(message, bytes)) return false;
     const auto found = pending_.find(&message);
     if (found == pending_.end()) return true;
     auto& [to, data] = found->second;
+    if (!to.take) {
+      pending_.erase(found);
+      return true;
+    }
     const std::size_t part = std::max(data.size() / to.unit / 3, std::size_t{1}) * to.unit;
     for (std::size_t at = 0; at < data.size(); at += part)
       to.take(to.data, data.data() + at, std::min(part, data.size() - at));
@@ -111,8 +126,13 @@ std::vector<Case> cases(int size) {
   std::vector<Case> all;
   const Registry registry = Registry::builtin();
   for (const Algorithm& algorithm : registry.all()) {
-    for (const int segment : {0, 3}) {
-      Problem p = problem(algorithm.collective, size, 0, 2 * size + 3, false);
+    for (const auto& [segment, rows] : {std::pair{0, 1}, {3, 1}, {0, 2}, {3, 2}}) {
+      const bool tensors = algorithm.collective == Collective::all_to_all ||
+                           algorithm.collective == Collective::all_gather;
+      if (rows > 1 && !tensors) continue;
+      Problem p = problem(algorithm.collective, size, 0, rows > 1 ? 12 : 2 * size + 3, false);
+      if (rows > 1) p.output_rows = 2;
+      if (rows > 1 && algorithm.collective == Collective::all_to_all) p.input_rows = 6;
       if (algorithm.collective == Collective::barrier) p.count = 1;
       if (algorithm.pipelined) p.blocks = 3;
       p.root = rooted(p.collective) ? size / 2 : 0;
@@ -120,7 +140,8 @@ std::vector<Case> cases(int size) {
       p.hosts = hosts_for(algorithm, size);
       if (!refusal(algorithm, p).empty()) continue;
       Case one{std::string(name(p.collective)) + " " + algorithm.name + ", " +
-                   std::to_string(size) + " ranks, segment " + std::to_string(segment),
+                   std::to_string(size) + " ranks, segment " + std::to_string(segment) + ", rows " +
+                   std::to_string(rows),
                {}};
       for (const Schedule& s : schedules(algorithm, problems(p)))
         one.schedules.push_back(segmented(s, segment));

@@ -144,11 +144,70 @@ TEST_CASE("what only a part of a message is for, or more than one, takes it whol
        {"recv 1 slot[0:4]\nfold output[0:2] = input[0:2] + slot[0:2]",
         "recv 1 slot[0:4]\nfold output[0:4] = slot[0:4] + slot[0:4]",
         "recv 1 scratch[0:4]\nfold output[0:4] = input[0:4] + scratch[0:4]",
-        "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]"}) {
+        "recv 1 slot[0:4]\ncopy output[0:2] = slot[0:2]",
+        "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]\ncopy output[4:4] = slot[0:4]",
+        "recv 1 slot[0:4]\ncopy output[8:4] = input[0:4]\ncopy output[0:4] = slot[0:4]"}) {
     Stage s(steps, 2);
     s.transport.least_read = 4;
     s.start();
     CHECK(s.transport.fresh() == Texts{"fetch 1 of 4"});
+  }
+}
+
+TEST_CASE("copies that gather a message, or move it to its places, go with it, part by part") {
+  for (const bool scripted : {true, false})
+    for (const bool recorded : {true, false})
+      for (const bool given : {true, false}) {
+        Stage s("send 1 input[0:2 x3 /4]\nrecv 2 output[1:2 x3 /5]", 2);
+        s.transport.least_read = 4;
+        s.transport.takes_parts = given;
+        for (int again = 0; again < 2; ++again) {
+          for (std::size_t i = 0; i < 16; ++i) s.input[i] = static_cast<std::byte>(i);
+          std::fill(s.output.begin(), s.output.end(), std::byte{9});
+          std::optional<Recorded> record;
+          if (recorded) record.emplace(s);
+          if (scripted)
+            CHECK(!s.start_scripted(3, true));
+          else
+            s.start();
+          const std::string send = given ? "give 1 of 6" : "offer 1 of 6";
+          const Texts posted = s.transport.fresh();
+          REQUIRE(std::ranges::is_permutation(posted, Texts{"take 2 of 6", send}));
+          const std::size_t sent = s.transport.posted.size() - (posted[0] == send ? 2 : 1);
+          const std::size_t taken = s.transport.posted.size() - (posted[0] == send ? 1 : 2);
+          if (given) {  // what the input is now, not what it was at the start
+            s.input[5] = std::byte{50};
+            CHECK(s.transport.made(sent, 3) == std::vector<int>{0, 1, 4});
+            CHECK(s.transport.made(sent, 3) == std::vector<int>{50, 8, 9});
+          } else {
+            CHECK(static_cast<int>(s.transport.posted[sent].data[3]) == 5);
+          }
+          s.transport.give(taken, {1, 2, 3});
+          CHECK(!s.run->drive());
+          s.transport.give(taken, {4});
+          s.transport.give(taken, {5, 6});
+          s.transport.complete(sent);
+          s.transport.complete(taken);
+          CHECK(s.run->drive());
+          CHECK(s.run->completed() == 4);
+          const int expected[] = {9, 1, 2, 9, 9, 9, 3, 4, 9, 9, 9, 5, 6, 9, 9, 9};
+          for (std::size_t i = 0; i < 16; ++i) CHECK(static_cast<int>(s.output[i]) == expected[i]);
+          if (record) record->check(4);
+        }
+      }
+}
+
+TEST_CASE("a message is gathered before it is sent where others wait for that alone") {
+  for (const bool scripted : {true, false}) {
+    Stage s("send 1 input[0:2 x3 /4]\nrecv 2 input[0:4]", 2);
+    s.transport.least_read = 4;
+    s.transport.takes_parts = true;
+    if (scripted)
+      CHECK(!s.start_scripted(3, true));
+    else
+      s.start();
+    const Texts posted = s.transport.fresh();
+    CHECK(std::ranges::is_permutation(posted, Texts{"offer 1 of 6", "fetch 2 of 4"}));
   }
 }
 

@@ -31,6 +31,7 @@ class Puppet final : public Transport, public BlockingCalls, public SingleCopy {
     std::size_t found = 0;
     bool read = false;  ///< in the sender's memory: offered, or fetched for
     Destination to{};
+    const Source* from = nullptr;  ///< of a send that is given
   };
   int rank() const override { return 0; }
   int size() const override { return 3; }
@@ -55,6 +56,11 @@ class Puppet final : public Transport, public BlockingCalls, public SingleCopy {
     irecv(peer, tag, to.take ? nullptr : to.data, bytes, message);
     posted.back().read = true;
     posted.back().to = to;
+  }
+  bool gives(int, std::size_t) const override { return takes_parts; }
+  void give(int peer, int tag, const Source& from, std::size_t bytes, Message& message) override {
+    isend(peer, tag, nullptr, bytes, message);
+    posted.back().from = &from;
   }
   std::size_t least_bytes() const override { return least_read; }
   bool reads(int) const override { return readable; }
@@ -99,10 +105,11 @@ class Puppet final : public Transport, public BlockingCalls, public SingleCopy {
 
   /// Messages of so many bytes and more are read in their sender's memory.
   std::size_t least_read = std::numeric_limits<std::size_t>::max();
-  bool readable = true;  ///< whether that can be done
-  bool near = false;     ///< every message is complete when it is posted
-  int near_peer = -1;    ///< those to this one are
-  std::size_t lost = 0;  ///< bytes of it that are missing
+  bool readable = true;      ///< whether that can be done
+  bool takes_parts = false;  ///< of messages that are made while they are sent
+  bool near = false;         ///< every message is complete when it is posted
+  int near_peer = -1;        ///< those to this one are
+  std::size_t lost = 0;      ///< bytes of it that are missing
   std::size_t refused = std::numeric_limits<std::size_t>::max();  ///< the send that is
   std::size_t refused_receive = std::numeric_limits<std::size_t>::max();
   int tests = 0;
@@ -120,12 +127,22 @@ class Puppet final : public Transport, public BlockingCalls, public SingleCopy {
     REQUIRE(static_cast<bool>(posted[i].to.take));
     posted[i].to.take(posted[i].to.data, reinterpret_cast<std::byte*>(part.data()), part.size());
   }
+  /// The next bytes of a message that is made in parts.
+  std::vector<int> made(std::size_t i, std::size_t bytes) {
+    REQUIRE(posted[i].from != nullptr);
+    std::vector<std::byte> part(bytes);
+    posted[i].from->give(posted[i].from->data, part.data(), bytes);
+    std::vector<int> numbers;
+    for (const std::byte byte : part) numbers.push_back(static_cast<int>(byte));
+    return numbers;
+  }
   /// "send 1 of 4" and so on, of what was posted since the last call.
   std::vector<std::string> fresh() {
     std::vector<std::string> text;
     for (; told_ < posted.size(); ++told_) {
       const Posted& p = posted[told_];
-      const std::string what = p.read   ? p.send      ? "offer "
+      const std::string what = p.from   ? "give "
+                               : p.read ? p.send      ? "offer "
                                           : p.to.take ? "take "
                                                       : "fetch "
                                : p.send ? "send "

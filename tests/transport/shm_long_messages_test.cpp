@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "baton/communicator.hpp"
 #include "baton/shm.hpp"
 #include "contract.hpp"
 #include "shm_worlds.hpp"
@@ -139,4 +140,40 @@ TEST_CASE("shm transport: very long messages, several at once, for which both si
       for (const Bytes& room : rooms) CHECK(room == content);
     }
   });
+}
+
+TEST_CASE("shm transport: tensors that change hands along any dimensions, gathered while they go") {
+  for (const bool in_parts : {false, true})
+    for (const int size : {2, 3, 4}) {
+      if (in_parts) setenv("BATON_SINGLE_COPY", "0", 1);
+      on_worlds(size, [&](std::unique_ptr<Transport> t) {
+        const std::int64_t p = size, me = t->rank();
+        Communicator c(std::move(t));
+        // Rows shorter and longer than a part, and blocks that outgrow the cache.
+        for (const std::int64_t inner : {3, 700, 5000, 90'000}) {
+          const Shape before{2, 5, 2 * p, inner}, after{2, 5 * p, 2, inner};
+          std::vector<std::int32_t> in, out(static_cast<std::size_t>(after.elements()), -1), back;
+          const auto number = [&](std::int64_t b, std::int64_t s, std::int64_t h, std::int64_t i) {
+            return static_cast<std::int32_t>(((b * 5 * p + s) * 2 * p + h) * inner + i);
+          };
+          for (std::int64_t b = 0; b < 2; ++b)
+            for (std::int64_t s = 0; s < 5; ++s)
+              for (std::int64_t h = 0; h < 2 * p; ++h)
+                for (std::int64_t i = 0; i < inner; ++i) in.push_back(number(b, me * 5 + s, h, i));
+          back.resize(in.size(), -1);
+          c.all_to_all(ConstTensor(in.data(), before), Tensor(out.data(), after), 2, 1);
+          bool good = true;
+          std::size_t at = 0;
+          for (std::int64_t b = 0; b < 2; ++b)
+            for (std::int64_t s = 0; s < 5 * p; ++s)
+              for (std::int64_t h = 0; h < 2; ++h)
+                for (std::int64_t i = 0; i < inner; ++i)
+                  good &= out[at++] == number(b, s, me * 2 + h, i);
+          CHECK(good);
+          c.all_to_all(ConstTensor(out.data(), after), Tensor(back.data(), before), 1, 2);
+          CHECK(back == in);
+        }
+      });
+      unsetenv("BATON_SINGLE_COPY");
+    }
 }

@@ -411,6 +411,152 @@ TEST_CASE("shm transport: what a fold throws is its own receive's, whoever runs 
   });
 }
 
+namespace {
+
+/// A message that is made in parts: numbers, counted on.
+struct Counting {
+  std::uint8_t next;
+  std::size_t unit;
+  std::vector<std::size_t> parts{};
+  Source source{this, &Counting::give, unit};
+
+  static void give(void* counting, std::byte* part, std::size_t bytes) noexcept {
+    auto& self = *static_cast<Counting*>(counting);
+    for (std::size_t i = 0; i < bytes; ++i) part[i] = static_cast<std::byte>(self.next++);
+    self.parts.push_back(bytes);
+  }
+};
+Bytes counted(std::size_t bytes, std::uint8_t first) {
+  Bytes all(bytes);
+  for (std::byte& byte : all) byte = static_cast<std::byte>(first++);
+  return all;
+}
+/// Appends parts to a vector.
+void append(void* bytes, std::byte* part, std::size_t count) {
+  static_cast<Bytes*>(bytes)->insert(static_cast<Bytes*>(bytes)->end(), part, part + count);
+}
+
+}  // namespace
+
+TEST_CASE("shm transport: messages that are made while they are sent") {
+  both_ways([] {
+    on_worlds(3, [](auto t) {
+      SingleCopy& direct = *t->single_copy();
+      CHECK_FALSE(direct.gives(t->rank(), 1));
+      CHECK_FALSE(direct.gives((t->rank() + 1) % 3, 1 << 20));
+      const int next = (t->rank() + 1) % 3, previous = (t->rank() + 2) % 3;
+      for (const bool taken : {false, true})
+        for (const std::size_t unit : {1, 12, 3000})
+          for (const std::size_t units : {1, 3, 200, 4000}) {
+            REQUIRE(direct.gives(next, unit));
+            const std::size_t bytes = unit * units;
+            Counting made{.next = static_cast<std::uint8_t>(t->rank()), .unit = unit};
+            Message out, in;
+            Bytes got(taken ? 0 : bytes);
+            direct.give(next, 3, made.source, bytes, out);
+            if (taken)
+              direct.fetch(previous, 3, {&got, append, unit}, bytes, in);
+            else
+              t->irecv(previous, 3, got.data(), bytes, in);
+            CHECK(finish(*t, in, "receive") == bytes);
+            finish(*t, out, "send");
+            CHECK(got == counted(bytes, static_cast<std::uint8_t>(previous)));
+            for (std::size_t i = 0; i + 1 < made.parts.size(); ++i)
+              CHECK(made.parts[i] % unit == 0);
+          }
+      contract::meet(*t);
+    });
+  });
+}
+
+TEST_CASE(
+    "shm transport: a message that is made while it is sent, of the wrong length or given up") {
+  on_worlds(2, [](auto t) {
+    SingleCopy& direct = *t->single_copy();
+    constexpr std::size_t bytes = 300'000;
+    for (const bool taken : {false, true})
+      for (int progress = 0; progress < 4; ++progress) {
+        Message m;
+        Counting made{.next = 1, .unit = 4}, more{.next = 5, .unit = 4};
+        if (t->rank() == 0) {
+          direct.give(1, 7, made.source, bytes, m);
+          for (int i = 0; i < progress; ++i) t->progress();
+          t->cancel(m);
+          direct.give(1, 7, more.source, bytes, m);
+          finish(*t, m, "second");
+          contract::send(*t, 1, 7, pattern(40'000, 3));
+        } else {
+          Bytes got(taken ? 0 : bytes);
+          std::size_t found = 0;
+          std::string said;
+          const auto receive = [&] {
+            if (taken)
+              direct.fetch(0, 7, {&got, append, 4}, bytes, m);
+            else
+              t->irecv(0, 7, got.data(), bytes, m);
+            found = finish(*t, m, "receive");
+          };
+          try {
+            receive();
+          } catch (const Error& error) {  // some parts had been taken
+            said = error.what();
+            CHECK(taken);
+            CHECK_MESSAGE(holds(said, {"gave it up"}), said);
+            got.clear();
+            receive();
+          }
+          CHECK(found == bytes);
+          const std::uint8_t first = got.at(0) == std::byte{1} ? 1 : 5;
+          CHECK(got == counted(bytes, first));
+          if (first == 1) {  // all of it had come
+            got.assign(taken ? 0 : bytes, std::byte{0});
+            receive();
+            CHECK(got == counted(bytes, 5));
+          }
+          // More room than there are bytes: none of them is taken.
+          got.clear();
+          direct.fetch(0, 7, {&got, append, 4}, bytes, m);
+          CHECK(finish(*t, m, "short") == 40'000);
+          CHECK(got.empty());
+        }
+        contract::meet(*t);
+      }
+  });
+}
+
+TEST_CASE("shm transport: what throws amid parts is its receive's, and the next message comes") {
+  on_worlds(2, [](auto t) {
+    SingleCopy& direct = *t->single_copy();
+    constexpr std::size_t bytes = 100'000;
+    for (std::size_t fails_at : {std::size_t{0}, bytes / 2, bytes - 1}) {
+      Message m;
+      if (t->rank() == 0) {
+        Counting made{.next = 1, .unit = 1}, more{.next = 2, .unit = 1};
+        direct.give(1, 7, made.source, bytes, m);
+        finish(*t, m, "first");
+        direct.give(1, 7, more.source, bytes, m);
+        finish(*t, m, "second");
+      } else {
+        struct Failing {
+          std::size_t left;
+        } failing{fails_at};
+        const auto take = [](void* data, std::byte*, std::size_t count) {
+          auto& left = static_cast<Failing*>(data)->left;
+          if (left < count) throw std::runtime_error("no room");
+          left -= count;
+        };
+        direct.fetch(0, 7, {&failing, take, 1}, bytes, m);
+        CHECK_THROWS_WITH_AS(finish(*t, m, "fetch"), "no room", std::runtime_error);
+        Bytes got;
+        direct.fetch(0, 7, {&got, append, 1}, bytes, m);
+        CHECK(finish(*t, m, "fetch") == bytes);
+        CHECK(got == counted(bytes, 2));
+      }
+    }
+    contract::meet(*t);
+  });
+}
+
 TEST_CASE("shm transport: a forked child that ends does not end its parent's part") {
   auto t = shm_transport(0, 1, Exchange([](const Bytes& own) { return std::vector<Bytes>{own}; }));
   const pid_t child = fork();

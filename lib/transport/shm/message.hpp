@@ -38,7 +38,7 @@ struct Entry {
     Entry* next;       ///< queued, posted
     Reading* reading;  ///< reading, thrown
   };
-  std::byte* data;    ///< of a fetch, its Reading
+  std::byte* data;    ///< of a fetch, its Reading; of a send that is given, its Source
   std::size_t bytes;  ///< to send; of a receive, the room
   std::uint32_t context;
   std::int32_t peer;  ///< in the world
@@ -46,6 +46,7 @@ struct Entry {
   std::uint32_t slot;  ///< of the offer
   State state;
   bool fetch;  ///< a receive with a Destination that takes parts
+  bool given;  ///< a send with a Source
 };
 static_assert(sizeof(Entry) <= sizeof(Message::state) && alignof(Entry) <= 16);
 

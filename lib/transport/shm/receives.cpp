@@ -76,7 +76,7 @@ void World::keep_exception(Entry& receive, Reading& reading) {
 
 std::exception_ptr World::exception_of(Entry& receive) {
   std::exception_ptr exception = std::exchange(receive.reading->thrown, nullptr);
-  release(*receive.reading);
+  if (!receive.reading->parts) release(*receive.reading);
   receive.state = Entry::State::done;
   return exception;
 }
@@ -108,7 +108,7 @@ void World::begin(Entry& receive, const OfferRecord& offer) {
   receive.reading = &reading;
   reading.parts = false;
   reading.decide_at = {};
-  if (in_parts(receive.peer)) return want_parts(reading);
+  if (in_parts(receive.peer) || offer.address == 0) return want_parts(reading);
   if (both_may_copy(reading)) {
     const SharedMemory& sender = *peer(receive.peer).memory;
     reading.decide_at = std::chrono::steady_clock::now() + time_to_show;
@@ -195,14 +195,32 @@ void World::withdrawn(Reading& reading) {
   match(receive, true);
 }
 
-void World::take_part(Reading& reading, const std::byte* bytes, std::size_t count) {
-  if (reading.entry != nullptr && reading.done < reading.room)
-    std::memcpy(static_cast<std::byte*>(reading.to.data) + reading.done, bytes,
-                std::min(count, reading.room - reading.done));
+void World::take_part(Reading& reading, std::byte* bytes, std::size_t count) {
+  const std::size_t wanted =
+      reading.entry != nullptr
+          ? std::min(count, reading.room - std::min(reading.room, reading.done))
+          : 0;
   reading.done += count;
-  if (reading.done < reading.offer.bytes) return;
+  const bool last = reading.done == reading.offer.bytes;
+  if (wanted > 0 && !reading.to.take) {
+    std::memcpy(static_cast<std::byte*>(reading.to.data) + reading.done - count, bytes, wanted);
+  } else if (wanted > 0) {
+    try {
+      reading.to.take(reading.to.data, bytes, wanted);
+    } catch (...) {
+      keep_exception(*std::exchange(reading.entry, nullptr),
+                     reading);  // the other parts still come
+    }
+  }
+  if (!last) return;
   if (reading.entry != nullptr) complete(*reading.entry, Entry::State::done, reading.offer.bytes);
-  release(reading);
+  end_parts(reading);
+}
+
+/// No part comes any more.
+void World::end_parts(Reading& reading) {
+  reading.parts = false;
+  if (!reading.thrown) release(reading);  // else exception_of() does
 }
 
 /// Takes the memory that a reading needs, before anything is changed.
@@ -221,6 +239,7 @@ Reading& World::take_reading() {
 }
 void World::release(Reading& reading) {
   reading.entry = nullptr;
+  reading.parts = false;
   free_readings_.push_back(&reading);
 }
 
@@ -252,10 +271,8 @@ void World::deliver(int source, Record& record) {
     return take_part(readings_[record.context], record.content(), record.bytes);
   if (kind == Kind::no_more) {
     Reading& reading = readings_[record.context];
-    Entry* const receive = reading.entry;
-    release(reading);
-    if (receive != nullptr) match(*receive, true);
-    return;
+    if (reading.entry == nullptr) return end_parts(reading);
+    return withdrawn(reading);
   }
   const Key key{record.context, source, record.tag};
   OfferRecord offer{};

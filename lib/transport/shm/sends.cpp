@@ -14,6 +14,15 @@ void make_room(std::vector<T>& vector, std::size_t size) {
   if (vector.capacity() < size) vector.reserve(std::max(size, 2 * vector.capacity()));
 }
 
+const Source& source_of(const Entry& send) { return *reinterpret_cast<const Source*>(send.data); }
+
+/// Bytes [from, from + bytes) of a message; of one that is given, those that follow the last ones.
+void take_from(const Entry& send, std::size_t from, std::byte* into, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (send.given) return source_of(send).give(source_of(send).data, into, bytes);
+  std::memcpy(into, send.data + from, bytes);
+}
+
 }  // namespace
 
 void World::send(Entry& entry) {
@@ -34,7 +43,8 @@ void World::send(Entry& entry) {
 }
 
 bool World::may_go_in_parts(const Entry& send) const {
-  return in_parts(send.peer) || (send.peer != rank_ && send.bytes >= least_copied_by_both);
+  return send.given || in_parts(send.peer) ||
+         (send.peer != rank_ && send.bytes >= least_copied_by_both);
 }
 
 /// False: there is no room for it now.
@@ -49,7 +59,7 @@ bool World::put_whole(Entry& send) {
   record->context = send.context;
   record->tag = send.tag;
   record->bytes = static_cast<std::uint32_t>(send.bytes);
-  if (send.bytes > 0) std::memcpy(record->content(), send.data, send.bytes);
+  take_from(send, 0, record->content(), send.bytes);
   to.out.publish(*record, Kind::whole);
   to.memory->wake();
   send.state = Entry::State::done;
@@ -75,8 +85,8 @@ bool World::put_offer(Entry& send) {
   record->context = send.context;
   record->tag = send.tag;
   record->bytes = sizeof(OfferRecord);
-  const OfferRecord offer{reinterpret_cast<std::uint64_t>(send.data), send.bytes, slot.generation,
-                          send.slot};
+  const OfferRecord offer{send.given ? 0 : reinterpret_cast<std::uint64_t>(send.data), send.bytes,
+                          slot.generation, send.slot};
   std::memcpy(record->content(), &offer, sizeof offer);
   to.out.publish(*record, Kind::offer);
   to.memory->wake();
@@ -116,14 +126,16 @@ bool World::send_parts(Entry& send) {
   if (!offer.is(slot.generation, Offer::wanted)) return false;
   Peer& to = peer(send.peer);
   const std::size_t before = slot.sent;
+  std::size_t most = most_eager_;
+  if (send.given) most -= most % source_of(send).unit;
   put_all(to, [&] {
     while (slot.sent < send.bytes) {
-      const std::size_t bytes = std::min(most_eager_, send.bytes - slot.sent);
+      const std::size_t bytes = std::min(most, send.bytes - slot.sent);
       Record* const record = to.out.reserve(bytes);
       if (record == nullptr) return false;
       record->context = offer.token();
       record->bytes = static_cast<std::uint32_t>(bytes);
-      std::memcpy(record->content(), send.data + slot.sent, bytes);
+      take_from(send, slot.sent, record->content(), bytes);
       to.out.publish(*record, Kind::part);
       slot.sent += bytes;
     }

@@ -51,7 +51,8 @@ struct Offer {
 
 /// The content of Kind::offer.
 struct OfferRecord {
-  std::uint64_t address, bytes;
+  std::uint64_t address;  ///< 0: it comes in parts only
+  std::uint64_t bytes;
   std::uint32_t generation, slot;
 };
 

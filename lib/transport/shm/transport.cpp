@@ -137,6 +137,17 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
     receive.fetch = true;
     world_->receive(receive, &to);
   }
+  bool gives(int peer, std::size_t unit) const override {
+    return world_->gives(member(peer), unit);
+  }
+  void give(int peer, int tag, const Source& from, std::size_t bytes, Message& message) override {
+    const auto turn = world_->turn();
+    Entry& send = start(peer, tag, const_cast<Source*>(&from), bytes, message);
+    send.given = true;
+    if (world_->left(send.peer)) [[unlikely]]
+      fail_left(peer);
+    world_->send(send);
+  }
 
  private:
   static constexpr int user_tags = std::numeric_limits<int>::max() - transport::group_tags;
@@ -155,7 +166,8 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
                                       .tag = tag,
                                       .slot = 0,
                                       .state = Entry::State::done,
-                                      .fetch = false};
+                                      .fetch = false,
+                                      .given = false};
   }
 
   std::unique_ptr<Transport> group(std::uint32_t context, int rank,

@@ -39,6 +39,8 @@ class World {
   std::span<const transport::Place> places() const { return memories_.places(); }
   bool crowded() const { return crowded_; }
   bool reads(int rank) const { return memories_.readable(rank) != 0; }
+  /// Whether a message to this rank may be one that is given, in parts of whole units.
+  bool gives(int rank, std::size_t unit) const { return rank != rank_ && unit <= most_eager_; }
   bool left(int rank) const { return memories_.left(rank); }
 
   void send(Entry& entry);
@@ -114,7 +116,8 @@ class World {
 
   bool poll(int source);
   void deliver(int source, Record& record);
-  void take_part(Reading& reading, const std::byte* bytes, std::size_t count);
+  void take_part(Reading& reading, std::byte* bytes, std::size_t count);
+  void end_parts(Reading& reading);
   void match(Entry& receive, bool first);
   void begin(Entry& receive, const OfferRecord& offer);
   void take_whole(Entry& receive, std::byte* content, std::size_t bytes);
