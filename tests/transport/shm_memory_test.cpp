@@ -45,6 +45,21 @@ struct InParts {
   ~InParts() { unsetenv("BATON_SINGLE_COPY"); }
 };
 
+/// Two ranks act in turn, amid a message.
+class Turns {
+ public:
+  /// Waits for the turn `mine`; the next one, which is the other rank's, follows `act`.
+  void take(int mine, const std::function<void()>& act) {
+    for (int now = turn_; now != mine; now = turn_) turn_.wait(now);
+    act();
+    turn_ = mine + 1;
+    turn_.notify_all();
+  }
+
+ private:
+  std::atomic<int> turn_{0};
+};
+
 void both_ways(const std::function<void()>& body) {
   SUBCASE("read in the sender's memory") { body(); }
   SUBCASE("in parts") {
@@ -194,13 +209,7 @@ TEST_CASE("shm transport: more messages than the ring and the offers have room f
 
 TEST_CASE("shm transport: a long message that its sender gives up is not received") {
   both_ways([] {
-    std::atomic<int> turn{0};  // odd: the receiver's, while the message is on its way
-    const auto in_turn = [&](int mine, const std::function<void()>& act) {
-      for (int now = turn; now != mine; now = turn) turn.wait(now);
-      act();
-      turn = mine + 1;
-      turn.notify_all();
-    };
+    Turns turns;
     on_worlds(2, [&](auto t) {
       for (const bool receive_first : {false, true}) {
         constexpr std::size_t length = 5 << 20;
@@ -210,9 +219,9 @@ TEST_CASE("shm transport: a long message that its sender gives up is not receive
           if (receive_first) contract::recv(*t, 1, 8, 0);
           t->isend(1, 7, first.data(), length, m);
           if (receive_first) {
-            in_turn(0, [] {});
-            in_turn(2, [&] { t->progress(); });  // sends what the ring has room for
-            in_turn(4, [&] { t->cancel(m); });
+            turns.take(0, [] {});
+            turns.take(2, [&] { t->progress(); });  // sends what the ring has room for
+            turns.take(4, [&] { t->cancel(m); });
           } else {
             t->cancel(m);
           }
@@ -223,9 +232,9 @@ TEST_CASE("shm transport: a long message that its sender gives up is not receive
           if (receive_first) {
             t->irecv(0, 7, got.data(), length, m);
             contract::send(*t, 0, 8, {});
-            in_turn(1, [&] { t->progress(); });  // takes the offer
-            in_turn(3, [&] { t->progress(); });  // takes a part
-            in_turn(5, [] {});
+            turns.take(1, [&] { t->progress(); });  // takes the offer
+            turns.take(3, [&] { t->progress(); });  // takes a part
+            turns.take(5, [] {});
           }
           contract::recv(*t, 0, 8, 0);
           if (!receive_first) t->irecv(0, 7, got.data(), length, m);
@@ -524,37 +533,91 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("shm transport: what throws amid parts is its receive's, and the next message comes") {
-  on_worlds(2, [](auto t) {
+TEST_CASE("shm transport: parts of which some are taken when their sender gives up") {
+  Turns turns;
+  on_worlds(2, [&](auto t) {
     SingleCopy& direct = *t->single_copy();
-    constexpr std::size_t bytes = 100'000;
-    for (std::size_t fails_at : {std::size_t{0}, bytes / 2, bytes - 1}) {
-      Message m;
-      if (t->rank() == 0) {
-        Counting made{.next = 1, .unit = 1}, more{.next = 2, .unit = 1};
-        direct.give(1, 7, made.source, bytes, m);
-        finish(*t, m, "first");
-        direct.give(1, 7, more.source, bytes, m);
-        finish(*t, m, "second");
-      } else {
-        struct Failing {
-          std::size_t left;
-        } failing{fails_at};
-        const auto take = [](void* data, std::byte*, std::size_t count) {
-          auto& left = static_cast<Failing*>(data)->left;
-          if (left < count) throw std::runtime_error("no room");
-          left -= count;
-        };
-        direct.fetch(0, 7, {&failing, take, 1}, bytes, m);
-        CHECK_THROWS_WITH_AS(finish(*t, m, "fetch"), "no room", std::runtime_error);
-        Bytes got;
-        direct.fetch(0, 7, {&got, append, 1}, bytes, m);
-        CHECK(finish(*t, m, "fetch") == bytes);
-        CHECK(got == counted(bytes, 2));
-      }
+    constexpr std::size_t bytes = 300'000;
+    Message m;
+    if (t->rank() == 0) {
+      Counting made{.next = 1, .unit = 4}, more{.next = 5, .unit = 4};
+      turns.take(0, [&] { direct.give(1, 7, made.source, bytes, m); });
+      turns.take(2, [&] { t->progress(); });
+      turns.take(4, [&] { t->cancel(m); });
+      direct.give(1, 7, more.source, bytes, m);
+      finish(*t, m, "second");
+    } else {
+      Bytes got;
+      direct.fetch(0, 7, {&got, append, 4}, bytes, m);
+      turns.take(1, [&] { t->progress(); });  // takes the offer
+      turns.take(3, [&] { t->progress(); });  // takes parts
+      CHECK(got == counted(got.size(), 1));
+      CHECK(!got.empty());
+      turns.take(5, [] {});
+      CHECK(holds(error_of([&] { finish(*t, m, "first"); }).what(), {"gave it up"}));
+      got.clear();
+      direct.fetch(0, 7, {&got, append, 4}, bytes, m);
+      CHECK(finish(*t, m, "second") == bytes);
+      CHECK(got == counted(bytes, 5));
     }
     contract::meet(*t);
   });
+}
+
+namespace {
+
+/// A Destination that throws in the part that has the byte `at`.
+struct Failing {
+  std::size_t at;
+
+  static void take(void* failing, std::byte*, std::size_t count) {
+    auto& at = static_cast<Failing*>(failing)->at;
+    if (at < count) throw std::runtime_error("no room");
+    at -= count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("shm transport: what throws amid parts is its receive's, and other messages come") {
+  constexpr std::size_t bytes = 300'000;
+  for (const bool midway : {true, false})  // the exception is heard before the last part, or after
+    for (const std::size_t fails_at : {std::size_t{0}, bytes - 1}) {
+      if (midway && fails_at > 0) continue;
+      Turns turns;
+      on_worlds(2, [&](auto t) {
+        SingleCopy& direct = *t->single_copy();
+        Message first;
+        std::vector<Message> others(2);
+        if (t->rank() == 0) {
+          Counting made{.next = 1, .unit = 1},
+              more[]{{.next = 2, .unit = 1}, {.next = 3, .unit = 1}};
+          turns.take(0, [&] { direct.give(1, 7, made.source, bytes, first); });
+          turns.take(2, [&] { t->progress(); });
+          turns.take(4, [] {});
+          for (int i = 0; i < 2; ++i) direct.give(1, 8 + i, more[i].source, bytes, others[i]);
+          for (Message* m : {&first, &others[0], &others[1]}) finish(*t, *m, "send");
+        } else {
+          Failing failing{fails_at};
+          direct.fetch(0, 7, {&failing, Failing::take, 1}, bytes, first);
+          const auto hear = [&] {
+            CHECK_THROWS_WITH_AS(finish(*t, first, "fetch"), "no room", std::runtime_error);
+          };
+          turns.take(1, [&] { t->progress(); });
+          turns.take(3, [&] { midway ? hear() : t->progress(); });
+          turns.take(5, [] {});
+          if (!midway) hear();
+          Bytes got[2];
+          for (int i = 0; i < 2; ++i)
+            direct.fetch(0, 8 + i, {&got[i], append, 1}, bytes, others[i]);
+          for (int i = 0; i < 2; ++i) {
+            CHECK(finish(*t, others[i], "fetch") == bytes);
+            CHECK(got[i] == counted(bytes, static_cast<std::uint8_t>(2 + i)));
+          }
+        }
+        contract::meet(*t);
+      });
+    }
 }
 
 TEST_CASE("shm transport: a forked child that ends does not end its parent's part") {
