@@ -197,6 +197,22 @@ TEST_CASE("copies that gather a message, or move it to its places, go with it, p
       }
 }
 
+TEST_CASE("a run that goes on over another transport does as that one can") {
+  Stage s("send 1 input[0:2 x3 /4]", 2);
+  Puppet others[2];
+  for (std::size_t i = 0; i < 16; ++i) s.input[i] = static_cast<std::byte>(i);
+  for (const bool given : {true, false}) {
+    Puppet& other = others[given ? 0 : 1];
+    other.least_read = 4;
+    other.takes_parts = given;
+    s.start_over(other);
+    CHECK(other.fresh() == Texts{given ? "give 1 of 6" : "offer 1 of 6"});
+    if (!given) CHECK(other.posted[0].data[3] == std::byte{5});
+    other.complete(0);
+    CHECK(s.run->drive());
+  }
+}
+
 TEST_CASE("a message is gathered before it is sent where others wait for that alone") {
   for (const bool scripted : {true, false}) {
     Stage s("send 1 input[0:2 x3 /4]\nrecv 2 input[0:4]", 2);

@@ -200,6 +200,10 @@ struct Stage {
     set_bases();
     run->start(transport, kernels(), tag);
   }
+  void start_over(Puppet& other) {
+    set_bases();
+    run->start(other, kernels(), 100);
+  }
   bool start_scripted(int attempts, bool may_wait = false) {
     set_bases();
     return run->start(transport, kernels(), 100, {attempts, may_wait});
