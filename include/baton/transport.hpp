@@ -66,10 +66,11 @@ class BlockingCalls {
   virtual std::size_t send_recv(const OutgoingMessage& out, const IncomingMessage& in) = 0;
 };
 
-/// Destination of a message that its receiver reads in the sender's memory.
+/// Destination of a message that its receiver fetches.
 struct Destination {
   void* data;  ///< room for the message or, with `take`, the first argument of take()
-  /// Takes the message instead, part by part from its beginning, during calls of test(). It may
+  /// Takes the message instead, part by part from its beginning, during calls that advance
+  /// messages; of transports that are used by several threads, also during those of others. It may
   /// write to a part.
   void (*take)(void* data, std::byte* part, std::size_t bytes) = nullptr;
   std::size_t unit = 1;  ///< bytes, up to most_unit; each part but the last is a multiple of it
@@ -80,8 +81,8 @@ struct Destination {
 /// message does.
 struct Source {
   void* data;  ///< the first argument of give()
-  /// Writes the next `bytes` bytes of the message, from its beginning on, during calls that advance
-  /// messages.
+  /// Writes the next `bytes` bytes of the message, from its beginning on, during calls as those in
+  /// which Destination::take() is called.
   void (*give)(void* data, std::byte* part, std::size_t bytes) noexcept;
   std::size_t unit = 1;  ///< bytes; each part but the last is a multiple of it
 };
@@ -95,19 +96,26 @@ class SingleCopy {
   /// Shorter messages go by isend() and irecv(). Bytes; equal on all ranks.
   virtual std::size_t least_bytes() const = 0;
   /// Whether messages of least_bytes() and more between this rank and the peer, in the host's
-  /// memory, are read in the sender's memory. Equal on both.
+  /// memory, are offered and fetched. Equal on both.
   virtual bool reads(int peer) const = 0;
   /// As Transport::isend(), of exactly as many bytes as the receiver fetches.
   virtual void offer(int peer, int tag, const void* data, std::size_t bytes, Message& message) = 0;
   /// As Transport::irecv(), of exactly as many bytes as the sender offers.
   virtual void fetch(int peer, int tag, const Destination& to, std::size_t bytes,
                      Message& message) = 0;
+};
+
+/// Messages that are made while they are sent, for transports with SingleCopy that can carry a
+/// message part by part. Both ranks must advance meanwhile.
+class Giving {
+ public:
+  virtual ~Giving() = default;
+
   /// Whether give() may stand for offer() to this peer, with a Source of this unit. A Destination
   /// has the same unit then, or 1.
-  virtual bool gives(int /*peer*/, std::size_t /*unit*/) const { return false; }
-  /// As offer(), of a message that is made part by part. Only where gives() says so.
-  virtual void give(int /*peer*/, int /*tag*/, const Source& /*from*/, std::size_t /*bytes*/,
-                    Message& /*message*/) {}
+  virtual bool gives(int peer, std::size_t unit) const = 0;
+  /// As SingleCopy::offer(). Only where gives() says so.
+  virtual void give(int peer, int tag, const Source& from, std::size_t bytes, Message& message) = 0;
 };
 
 /// Point-to-point messages among a group of ranks. One thread at a time uses one transport object.
@@ -164,6 +172,8 @@ class Transport {
   virtual BlockingCalls* blocking() { return nullptr; }
   /// Optional part, owned by the transport; null where it has none.
   virtual SingleCopy* single_copy() { return nullptr; }
+  /// Optional part, owned by the transport; null where it has none.
+  virtual Giving* giving() { return nullptr; }
 };
 
 /// Sends a message and waits for its end: by the transport's blocking calls if it has any, else by

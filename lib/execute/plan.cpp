@@ -220,22 +220,24 @@ std::optional<std::pair<std::int64_t, std::int64_t>> Plan::whole_slot(const Item
 
 // As the passes hand slots out. Schedules from elsewhere may use slots in their own way.
 bool Plan::slots_in_pairs() const {
-  const auto first_slot = [&](const Item& item) {
+  const auto operands_in_slots = [&](const Item& item) {
+    std::vector<int> found;
     for (int k = 0; k < operands(item.kind); ++k)
-      for (const Piece& piece : pieces_of(item))
-        if (piece.at[k].base == slot_base) return k;
-    return operands(item.kind);
+      if (std::ranges::any_of(pieces_of(item),
+                              [&](const Piece& piece) { return piece.at[k].base == slot_base; }))
+        found.push_back(k);
+    return found;
   };
   for (std::size_t i = 0; i < items_.size(); ++i) {
-    const int filled = first_slot(items_[i]);
-    if (filled == operands(items_[i].kind)) continue;
-    if (filled != 0 || items_[i].kind == StepKind::send || i + 1 == items_.size()) return false;
+    const std::vector<int> filled = operands_in_slots(items_[i]);
+    if (filled.empty()) continue;
+    const bool reads = items_[i].kind == StepKind::send || items_[i].kind == StepKind::divide;
+    if (filled != std::vector{0} || reads || i + 1 == items_.size()) return false;
     const Item& next = items_[++i];
-    const int emptied = first_slot(next);
-    if (emptied == operands(next.kind) || (emptied == 0 && next.kind != StepKind::send))
-      return false;
+    const std::vector<int> emptied = operands_in_slots(next);
+    if (emptied.size() != 1 || (emptied[0] == 0) != (next.kind == StepKind::send)) return false;
     const auto slot = whole_slot(items_[i - 1], 0);
-    if (!slot || slot != whole_slot(next, emptied)) return false;
+    if (!slot || slot != whole_slot(next, emptied[0])) return false;
   }
   return true;
 }

@@ -113,11 +113,10 @@ bool ScriptedRun::start(Transport& transport, const Kernels& kernels, int tag,
           continue;
         case ScriptLine::Act::send:
         case ScriptLine::Act::receive:
-          if (may_wait && !reads(line->peer, line->bytes)) [[likely]] {
+          if (may_wait && waits_inside(*line)) [[likely]] {
             line->sends ? send(*line) : receive(*line);
             continue;
           }
-          // Blocking calls do not serve a message that its receiver reads in the sender's memory.
           if (line->with != alone) {
             const Line& send = script_[line->with];
             post_line(send);
@@ -146,6 +145,13 @@ bool ScriptedRun::start(Transport& transport, const Kernels& kernels, int tag,
   Progress so_far = progress_at({script.data(), line});
   so_far.posted |= posted;
   return leave_script(so_far);
+}
+
+/// Whether blocking calls serve the line's messages: their receivers do not read them in the
+/// senders' memory.
+inline bool ScriptedRun::waits_inside(const Line& line) const {
+  if (reads(line.peer, line.bytes)) return false;
+  return line.with == alone || !reads(script_[line.with].peer, script_[line.with].bytes);
 }
 
 inline void ScriptedRun::hand_to_transport(const Line& line) {

@@ -51,6 +51,7 @@ class ScriptedRun final : public SingleCopyRun {
 
   void write_script();
   void write_waiting_script();
+  bool waits_inside(const Line& line) const;
   void post_line(const Line& line);
   [[gnu::cold]] void post_recorded(const Line& line);
   void hand_to_transport(const Line& line);

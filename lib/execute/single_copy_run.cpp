@@ -21,6 +21,7 @@ SingleCopyRun::SingleCopyRun(std::shared_ptr<const Plan> plan, int window)
 void SingleCopyRun::use(Transport& transport) {
   Run::use(transport);
   single_copy_ = transport.single_copy();
+  giving_ = transport.giving();
   least_read_ =
       single_copy_ ? single_copy_->least_bytes() : std::numeric_limits<std::size_t>::max();
   std::ranges::fill(with_message_, With::none);
@@ -29,10 +30,11 @@ void SingleCopyRun::use(Transport& transport) {
 
 /// Notes the copies that gather messages while they are sent.
 void SingleCopyRun::mark_sent() {
+  if (giving_ == nullptr) return;
   for (const Plan::Item& item : plan_->items())
     if (item.kind == StepKind::send && item.copy != Plan::none &&
         reads(item.peer, static_cast<std::size_t>(item.bytes)) &&
-        single_copy_->gives(item.peer, plan_->element_bytes()))
+        giving_->gives(item.peer, plan_->element_bytes()))
       with_message_[item.copy] = With::sent;
 }
 
@@ -70,7 +72,7 @@ void SingleCopyRun::post_read(std::uint32_t which, std::uint32_t local) {
     Task& task = tasks_[which];
     task = {.run = this, .flight = which, .strides = strides(item.copy, 1)};
     task.source = {&task, &SingleCopyRun::gather_part, unit};
-    return single_copy_->give(item.peer, tag, task.source, bytes, flight.message);
+    return giving_->give(item.peer, tag, task.source, bytes, flight.message);
   }
   Destination to{address(message_place(item))};
   if (local != Plan::none && unit <= Destination::most_unit) {

@@ -57,8 +57,8 @@ class SingleCopyRun : public Run {
     std::uint32_t step = Plan::none;  // none: there is no such step
     std::size_t folded = 0;           // bytes
     bool outgrows = false;            // a receive that is larger than the cache
-    Strides strides;                  // of a copy
-    Source source;                    // of a send
+    Strides strides{};                // of a copy
+    Source source{};                  // of a send
   };
   /// Folds a part of a message (a Destination).
   static void fold_part(void* task, std::byte* part, std::size_t bytes);
@@ -71,6 +71,7 @@ class SingleCopyRun : public Run {
   [[gnu::cold]] void note_taken(std::uint32_t flight);
 
   SingleCopy* single_copy_ = nullptr;                                 // the transport's, if any
+  Giving* giving_ = nullptr;                                          // likewise
   std::size_t least_read_ = std::numeric_limits<std::size_t>::max();  // bytes
   std::size_t taking_ = 0;          // receives under way with a local step
   std::vector<Task> tasks_;         // of each flight, if any step may go with a message

@@ -5,13 +5,20 @@
 namespace baton::scheduling {
 namespace {
 
-bool touches_slot(const Schedule& schedule, const Step& step) {
-  for (int k = 0; k < operands(step.kind); ++k) {
-    for (const Region& region : schedule.operand(step, k)) {
-      if (region.buffer == Buffer::slot) return true;
-    }
-  }
-  return false;
+/// The number of operands, from the first-th on, that lie in a slot at least in part.
+int operands_in_slots(const Schedule& schedule, const Step& step, int first = 0) {
+  int found = 0;
+  for (int k = first; k < operands(step.kind); ++k)
+    found += std::ranges::any_of(schedule.operand(step, k), [](const Region& region) {
+      return region.buffer == Buffer::slot;
+    });
+  return found;
+}
+
+/// Whether the step fills a slot without regard to what any slot held.
+bool only_fills_slot(const Schedule& schedule, const Step& step) {
+  return writes_slot(schedule, step) && step.kind != StepKind::divide &&
+         operands_in_slots(schedule, step, 1) == 0;
 }
 
 }  // namespace
@@ -45,15 +52,17 @@ bool writes_slot(const Schedule& schedule, const Step& step) {
 bool slots_in_pairs(const Schedule& schedule) {
   const auto steps = schedule.steps();
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (!touches_slot(schedule, steps[i])) continue;
-    if (!writes_slot(schedule, steps[i]) || i + 1 == steps.size()) return false;
+    if (operands_in_slots(schedule, steps[i]) == 0) continue;
+    if (!only_fills_slot(schedule, steps[i]) || i + 1 == steps.size()) return false;
     const auto filled = schedule.operand(steps[i], 0);
     const Step& next = steps[++i];
     int emptied = 0;
     for (int k = next.kind == StepKind::send ? 0 : 1; k < operands(next.kind); ++k) {
       emptied += std::ranges::equal(schedule.operand(next, k), filled) ? 1 : 0;
     }
-    if (filled.size() != 1 || emptied != 1 || writes_slot(schedule, next)) return false;
+    if (filled.size() != 1 || emptied != 1 || writes_slot(schedule, next) ||
+        operands_in_slots(schedule, next) != 1)
+      return false;
   }
   return true;
 }

@@ -28,12 +28,13 @@ using namespace support;
 namespace {
 
 /// A rank's transport that offers blocking calls and, if it reads, has every other message read by
-/// its receiver, in parts where it takes parts.
-class Offering final : public Transport, public BlockingCalls, public SingleCopy {
+/// its receiver, in parts where it takes parts, and takes messages to every other rank in parts.
+class Offering final : public Transport, public BlockingCalls, public SingleCopy, public Giving {
  public:
-  /// `used`: counts blocking calls and messages taken in parts.
-  Offering(std::shared_ptr<Transport> below, bool reads, std::atomic<int>& used)
-      : below_(std::move(below)), reads_(reads), used_(used) {}
+  /// `used`: counts blocking calls and messages taken in parts; `given`: those made in parts.
+  Offering(std::shared_ptr<Transport> below, bool reads, std::atomic<int>& used,
+           std::atomic<int>* given = nullptr)
+      : below_(std::move(below)), reads_(reads), used_(used), given_(given) {}
 
   int rank() const override { return below_->rank(); }
   int size() const override { return below_->size(); }
@@ -59,6 +60,7 @@ class Offering final : public Transport, public BlockingCalls, public SingleCopy
     return baton::send_recv(*below_, out, in);
   }
   void offer(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    make_all_before(peer, tag, nullptr);
     below_->isend(peer, tag, data, bytes, message);
   }
   void fetch(int peer, int tag, const Destination& to, std::size_t bytes,
@@ -71,19 +73,21 @@ class Offering final : public Transport, public BlockingCalls, public SingleCopy
   }
   bool gives(int peer, std::size_t) const override { return (peer + rank()) % 2 == 0; }
   void give(int peer, int tag, const Source& from, std::size_t bytes, Message& message) override {
-    ++used_;
-    Pending& pending = pending_[&message];
-    pending = {Destination{nullptr}, std::vector<std::byte>(bytes)};
-    const std::size_t part = std::max(bytes / from.unit / 3, std::size_t{1}) * from.unit;
-    for (std::size_t at = 0; at < bytes; at += part)
-      from.give(from.data, pending.data.data() + at, std::min(part, bytes - at));
-    below_->isend(peer, tag, pending.data.data(), bytes, message);
+    if (given_) ++*given_;
+    unsent_.push_back(&message);
+    pending_[&message] = {Destination{nullptr}, std::vector<std::byte>(bytes), &from, peer, tag};
   }
   bool test(Message& message, std::size_t& bytes) override {
-    if (!below_->test(message, bytes)) return false;
     const auto found = pending_.find(&message);
+    if (found != pending_.end() && found->second.from) {
+      make_all_before(found->second.peer, found->second.tag, &message);
+      make_part(message);
+      return false;
+    }
+    if (!below_->test(message, bytes)) return false;
     if (found == pending_.end()) return true;
-    auto& [to, data] = found->second;
+    const Destination to = found->second.to;
+    std::vector<std::byte>& data = found->second.data;
     if (!to.take) {
       pending_.erase(found);
       return true;
@@ -102,6 +106,7 @@ class Offering final : public Transport, public BlockingCalls, public SingleCopy
   }
   BlockingCalls* blocking() override { return this; }
   SingleCopy* single_copy() override { return reads_ ? this : nullptr; }
+  Giving* giving() override { return reads_ ? this : nullptr; }
   std::size_t least_bytes() const override { return 1; }
   bool reads(int) const override { return true; }
 
@@ -109,11 +114,38 @@ class Offering final : public Transport, public BlockingCalls, public SingleCopy
   struct Pending {
     Destination to;
     std::vector<std::byte> data;
+    const Source* from = nullptr;  // of a message that is made; null when it has been
+    int peer = 0, tag = 0;
+    std::size_t made = 0;
   };
+  /// In each test a third of the message, as late as may be.
+  void make_part(Message& message) {
+    auto& [to, data, from, peer, tag, made] = pending_.at(&message);
+    const std::size_t third = std::max(data.size() / from->unit / 3, std::size_t{1}) * from->unit;
+    const std::size_t part = std::min(third, data.size() - made);
+    from->give(from->data, data.data() + made, part);
+    made += part;
+    if (made < data.size()) return;
+    from = nullptr;
+    std::erase(unsent_, &message);
+    below_->isend(peer, tag, data.data(), data.size(), message);
+  }
+  /// Messages arrive in the order in which they were posted.
+  void make_all_before(int peer, int tag, const Message* message) {
+    const std::vector<Message*> unsent = unsent_;
+    for (Message* const earlier : unsent) {
+      if (earlier == message) return;
+      const Pending& pending = pending_.at(earlier);
+      if (pending.peer != peer || pending.tag != tag) continue;
+      while (pending.from) make_part(*earlier);
+    }
+  }
   std::shared_ptr<Transport> below_;
   const bool reads_;
   std::atomic<int>& used_;
+  std::atomic<int>* const given_;
   std::map<const Message*, Pending> pending_;
+  std::vector<Message*> unsent_;  // that are made, in the order of their posts
 };
 
 /// One collective as all ranks' schedules.
@@ -282,9 +314,9 @@ TEST_CASE("a scripted run, left at any message or never, ends with the bits of t
 }
 
 TEST_CASE("a run whose messages are read in their senders' memory does so, too") {
-  std::atomic<int> taken = 0;
+  std::atomic<int> taken = 0, given = 0;
   compare([&](std::shared_ptr<Transport> below) -> Execute {
-    const auto transport = std::make_shared<Offering>(std::move(below), true, taken);
+    const auto transport = std::make_shared<Offering>(std::move(below), true, taken, &given);
     return [=](const std::shared_ptr<const Plan>& plan, int window) {
       SingleCopyRun run(plan, window);
       std::vector<float> bits = RankData().execute(run, *transport);
@@ -294,6 +326,7 @@ TEST_CASE("a run whose messages are read in their senders' memory does so, too")
     };
   });
   CHECK(taken > 1000);
+  CHECK(given > 100);
 }
 
 TEST_CASE("a run on a device's memory does so, too") {

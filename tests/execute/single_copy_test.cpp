@@ -145,6 +145,12 @@ TEST_CASE("what only a part of a message is for, or more than one, takes it whol
         "recv 1 slot[0:4]\nfold output[0:4] = slot[0:4] + slot[0:4]",
         "recv 1 scratch[0:4]\nfold output[0:4] = input[0:4] + scratch[0:4]",
         "recv 1 slot[0:4]\ncopy output[0:2] = slot[0:2]",
+        "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]\ncopy slot[4:4] = slot[0:4]\n"
+        "copy output[4:4] = slot[4:4]",
+        "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]\ndivide slot[0:4]\n"
+        "copy output[4:4] = slot[0:4]",
+        "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]\n"
+        "fold slot[4:2] = slot[0:2] + input[0:2]\ncopy output[4:2] = slot[4:2]",
         "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]\ncopy output[4:4] = slot[0:4]",
         "recv 1 slot[0:4]\ncopy output[8:4] = input[0:4]\ncopy output[0:4] = slot[0:4]"}) {
     Stage s(steps, 2);
@@ -195,6 +201,57 @@ TEST_CASE("copies that gather a message, or move it to its places, go with it, p
           if (record) record->check(4);
         }
       }
+}
+
+TEST_CASE("a copy that waits for anything else is done after its message, which lies in its slot") {
+  for (const bool scripted : {true, false}) {
+    Stage s("send 2 output[0:4]\nrecv 1 output[0:2 x2 /3]", 2);
+    s.transport.least_read = 4;
+    if (scripted)
+      CHECK(!s.start_scripted(3));
+    else
+      s.start();
+    const Texts posted = s.transport.fresh();
+    REQUIRE(std::ranges::is_permutation(posted, Texts{"offer 2 of 4", "fetch 1 of 4"}));
+    const std::size_t fetch = posted[0] == "fetch 1 of 4" ? 0 : 1;
+    std::memset(s.transport.posted[fetch].data, 7, 4);
+    s.transport.complete(fetch);
+    CHECK(!s.run->drive());
+    CHECK(s.output[0] == std::byte{0});  // still to be sent
+    s.transport.complete(1 - fetch);
+    CHECK(s.run->drive());
+    CHECK(s.output[4] == std::byte{7});
+  }
+}
+
+TEST_CASE("a message of more than the cache keeps comes to its places as others do") {
+  std::size_t rows = 1;
+  while (!host::outgrows_cache(rows * 1000)) rows *= 2;
+  const std::size_t elements = rows * 2000;
+  Stage s(fmt::format("recv 1 output[0:1000 x{} /2000]", rows), 2, 1, elements);
+  s.transport.least_read = 4;
+  std::fill(s.output.begin(), s.output.end(), std::byte{9});
+  s.start();
+  std::vector<std::byte> expected(elements, std::byte{9});
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto number = static_cast<std::int8_t>(row % 100);
+    s.transport.give(0, std::vector<std::int8_t>(300, number));
+    s.transport.give(0, std::vector<std::int8_t>(700, number));
+    std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(row * 2000), 1000,
+                static_cast<std::byte>(number));
+  }
+  s.transport.complete(0);
+  CHECK(s.run->drive());
+  CHECK((s.output == expected));
+}
+
+TEST_CASE("a message that is made while it is sent does not go by the transport's blocking calls") {
+  Stage s("send 1 input[0:2 x3 /4]\nrecv 2 output[0:2]", 2);
+  s.transport.least_read = 4;
+  s.transport.takes_parts = true;
+  CHECK(!s.start_scripted(3, true));
+  CHECK(s.transport.together == 0);
+  CHECK(std::ranges::count(s.transport.fresh(), "give 1 of 6") == 1);
 }
 
 TEST_CASE("a run that goes on over another transport does as that one can") {

@@ -19,7 +19,7 @@ using namespace baton;
 using namespace baton::execute;
 
 /// A transport in the hands of the test: it notes what is posted and completes what it is told to.
-class Puppet final : public Transport, public BlockingCalls, public SingleCopy {
+class Puppet final : public Transport, public BlockingCalls, public SingleCopy, public Giving {
  public:
   struct Posted {
     bool send;
@@ -66,6 +66,7 @@ class Puppet final : public Transport, public BlockingCalls, public SingleCopy {
   bool reads(int) const override { return readable; }
   BlockingCalls* blocking() override { return this; }
   SingleCopy* single_copy() override { return this; }
+  Giving* giving() override { return this; }
   std::size_t recv(const IncomingMessage& in) override {
     posted.push_back({false, in.peer, in.tag, static_cast<std::byte*>(in.data), in.bytes, nullptr});
     waited += std::to_string(posted.size() - 1) + " ";

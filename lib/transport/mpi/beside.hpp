@@ -31,6 +31,7 @@ class BesideMpi final : public ForwardingTransport {
   /// One tag less than the shared memory's: split() and subgroup() meet by it.
   Capabilities capabilities() const override;
   SingleCopy* single_copy() override { return inner().single_copy(); }
+  Giving* giving() override { return inner().giving(); }
   void progress() override;
   void idle(std::chrono::microseconds at_most) override;
   std::unique_ptr<Transport> split(int color, int key) override;

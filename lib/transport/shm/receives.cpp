@@ -188,7 +188,8 @@ void World::read_some(Reading& reading) {
 void World::withdrawn(Reading& reading) {
   Entry& receive = *reading.entry;
   std::erase(reads_, &reading);
-  const bool taken = receive.fetch && reading.done > 0;
+  reading.parts = false;
+  const bool taken = receive.fetch && std::min(reading.room, reading.done) > 0;
   if (!receive.fetch || taken) release(reading);
   if (taken) return complete(receive, Entry::State::failed, peer_gave_up);
   prepare_reading();
@@ -196,10 +197,8 @@ void World::withdrawn(Reading& reading) {
 }
 
 void World::take_part(Reading& reading, std::byte* bytes, std::size_t count) {
-  const std::size_t wanted =
-      reading.entry != nullptr
-          ? std::min(count, reading.room - std::min(reading.room, reading.done))
-          : 0;
+  std::size_t wanted = std::min(count, reading.room - std::min(reading.room, reading.done));
+  if (reading.entry == nullptr) wanted = 0;
   reading.done += count;
   const bool last = reading.done == reading.offer.bytes;
   if (wanted > 0 && !reading.to.take) {
@@ -208,8 +207,8 @@ void World::take_part(Reading& reading, std::byte* bytes, std::size_t count) {
     try {
       reading.to.take(reading.to.data, bytes, wanted);
     } catch (...) {
-      keep_exception(*std::exchange(reading.entry, nullptr),
-                     reading);  // the other parts still come
+      Entry& receive = *std::exchange(reading.entry, nullptr);  // the other parts still come
+      keep_exception(receive, reading);
     }
   }
   if (!last) return;

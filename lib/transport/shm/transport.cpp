@@ -26,7 +26,7 @@ namespace {
 using namespace shm;
 using Bytes = std::vector<std::byte>;
 
-class ShmTransport final : public transport::WorldGroup, public SingleCopy {
+class ShmTransport final : public transport::WorldGroup, public SingleCopy, public Giving {
  public:
   /// `members`: the world's rank of each rank of the group.
   ShmTransport(std::shared_ptr<World> world, std::uint32_t context, int rank,
@@ -122,6 +122,7 @@ class ShmTransport final : public transport::WorldGroup, public SingleCopy {
   }
 
   SingleCopy* single_copy() override { return this; }
+  Giving* giving() override { return this; }
   // Up to the eager size, the receiver takes a message from the ring: a fold needs no second
   // buffer.
   std::size_t least_bytes() const override { return 256; }

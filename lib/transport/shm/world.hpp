@@ -40,7 +40,7 @@ class World {
   bool crowded() const { return crowded_; }
   bool reads(int rank) const { return memories_.readable(rank) != 0; }
   /// Whether a message to this rank may be one that is given, in parts of whole units.
-  bool gives(int rank, std::size_t unit) const { return rank != rank_ && unit <= most_eager_; }
+  bool gives(int rank, std::size_t unit) const;
   bool left(int rank) const { return memories_.left(rank); }
 
   void send(Entry& entry);
