@@ -175,89 +175,31 @@ Plan::Plan(const Schedule& original, std::size_t element_bytes,
       dependents_[items_[d].first_dependent + items_[d].dependent_count++] = i;
     }
   }
-  const bool pairs = slots_in_pairs();
-  for (std::uint32_t i = 0; i < items_.size(); ++i) {
-    items_[i].fold = fold_of(i);
-    items_[i].copy = pairs ? copy_of(i) : none;
-  }
+  const bool pairs = slots_in_pairs(schedule);
+  for (std::uint32_t i = 0; i < items_.size(); ++i)
+    items_[i].partner = pairs ? partner_of(i) : none;
   script_ = script_of(schedule);
 }
 
-// One step consumes the data received into a slot. Steps that write there again depend on the
-// receive, too.
-std::uint32_t Plan::fold_of(std::uint32_t step) const {
-  const Item& recv = items_[step];
-  if (recv.kind != StepKind::recv || recv.bytes == 0) return none;
-  const Place& slot = pieces_[recv.first_piece].at[0];
-  if (slot.base != slot_base) return none;
-  for (const std::uint32_t next : dependents_of(step)) {
-    const Item& item = items_[next];
-    if (item.kind != StepKind::fold || item.piece_count != 1) continue;
-    const Piece& piece = pieces_[item.first_piece];
-    const bool whole =
-        piece.rows == 1 && piece.block * static_cast<std::int64_t>(element_bytes_) == recv.bytes;
-    const bool left = piece.at[1] == slot, right = piece.at[2] == slot;
-    if (whole && left != right) return next;
-  }
-  return none;
-}
-
-/// Begin and end of the slot that the operand fills without gaps, block after block.
-std::optional<std::pair<std::int64_t, std::int64_t>> Plan::whole_slot(const Item& item,
-                                                                      int operand) const {
-  const auto pieces = pieces_of(item);
-  if (pieces.empty()) return {};
-  const std::int64_t begin = pieces.front().at[operand].offset;
-  std::int64_t end = begin;
-  for (const Piece& piece : pieces) {
-    const std::int64_t block = piece.block * static_cast<std::int64_t>(element_bytes_);
-    if (piece.at[operand] != Place{slot_base, end}) return {};
-    if (piece.rows > 1 && piece.stride[operand] != block) return {};
-    end += piece.rows * block;
-  }
-  return std::pair(begin, end);
-}
-
-// As the passes hand slots out. Schedules from elsewhere may use slots in their own way.
-bool Plan::slots_in_pairs() const {
-  const auto operands_in_slots = [&](const Item& item) {
-    std::vector<int> found;
-    for (int k = 0; k < operands(item.kind); ++k)
-      if (std::ranges::any_of(pieces_of(item),
-                              [&](const Piece& piece) { return piece.at[k].base == slot_base; }))
-        found.push_back(k);
-    return found;
-  };
-  for (std::size_t i = 0; i < items_.size(); ++i) {
-    const std::vector<int> filled = operands_in_slots(items_[i]);
-    if (filled.empty()) continue;
-    const bool reads = items_[i].kind == StepKind::send || items_[i].kind == StepKind::divide;
-    if (filled != std::vector{0} || reads || i + 1 == items_.size()) return false;
-    const Item& next = items_[++i];
-    const std::vector<int> emptied = operands_in_slots(next);
-    if (emptied.size() != 1 || (emptied[0] == 0) != (next.kind == StepKind::send)) return false;
-    const auto slot = whole_slot(items_[i - 1], 0);
-    if (!slot || slot != whole_slot(next, emptied[0])) return false;
-  }
-  return true;
-}
-
-// Of a pair of steps of one slot. A copy in pairs may be carried out with its message if whoever
-// waits for the copy waits for the message, too.
-std::uint32_t Plan::copy_of(std::uint32_t step) const {
+// Steps that fill a slot again depend on the message and on its partner.
+std::uint32_t Plan::partner_of(std::uint32_t step) const {
   const Item& message = items_[step];
   if (message.local() || message.bytes == 0) return none;
   if (pieces_[message.first_piece].at[0].base != slot_base) return none;
   const bool sends = message.kind == StepKind::send;
-  const std::uint32_t copy = sends ? step - 1 : step + 1;
-  if (items_[copy].kind != StepKind::copy) return none;
-  const auto waits = [&](std::uint32_t next, std::uint32_t before) {
-    return std::ranges::count(dependents_of(before), next) != 0;
+  const std::uint32_t before = sends ? step - 1 : step, after = sends ? step : step + 1;
+  const std::uint32_t partner = sends ? before : after;
+  const Item& local = items_[partner];
+  const bool folds = !sends && local.kind == StepKind::fold && local.piece_count == 1 &&
+                     pieces_[local.first_piece].rows == 1;
+  if (!folds && local.kind != StepKind::copy) return none;
+  const auto waits = [&](std::uint32_t later, std::uint32_t earlier) {
+    return std::ranges::count(dependents_of(earlier), later) != 0;
   };
-  if (!sends) return waits(copy, step) ? copy : none;
-  const bool all_wait = std::ranges::all_of(
-      dependents_of(copy), [&](std::uint32_t next) { return next == step || waits(next, step); });
-  return waits(step, copy) && all_wait ? copy : none;
+  if (!waits(after, before)) return none;
+  // A copy that is carried out while its message is sent reads until then.
+  const auto waits_for_send = [&](std::uint32_t next) { return next == step || waits(next, step); };
+  return !sends || std::ranges::all_of(dependents_of(partner), waits_for_send) ? partner : none;
 }
 
 Region Plan::region(const Piece& piece, int operand) const {

@@ -2,10 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "baton/schedule/step.hpp"
@@ -54,10 +52,9 @@ class Plan {
     std::uint32_t first_piece;  ///< in pieces(); a message has one piece of one row
     std::uint32_t piece_count;
     std::int64_t bytes;  ///< of a message
-    std::uint32_t fold;  ///< of a receive: the step that folds all of it, or none
-    /// Of a message in a slot: the copy that fills the slot before the send, or empties it after
-    /// the receive; or none. Nothing else reads the slot then.
-    std::uint32_t copy;
+    /// Of a message in a slot: the fold or copy that empties the slot after the receive, or the
+    /// copy that fills it before the send; or none. It may be carried out with its message.
+    std::uint32_t partner;
 
     bool local() const { return kind != StepKind::send && kind != StepKind::recv; }
   };
@@ -106,11 +103,7 @@ class Plan {
   std::uint32_t longest_channel() const;
 
  private:
-  std::uint32_t fold_of(std::uint32_t step) const;
-  std::uint32_t copy_of(std::uint32_t step) const;
-  bool slots_in_pairs() const;
-  std::optional<std::pair<std::int64_t, std::int64_t>> whole_slot(const Item& item,
-                                                                  int operand) const;
+  std::uint32_t partner_of(std::uint32_t step) const;
   Region region(const Piece& piece, int operand) const;
   void append_pieces(const Schedule& schedule, const Step& step,
                      std::span<const std::int64_t> begins);

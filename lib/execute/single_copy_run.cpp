@@ -10,9 +10,7 @@ namespace baton::execute {
 
 SingleCopyRun::SingleCopyRun(std::shared_ptr<const Plan> plan, int window)
     : Run(std::move(plan), window) {
-  const auto plain = [](const Plan::Item& item) {
-    return item.fold == Plan::none && item.copy == Plan::none;
-  };
+  const auto plain = [](const Plan::Item& item) { return item.partner == Plan::none; };
   if (std::ranges::all_of(plan_->items(), plain)) return;
   tasks_.resize(flights_.size());
   with_message_.resize(plan_->items().size());
@@ -32,18 +30,17 @@ void SingleCopyRun::use(Transport& transport) {
 void SingleCopyRun::mark_sent() {
   if (giving_ == nullptr) return;
   for (const Plan::Item& item : plan_->items())
-    if (item.kind == StepKind::send && item.copy != Plan::none &&
+    if (item.kind == StepKind::send && item.partner != Plan::none &&
         reads(item.peer, static_cast<std::size_t>(item.bytes)) &&
         giving_->gives(item.peer, plan_->element_bytes()))
-      with_message_[item.copy] = With::sent;
+      with_message_[item.partner] = With::sent;
 }
 
 std::uint32_t SingleCopyRun::taker_after(std::uint32_t step,
                                          std::span<const std::uint32_t> waits) const {
   const Plan::Item& item = plan_->items()[step];
-  if (item.kind != StepKind::recv) return Plan::none;
-  const std::uint32_t taker = item.fold != Plan::none ? item.fold : item.copy;
-  return taker != Plan::none && waits[taker] == 1 ? taker : Plan::none;
+  const bool may_take = item.kind == StepKind::recv && item.partner != Plan::none;
+  return may_take && waits[item.partner] == 1 ? item.partner : Plan::none;
 }
 
 void SingleCopyRun::post(std::uint32_t flight) {
@@ -66,11 +63,11 @@ void SingleCopyRun::post_read(std::uint32_t which, std::uint32_t local) {
     return Strides(plan_->pieces_of(plan_->items()[step]), operand, unit);
   };
   if (item.kind == StepKind::send) {
-    if (item.copy == Plan::none || with_message_[item.copy] != With::sent)
+    if (item.partner == Plan::none || with_message_[item.partner] != With::sent)
       return single_copy_->offer(item.peer, tag, address(message_place(item)), bytes,
                                  flight.message);
     Task& task = tasks_[which];
-    task = {.run = this, .flight = which, .strides = strides(item.copy, 1)};
+    task = {.run = this, .flight = which, .strides = strides(item.partner, 1)};
     task.source = {&task, &SingleCopyRun::gather_part, unit};
     return giving_->give(item.peer, tag, task.source, bytes, flight.message);
   }

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "baton/schedule/builder.hpp"
+#include "baton/schedule/passes.hpp"
 #include "builder_state.hpp"
 #include "slots.hpp"
 

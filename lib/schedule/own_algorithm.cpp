@@ -6,6 +6,7 @@
 
 #include "baton/error.hpp"
 #include "baton/own_algorithms.hpp"
+#include "baton/schedule/passes.hpp"
 #include "baton/verify.hpp"
 #include "slots.hpp"
 
@@ -228,9 +229,8 @@ Algorithm algorithm_of(std::span<const Schedule> schedules) {
   const auto given = std::make_shared<Given>();
   for (const Schedule& schedule : schedules) {
     // As segmented() does, so that pieces need no other scratch than whole messages.
-    given->schedules.push_back(scheduling::slots_in_pairs(schedule)
-                                   ? schedule
-                                   : scheduling::with_slots_in_scratch(schedule));
+    given->schedules.push_back(
+        slots_in_pairs(schedule) ? schedule : scheduling::with_slots_in_scratch(schedule));
   }
   given->problems = problems_of(schedules);
   const Problem& first = given->problem();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "baton/schedule/passes.hpp"
+
 namespace baton::scheduling {
 namespace {
 
@@ -49,24 +51,6 @@ bool writes_slot(const Schedule& schedule, const Step& step) {
          schedule.operand(step, 0)[0].buffer == Buffer::slot;
 }
 
-bool slots_in_pairs(const Schedule& schedule) {
-  const auto steps = schedule.steps();
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (operands_in_slots(schedule, steps[i]) == 0) continue;
-    if (!only_fills_slot(schedule, steps[i]) || i + 1 == steps.size()) return false;
-    const auto filled = schedule.operand(steps[i], 0);
-    const Step& next = steps[++i];
-    int emptied = 0;
-    for (int k = next.kind == StepKind::send ? 0 : 1; k < operands(next.kind); ++k) {
-      emptied += std::ranges::equal(schedule.operand(next, k), filled) ? 1 : 0;
-    }
-    if (filled.size() != 1 || emptied != 1 || writes_slot(schedule, next) ||
-        operands_in_slots(schedule, next) != 1)
-      return false;
-  }
-  return true;
-}
-
 Schedule with_slots_in_scratch(const Schedule& schedule) {
   Regions regions(schedule.regions().begin(), schedule.regions().end());
   for (Region& region : regions) {
@@ -82,3 +66,25 @@ Schedule with_slots_in_scratch(const Schedule& schedule) {
 }
 
 }  // namespace baton::scheduling
+
+namespace baton {
+
+bool slots_in_pairs(const Schedule& schedule) {
+  const auto steps = schedule.steps();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (scheduling::operands_in_slots(schedule, steps[i]) == 0) continue;
+    if (!scheduling::only_fills_slot(schedule, steps[i]) || i + 1 == steps.size()) return false;
+    const auto filled = schedule.operand(steps[i], 0);
+    const Step& next = steps[++i];
+    int emptied = 0;
+    for (int k = next.kind == StepKind::send ? 0 : 1; k < operands(next.kind); ++k) {
+      emptied += std::ranges::equal(schedule.operand(next, k), filled) ? 1 : 0;
+    }
+    if (filled.size() != 1 || emptied != 1 || scheduling::writes_slot(schedule, next) ||
+        scheduling::operands_in_slots(schedule, next) != 1)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace baton

@@ -26,10 +26,6 @@ Schedule::Header without_slots(Schedule::Header header);
 /// Whether the step fills a slot.
 bool writes_slot(const Schedule& schedule, const Step& step);
 
-/// Whether each slot is filled by one step and emptied by the next, as ScheduleWriter hands them
-/// out.
-bool slots_in_pairs(const Schedule& schedule);
-
 /// The same schedule with its slots in scratch: for schedules from elsewhere, which may use slots
 /// in their own way.
 Schedule with_slots_in_scratch(const Schedule& schedule);

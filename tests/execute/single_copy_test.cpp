@@ -118,25 +118,27 @@ TEST_CASE("parts that are taken are of whole elements; of the longest, a message
   CHECK(longer.transport.fresh() == Texts{"fetch 1 of 4097"});
 }
 
-TEST_CASE("a fold that waits for anything else is done after its message, which lies in its slot") {
-  for (const bool scripted : {true, false}) {
-    Stage s("send 2 output[0:4]\nrecv_reduce 1 output[0:4] = input[4:4] left", 2);
-    s.transport.least_read = 4;
-    if (scripted)
-      CHECK(!s.start_scripted(3));
-    else
-      s.start();
-    const Texts posted = s.transport.fresh();
-    REQUIRE(std::ranges::is_permutation(posted, Texts{"offer 2 of 4", "fetch 1 of 4"}));
-    const std::size_t fetch = posted[0] == "fetch 1 of 4" ? 0 : 1;
-    std::memset(s.transport.posted[fetch].data, 7, 4);
-    s.transport.complete(fetch);
-    CHECK(!s.run->drive());
-    CHECK(s.output[0] == std::byte{0});  // still to be sent
-    s.transport.complete(1 - fetch);
-    CHECK(s.run->drive());
-    CHECK(s.output[0] == std::byte{7});
-  }
+TEST_CASE("what waits for anything else is done after its message, which lies in its slot") {
+  for (const char* const receive :
+       {"recv_reduce 1 output[0:4] = input[4:4] left", "recv 1 output[0:2 x2 /3]"})
+    for (const bool scripted : {true, false}) {
+      Stage s(std::string("send 2 output[0:4]\n") + receive, 2);
+      s.transport.least_read = 4;
+      if (scripted)
+        CHECK(!s.start_scripted(3));
+      else
+        s.start();
+      const Texts posted = s.transport.fresh();
+      REQUIRE(std::ranges::is_permutation(posted, Texts{"offer 2 of 4", "fetch 1 of 4"}));
+      const std::size_t fetch = posted[0] == "fetch 1 of 4" ? 0 : 1;
+      std::memset(s.transport.posted[fetch].data, 7, 4);
+      s.transport.complete(fetch);
+      CHECK(!s.run->drive());
+      CHECK(s.output[0] == std::byte{0});  // still to be sent
+      s.transport.complete(1 - fetch);
+      CHECK(s.run->drive());
+      CHECK(s.output[0] == std::byte{7});
+    }
 }
 
 TEST_CASE("what only a part of a message is for, or more than one, takes it whole") {
@@ -144,9 +146,11 @@ TEST_CASE("what only a part of a message is for, or more than one, takes it whol
        {"recv 1 slot[0:4]\nfold output[0:2] = input[0:2] + slot[0:2]",
         "recv 1 slot[0:4]\nfold output[0:4] = slot[0:4] + slot[0:4]",
         "recv 1 scratch[0:4]\nfold output[0:4] = input[0:4] + scratch[0:4]",
+        "recv 1 slot[0:4]\nfold output[0:2 x2 /3] = input[0:4] + slot[0:4]",
         "recv 1 slot[0:4]\ncopy output[0:2] = slot[0:2]",
         "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]\ncopy slot[4:4] = slot[0:4]\n"
         "copy output[4:4] = slot[4:4]",
+        "recv 1 slot[0:4]\nfold output[0:4] = input[0:4] + slot[0:4]\ncopy output[4:4] = slot[0:4]",
         "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]\ndivide slot[0:4]\n"
         "copy output[4:4] = slot[0:4]",
         "recv 1 slot[0:4]\ncopy output[0:4] = slot[0:4]\n"
@@ -201,27 +205,6 @@ TEST_CASE("copies that gather a message, or move it to its places, go with it, p
           if (record) record->check(4);
         }
       }
-}
-
-TEST_CASE("a copy that waits for anything else is done after its message, which lies in its slot") {
-  for (const bool scripted : {true, false}) {
-    Stage s("send 2 output[0:4]\nrecv 1 output[0:2 x2 /3]", 2);
-    s.transport.least_read = 4;
-    if (scripted)
-      CHECK(!s.start_scripted(3));
-    else
-      s.start();
-    const Texts posted = s.transport.fresh();
-    REQUIRE(std::ranges::is_permutation(posted, Texts{"offer 2 of 4", "fetch 1 of 4"}));
-    const std::size_t fetch = posted[0] == "fetch 1 of 4" ? 0 : 1;
-    std::memset(s.transport.posted[fetch].data, 7, 4);
-    s.transport.complete(fetch);
-    CHECK(!s.run->drive());
-    CHECK(s.output[0] == std::byte{0});  // still to be sent
-    s.transport.complete(1 - fetch);
-    CHECK(s.run->drive());
-    CHECK(s.output[4] == std::byte{7});
-  }
 }
 
 TEST_CASE("a message of more than the cache keeps comes to its places as others do") {

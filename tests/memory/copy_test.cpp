@@ -42,4 +42,9 @@ TEST_CASE("a copy is one whether the cache would keep it or not") {
   CHECK(!host::outgrows_cache(64 << 10));
   CHECK(copies(host::copy, large / 2 - 1, 3, 5));
   CHECK(copies(host::copy, large + 1, 3, 5));
+  constexpr Copy of_a_large_one = [](void* into, const void* from, std::size_t bytes) {
+    host::copy(into, from, bytes, true);
+  };
+  for (const std::size_t bytes : {0, 1, 511, 512, 513, 2048})
+    CHECK(copies(of_a_large_one, bytes, 3, 5));
 }

@@ -52,6 +52,7 @@ TEST_CASE("packed: every message is contiguous, and the collective is the same")
             const Schedule cut = segmented(s, segment);
             result.push_back(packed(cut));
             CHECK(contiguous_messages(result.back()));
+            CHECK(slots_in_pairs(result.back()));  // so that work may go with messages
             CHECK(result.back().sent() == cut.sent());
             CHECK(result.back().messages() == cut.messages());
             if (contiguous_messages(cut)) CHECK(result.back() == cut);
@@ -95,4 +96,26 @@ TEST_CASE("packed: slots that a hand-written schedule uses in its own way keep t
   CHECK(contiguous_messages(result[0]));
   CHECK(support::flaws(result, problems) == "");
   CHECK(support::flaws(cut, problems) == "");
+}
+
+TEST_CASE("a slot that more than the next step reads is used in a way of its own") {
+  // Rank 0 passes on what it has received, from another slot or divided by 3 ranks.
+  for (const char* const passes_on : {"copy slot[4:4] = slot[0:4]\nsend 2 slot[4:4]",
+                                      "fold slot[4:4] = slot[0:4] + input[0:4]\nsend 2 slot[4:4]",
+                                      "divide slot[0:4]\nsend 2 slot[0:4]"}) {
+    const Schedule s =
+        parse(std::string("baton-schedule 1\ncollective all_reduce\nsize 3\ninput 4\n"
+                          "output 4\nrank 0\nrecv 1 slot[0:4]\n"
+                          "copy output[0:4] = slot[0:4]\n") +
+              passes_on + "\nrank 1\nrank 2\n")[0];
+    CHECK(!slots_in_pairs(s));
+    const Schedule cut = segmented(s, 3);
+    for (const Step& step : cut.steps())  // no step reads where it writes
+      if (step.kind == StepKind::copy)
+        CHECK(!std::ranges::equal(cut.operand(step, 0), cut.operand(step, 1)));
+  }
+  const Schedule pairs = parse(
+      "baton-schedule 1\ncollective all_reduce\nsize 2\ninput 4\noutput 4\nrank 0\n"
+      "recv 1 slot[0:4]\nfold output[0:4] = slot[0:4] + input[0:4]\nrank 1\n")[0];
+  CHECK(slots_in_pairs(pairs));
 }

@@ -143,9 +143,8 @@ TEST_CASE("shm transport: very long messages, several at once, for which both si
 }
 
 TEST_CASE("shm transport: tensors that change hands along any dimensions, gathered while they go") {
-  for (const bool in_parts : {false, true})
-    for (const int size : {2, 3, 4}) {
-      if (in_parts) setenv("BATON_SINGLE_COPY", "0", 1);
+  shm_worlds::both_ways([] {
+    for (const int size : {2, 3, 4})
       on_worlds(size, [&](std::unique_ptr<Transport> t) {
         const std::int64_t p = size, me = t->rank();
         Communicator c(std::move(t));
@@ -175,6 +174,5 @@ TEST_CASE("shm transport: tensors that change hands along any dimensions, gather
           CHECK(back == in);
         }
       });
-      unsetenv("BATON_SINGLE_COPY");
-    }
+  });
 }

@@ -3,10 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <barrier>
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,5 +48,38 @@ inline void on_worlds(int size, const std::function<void(std::unique_ptr<baton::
     body(baton::shm_transport(rank, size, exchange, options));
   });
 }
+
+/// While it lives, ranks do not read each other's memory.
+struct InParts {
+  InParts() { setenv("BATON_SINGLE_COPY", "0", 1); }
+  ~InParts() { unsetenv("BATON_SINGLE_COPY"); }
+};
+
+inline void both_ways(const std::function<void()>& body) {
+  SUBCASE("read in the sender's memory") { body(); }
+  SUBCASE("in parts") {
+    const InParts in_parts;
+    body();
+  }
+}
+
+/// Two ranks act in turn, amid a message.
+class Turns {
+ public:
+  /// Waits for the turn `mine`; the next one, which is the other rank's, follows `act`.
+  void take(int mine, const std::function<void()>& act) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (turn_ != mine) {
+      if (std::chrono::steady_clock::now() > end)
+        throw std::runtime_error("the other rank is late");
+      std::this_thread::yield();
+    }
+    act();
+    turn_ = mine + 1;
+  }
+
+ private:
+  std::atomic<int> turn_{0};
+};
 
 }  // namespace shm_worlds

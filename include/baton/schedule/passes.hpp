@@ -20,6 +20,10 @@ Schedule segmented(const Schedule& schedule, std::int64_t segment);
 /// send, or unpacked from one after its receive. For transports that send contiguous memory only.
 Schedule packed(const Schedule& schedule);
 
+/// Whether each slot is filled by one step, whole, and read by the next one alone, as
+/// ScheduleBuilder hands slots out. Schedules from elsewhere may use slots in their own way.
+bool slots_in_pairs(const Schedule& schedule);
+
 /// The same collective with no region crossing one of the given offsets (ascending) of the input or
 /// output: for buffers that are lists of tensors, laid end to end.
 Schedule split_at(const Schedule& schedule, std::span<const std::int64_t> input_offsets,
