@@ -99,15 +99,17 @@ TEST_CASE("packed: slots that a hand-written schedule uses in its own way keep t
 }
 
 TEST_CASE("a slot that more than the next step reads is used in a way of its own") {
-  // Rank 0 passes on what it has received, from another slot or divided by 3 ranks.
-  for (const char* const passes_on : {"copy slot[4:4] = slot[0:4]\nsend 2 slot[4:4]",
-                                      "fold slot[4:4] = slot[0:4] + input[0:4]\nsend 2 slot[4:4]",
-                                      "divide slot[0:4]\nsend 2 slot[0:4]"}) {
+  // Rank 0 uses what it has received once more.
+  for (const char* const once_more :
+       {"copy slot[4:4] = slot[0:4]\nsend 2 slot[4:4]",
+        "fold slot[4:4] = slot[0:4] + input[0:4]\nsend 2 slot[4:4]",
+        "divide slot[0:4]\nsend 2 slot[0:4]",
+        "recv 2 slot[4:4]\nfold output[0:4] = slot[0:4] + slot[4:4]"}) {
     const Schedule s =
         parse(std::string("baton-schedule 1\ncollective all_reduce\nsize 3\ninput 4\n"
                           "output 4\nrank 0\nrecv 1 slot[0:4]\n"
                           "copy output[0:4] = slot[0:4]\n") +
-              passes_on + "\nrank 1\nrank 2\n")[0];
+              once_more + "\nrank 1\nrank 2\n")[0];
     CHECK(!slots_in_pairs(s));
     const Schedule cut = segmented(s, 3);
     for (const Step& step : cut.steps())  // no step reads where it writes
