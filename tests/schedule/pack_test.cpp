@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "baton/schedule/passes.hpp"
 #include "support/schedules.hpp"
 
