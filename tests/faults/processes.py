@@ -38,6 +38,12 @@ class Outcome:
     skipped: str = ""
 
 
+def where(sentence):
+    """The communicator that a sentence is about. A message names its peer, whoever that waits for."""
+    label = re.search(r"of communicator '([^']*)'", sentence)
+    return "messages" if re.match("(send|recv) ", sentence) else label and label[1]
+
+
 @dataclass
 class Event:
     time: float
@@ -99,6 +105,7 @@ class Job:
         self.mounts = {"files": "1m"} | mounts if mounts else {}  # of "/dev/shm", too: sizes
         self.prefix, self.environment = list(prefix), environment or {}
         self.lost = set()
+        self.failed_in = set()  # the communicators in which the last loss was noticed
         self.quiet = True  # nothing may be written to standard error
 
     def __enter__(self):
@@ -221,10 +228,8 @@ class Job:
                 self.problem(f"rank {rank}: expected one error, found {[e.text for e in errors]}")
             for error in errors[:1]:
                 self.outcome.seconds.append(error.time - since)
-                label = re.search(r"of communicator '([^']*)'", error.text)
-                # A message names its peer, whoever that waits for.
-                which = "messages" if re.match("(send|recv) ", error.text) else label and label[1]
-                sentences.setdefault(which, set()).add(error.text)
+                sentences.setdefault(where(error.text), set()).add(error.text)
+        self.failed_in = set(sentences)
         messages = sentences.pop("messages", set())
         if not sentences and not any(re.search(text, sentence) for sentence in messages):
             self.problem(f"expected \"{text}\", found {sorted(messages)}")
