@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "baton/communicator.hpp"
@@ -76,6 +77,11 @@ class StreamCommunicator {
   bool valid() const { return state_ != nullptr; }
   /// As Communicator::split(). Waits for what is under way.
   StreamCommunicator split(int color, int key = 0);
+
+  /// As Communicator::set_name(). Waits for what is under way.
+  void set_name(std::string_view name);
+  /// The name.
+  const std::string& name() const;
 
   /// The choice that a call would make. Throws what the call would for its data.
   Choice chosen(const Call& call);

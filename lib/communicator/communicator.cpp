@@ -40,12 +40,7 @@ Transport& Communicator::transport() const { return *state_->context.transport; 
 const std::shared_ptr<const Hosts>& Communicator::hosts() const { return state_->context.hosts; }
 
 const std::string& Communicator::name() const { return state_->launcher.watch().label(); }
-void Communicator::set_name(std::string_view name) {
-  const InUse in_use(state_->launcher.busy());
-  if (name.empty())
-    throw Error(ErrorCode::invalid_argument, "set_name: expected a name, found an empty one");
-  state_->launcher.watch().rename(name);
-}
+void Communicator::set_name(std::string_view name) { state_->set_name(name); }
 
 Communicator Communicator::split(int color, int key) {
   const InUse in_use(state_->launcher.busy());

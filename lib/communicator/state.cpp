@@ -108,6 +108,13 @@ void State::bind(const Call& call, const Choice& choice, Work& work) {
   work.shown.text = work.plan->label;
 }
 
+void State::set_name(std::string_view name) {
+  const InUse in_use(launcher.busy());
+  if (name.empty())
+    throw Error(ErrorCode::invalid_argument, "set_name: expected a name, found an empty one");
+  launcher.watch().rename(name);
+}
+
 void State::prepare(Operation& operation, const Call& call, const Choice& choice) {
   launcher.require_usable();
   launcher.free_next_tag();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "arguments.hpp"
@@ -92,6 +93,8 @@ struct State : std::enable_shared_from_this<State> {
   void open_watch(State& whole, std::uint32_t shrunk, const std::vector<int>& members);
   void open_watch(const std::vector<int>& members);
 
+  /// As Communicator::set_name().
+  void set_name(std::string_view name);
   /// The communicator of the ranks with this color, with this one's options or its own; null where
   /// the color is negative.
   std::shared_ptr<State> split(int color, int key, std::optional<Options> own = {});

@@ -89,6 +89,12 @@ StreamCommunicator StreamCommunicator::split(int color, int key) {
   return StreamCommunicator(std::move(part));
 }
 
+const std::string& StreamCommunicator::name() const { return state_->launcher.watch().label(); }
+void StreamCommunicator::set_name(std::string_view name) {
+  synchronize();
+  state_->set_name(name);
+}
+
 Choice StreamCommunicator::chosen(const Call& call) { return state_->chosen(call); }
 void StreamCommunicator::enqueue(const Call& call, Stream stream) {
   state_->device->enqueue(call, stream);

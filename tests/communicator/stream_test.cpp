@@ -122,6 +122,17 @@ TEST_CASE("streams: ranks of one process share a hardware queue beside other pro
 
 TEST_CASE("streams: tensors along any dimensions, and split communicators") { tensors(stand_in()); }
 
+TEST_CASE("streams: a communicator is renamed") {
+  on_one_device(2, stand_in(), [](Seat& seat) {
+    CHECK(seat.communicator.name() == "world");
+    StreamCommunicator part = seat.communicator.split(0);
+    CHECK(part.name() == "world/1:0");
+    part.set_name("ice");
+    CHECK(part.name() == "ice");
+    CHECK(holds(error_of([&] { part.set_name(""); }).what(), {"expected a name, found an empty"}));
+  });
+}
+
 TEST_CASE("streams: repeated calls take no more of the device's memory") {
   on_one_device(2, stand_in(), [](Seat& seat) {
     auto* const data = seat.put(numbers(seat.rank, 10000));

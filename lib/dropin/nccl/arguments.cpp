@@ -83,6 +83,12 @@ void check_config(const ncclConfig_t* config) {
     refuse("expected 0 or 1 as the configuration's \"blocking\", found {}", blocking);
 }
 
+std::string name_in(const ncclConfig_t* config) {
+  constexpr std::size_t end = offsetof(ncclConfig_t, commName) + sizeof(config->commName);
+  return config == nullptr || config->size < end || config->commName == nullptr ? ""
+                                                                                : config->commName;
+}
+
 void check_pointer(const void* pointer, const char* what) {
   if (pointer == nullptr) refuse("expected {}, found a null pointer", what);
 }

@@ -19,6 +19,8 @@ void check_root(int root, int size);
 void check_ranks(int rank, int size);
 /// Throws unless the program began its configuration by NCCL_CONFIG_INITIALIZER.
 void check_config(const ncclConfig_t* config);
+/// The communicator's name in a configuration; empty where it has none, or is older than names.
+std::string name_in(const ncclConfig_t* config);
 void check_pointer(const void* pointer, const char* what);
 
 }  // namespace baton::nccl_abi

@@ -128,11 +128,18 @@ Handles& handles() {
   return handles;
 }
 
+Options options_with(const std::string& name) {
+  Options options = Options::from_environment();
+  if (!name.empty()) options.name = name;
+  return options;
+}
+
 }  // namespace
 
-Member::Member(Origin origin, int rank, int size, int ordinal)
+Member::Member(Origin origin, int rank, int size, int ordinal, const std::string& name)
     : Member(origin,
-             StreamCommunicator(connect(origin, rank, size, ordinal), platform::device(ordinal)),
+             StreamCommunicator(connect(origin, rank, size, ordinal), platform::device(ordinal),
+                                options_with(name)),
              ordinal) {}
 
 Member::Member(Origin origin, StreamCommunicator communicator, int ordinal)
@@ -163,20 +170,20 @@ void Member::run(const Use& use) {
   use(*communicator_);
 }
 
-std::shared_ptr<ncclComm> Member::split(int color, int key) {
+std::shared_ptr<ncclComm> Member::split(int color, int key, const std::string& name) {
   std::shared_ptr<ncclComm> part;
   run([&](StreamCommunicator& whole) {
     const std::uint64_t number = ++parts_;
     StreamCommunicator made = whole.split(color, key);
-    if (made.valid())
-      part =
-          std::make_shared<ncclComm>(origin_.with(number << 32 | static_cast<std::uint32_t>(color)),
-                                     std::move(made), ordinal_);
+    if (!made.valid()) return;
+    if (!name.empty()) made.set_name(name);
+    part = std::make_shared<ncclComm>(
+        origin_.with(number << 32 | static_cast<std::uint32_t>(color)), std::move(made), ordinal_);
   });
   return part;
 }
 
-std::shared_ptr<ncclComm> Member::without(const std::set<int>& ranks) {
+std::shared_ptr<ncclComm> Member::without(const std::set<int>& ranks, const std::string& name) {
   std::uint64_t what = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -188,7 +195,8 @@ std::shared_ptr<ncclComm> Member::without(const std::set<int>& ranks) {
     origin = origin.with(static_cast<std::uint64_t>(excluded));
     rank -= excluded < rank_ ? 1 : 0;
   }
-  return std::make_shared<ncclComm>(origin, rank, size_ - static_cast<int>(ranks.size()), ordinal_);
+  return std::make_shared<ncclComm>(origin, rank, size_ - static_cast<int>(ranks.size()), ordinal_,
+                                    name);
 }
 
 void Member::finalize() {

@@ -22,8 +22,8 @@ namespace baton::nccl_abi {
 /// One rank's communicator.
 class Member {
  public:
-  /// Collective. Throws as connect().
-  Member(Origin origin, int rank, int size, int ordinal);
+  /// Collective. `name`: in errors and in `baton status`; empty: none. Throws as connect().
+  Member(Origin origin, int rank, int size, int ordinal, const std::string& name = {});
   Member(Origin origin, StreamCommunicator communicator, int ordinal);
   ~Member();
   Member(const Member&) = delete;
@@ -44,9 +44,9 @@ class Member {
   /// Error(transport) after revoke() and abort(), and what `use` throws.
   void run(const Use& use);
   /// The communicator of some ranks; null for those without a color. Collective.
-  std::shared_ptr<ncclComm> split(int color, int key);
+  std::shared_ptr<ncclComm> split(int color, int key, const std::string& name);
   /// The communicator of all ranks but some, which do not take part. Collective among the others.
-  std::shared_ptr<ncclComm> without(const std::set<int>& ranks);
+  std::shared_ptr<ncclComm> without(const std::set<int>& ranks, const std::string& name);
   /// Returns when all calls are complete. No others are taken.
   void finalize();
   /// Ends all calls under way. Any thread may call it. A call that begins before the end of this

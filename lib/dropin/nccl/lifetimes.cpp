@@ -34,8 +34,8 @@ ncclResult_t init(ncclComm_t* comm, int size, const ncclUniqueId& identifier, in
     check_ranks(rank, size);
     check_config(config);
     const int ordinal = platform::current_device();
-    given = make(nullptr, comm, [=, origin = origin_of(identifier)] {
-      return std::make_shared<ncclComm>(origin, rank, size, ordinal);
+    given = make(nullptr, comm, [=, origin = origin_of(identifier), name = name_in(config)] {
+      return std::make_shared<ncclComm>(origin, rank, size, ordinal, name);
     });
   });
   return spoil_group(checked != ncclSuccess ? checked : given);
@@ -131,7 +131,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newc
         if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
           refuse("expected a color of at least 0, or NCCL_SPLIT_NOCOLOR, found {}", color);
         whole->require_in_use();
-        return make(whole, newcomm, [=] { return whole->split(color, key); });
+        return make(whole, newcomm,
+                    [=, name = name_in(config)] { return whole->split(color, key, name); });
       },
       BATON_PASSED_ON(ncclCommSplit, comm, color, key, newcomm, config));
 }
@@ -155,7 +156,8 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
         if (excluded.contains(whole->rank()))
           refuse("expected a call of the ranks that stay, found excluded rank {}", whole->rank());
         if (shrinkFlags == NCCL_SHRINK_ABORT) whole->abort("ncclCommShrink was asked to end it");
-        return make(whole, newcomm, [=] { return whole->without(excluded); });
+        return make(whole, newcomm,
+                    [=, name = name_in(config)] { return whole->without(excluded, name); });
       },
       BATON_PASSED_ON(ncclCommShrink, comm, excludeRanksList, excludeRanksCount, newcomm, config,
                       shrinkFlags));

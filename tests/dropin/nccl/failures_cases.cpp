@@ -1,4 +1,5 @@
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -7,6 +8,7 @@
 #include "baton/error.hpp"
 #include "baton/timeline.hpp"
 #include "baton/trace.hpp"
+#include "support/ranks.hpp"
 #include "world.hpp"
 
 namespace nccl_stand_in {
@@ -116,6 +118,58 @@ void failures(const Layout& layout) {
   failed(ncclCommInitRank(&comm, 3, identifier, 1), ncclRemoteError,
          {"3 ranks", "within 300 ms", "did not come: 0 2"});
   CHECK(comm == nullptr);
+}
+
+void named(const Layout& layout) {
+  if (layout.size() == 1) return;
+  const Variable timeout("BATON_TIMEOUT", "2");
+  World world(layout, "weights");
+  const auto part_of_all = [&](const ncclConfig_t& config) {
+    std::vector<Rank> members = world.own();
+    std::size_t i = 0;
+    world.together([&](const Rank& one) {
+      ncclConfig_t own = config;
+      return ncclCommSplit(one.comm, 0, one.rank, &members[i++].comm, &own);
+    });
+    for (Rank& one : members) one.stream = make_stream(one.device);
+    return World(world.size(), std::move(members));
+  };
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  World unnamed = part_of_all(config);
+  config.commName = "half";
+  World part = part_of_all(config);
+  config.size = offsetof(ncclConfig_t, commName);  // of a program that was built before names
+  World older = part_of_all(config);
+
+  // The last rank does not come, or has left: the sentence names the communicator.
+  const std::pair<World*, const char*> all[] = {
+      {&world, "weights"}, {&unnamed, "weights/1:0"}, {&part, "half"}, {&older, "weights/3:0"}};
+  const auto those_that_call = [&](const auto& body) {
+    for (const auto& [members, name] : all)
+      for (const Rank& one : members->own())
+        if (one.rank + 1 < world.size()) body(one, name);
+  };
+  ok(ncclGroupStart());
+  those_that_call([](const Rank& one, const char*) {
+    std::byte* const memory = one.put(ints(10, 0));
+    ok(ncclAllReduce(memory, memory, 10, ncclInt32, ncclSum, one.comm, one.stream));
+  });
+  ncclGroupEnd();  // says so itself where ranks share a device and meet first
+  those_that_call([](const Rank& one, const char* name) {
+    one.synchronize();
+    ncclResult_t state = ncclSuccess;
+    for (int i = 0; state == ncclSuccess && i < 20000; ++i) {
+      ok(ncclCommGetAsyncError(one.comm, &state));
+      std::this_thread::sleep_for(1ms);
+    }
+    CHECK(state == ncclRemoteError);
+    const std::string text = ncclGetLastError(one.comm);
+    CHECK_MESSAGE(support::holds(text, {"of communicator '" + std::string(name) + "'"}), text);
+  });
+  for (const auto& [members, name] : all) {
+    for (const Rank& one : members->own()) ok(ncclCommAbort(one.comm));
+    members->own().clear();
+  }
 }
 
 void wrong_arguments(const Layout& layout) {

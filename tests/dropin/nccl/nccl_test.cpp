@@ -63,6 +63,7 @@ TEST_CASE("nccl: without threads, groups are refused, and communicators end") {
 }
 TEST_CASE("nccl: without the host's memory, calls fail") { without_memory(layout); }
 TEST_CASE("nccl: failures are told later, and stay") { failures(layout); }
+TEST_CASE("nccl: a configuration names its communicator") { named(layout); }
 TEST_CASE("nccl: wrong arguments are refused with a sentence") { wrong_arguments(layout); }
 TEST_CASE("nccl: BATON_TRACE records calls") { recorded(layout); }
 TEST_CASE("nccl: memory, windows, versions, configurations") { services(layout); }

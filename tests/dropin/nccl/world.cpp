@@ -27,7 +27,7 @@ Bytes Rank::got(const void* at, std::size_t bytes) const {
   return {view, view + bytes};
 }
 
-World::World(const Layout& layout) : size_(layout.size()) {
+World::World(const Layout& layout, const char* name) : size_(layout.size()) {
   const ncclUniqueId identifier = layout.identifier();
   own_.resize(static_cast<std::size_t>(layout.ranks_each));
   ok(ncclGroupStart());
@@ -37,7 +37,10 @@ World::World(const Layout& layout) : size_(layout.size()) {
     one.device = one.rank % devices;
     one.stream = make_stream(one.device);
     set_device(one.device);
-    ok(ncclCommInitRank(&one.comm, size_, identifier, one.rank));
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.commName = name;
+    ok(name == nullptr ? ncclCommInitRank(&one.comm, size_, identifier, one.rank)
+                       : ncclCommInitRankConfig(&one.comm, size_, identifier, one.rank, &config));
   }
   set_device(0);
   ok(ncclGroupEnd());

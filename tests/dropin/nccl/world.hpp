@@ -48,8 +48,9 @@ struct Layout {
 
 class World {
  public:
-  /// Initialises the ranks in a group. Rank r is on device r modulo their number.
-  explicit World(const Layout& layout);
+  /// Initialises the ranks in a group. Rank r is on device r modulo their number. `name`: the
+  /// communicator's.
+  explicit World(const Layout& layout, const char* name = nullptr);
   /// Adopts communicators.
   World(int size, std::vector<Rank> own) : size_(size), own_(std::move(own)) {}
   /// Destroys the communicators, one after the other.
@@ -94,6 +95,7 @@ void revoked(const Layout& layout);
 void without_threads(const Layout& layout);
 void without_memory(const Layout& layout);
 void failures(const Layout& layout);
+void named(const Layout& layout);
 void wrong_arguments(const Layout& layout);
 void services(const Layout& layout);
 void recorded(const Layout& layout);
