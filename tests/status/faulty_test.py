@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
@@ -92,100 +93,114 @@ class Faults(unittest.TestCase):
         """What runs a command on a process's machine."""
         return ["nsenter", "-m", "-t", str(process)] if MACHINES else []
 
+    def each(self, check, cases):
+        """Calls check(*case) for all cases, some at a time: a job mostly waits for its timeout."""
+        with ThreadPoolExecutor(4) as pool:
+            for case, done in [(case, pool.submit(check, *case)) for case in cases]:
+                with self.subTest(case=case):
+                    done.result()
+
     def members(self, folder):
         return [int(text) for file in Path(folder).glob("process*") if (text := file.read_text()).endswith("\n")]
 
     def test_every_survivor_names_the_culprit(self):
-        for size in SIZES:
-            for fault, expected in FAULTS.items():
-                culprit = size // 2
-                with self.subTest(fault=fault, size=size), tempfile.TemporaryDirectory() as folder:
-                    processes = self.start(folder, fault, culprit, size)
-                    try:
-                        survivors = [r for r in range(size) if r != culprit or fault == "differs"]
-                        self.wait_for(lambda: len(self.members(folder)) == size and
-                                      all((Path(folder) / str(r)).exists() for r in survivors),
-                                      f"the files of ranks {survivors}, found {os.listdir(folder)}")
-                        sentences = {(Path(folder) / str(r)).read_text() for r in survivors}
-                        self.assertEqual(len(sentences), 1, sentences)
-                        (sentence,) = sentences
-                        print(f"{size} ranks, {fault}: {sentence}")
-                        for part in ["#", "of communicator 'world' ", *expected]:
-                            self.assertIn(part, sentence)
-                        # Where a message has another length, or a connection ends, a rank finds it at once.
-                        at_once = ["leaves", "differs", *(["killed", "exits"] if MACHINES else [])]
-                        found = "failed: " in sentence and fault in at_once
-                        if not found:
-                            # The end of a process is noticed before the timeout.
-                            seconds = "2" if fault in ["sleeps", "computes", "stopped", "differs"] else r"\S+"
-                            self.assertRegex(sentence, rf"cannot complete \(no progress for {seconds} s\): ")
-                        self.assertIn(f"rank {culprit}", sentence)
-                        self.assertNotIn("on another machine", sentence)
-                        # The view from outside is the same.
-                        for r in survivors:
-                            own = int((Path(folder) / f"process{r}").read_text())
-                            ranks = {rank["rank"]: rank for rank in self.status(own)["ranks"]}
-                            self.assertEqual(ranks[r]["verdict"], sentence)
-                            self.assertIsNone(ranks[r]["operations"][-1]["end_ns"])
-                            self.assertIn(ranks[r]["life"], ["runs", "sleeps"])
-                            gone = {culprit} if fault in ["leaves", "exits", "killed"] else set()
-                            self.assertEqual(ranks.keys() | gone, set(range(size)))
-                            if fault in ["stopped", "killed"] and culprit in ranks:
-                                self.assertEqual(ranks[culprit]["life"],
-                                                 "stopped" if fault == "stopped" else "ended")
-                            if fault != "leaves" and culprit in ranks:
-                                self.assertIn(expected[-1] if len(expected) == 2 else "",
-                                              ranks[culprit]["condition"])
-                    finally:
-                        self.end(processes, self.members(folder))
+        self.each(self.names_the_culprit, [(size, fault) for size in SIZES for fault in FAULTS])
+
+    def names_the_culprit(self, size, fault):
+        expected = FAULTS[fault]
+        culprit = size // 2
+        with tempfile.TemporaryDirectory() as folder:
+            processes = self.start(folder, fault, culprit, size)
+            try:
+                survivors = [r for r in range(size) if r != culprit or fault == "differs"]
+                self.wait_for(lambda: len(self.members(folder)) == size and
+                              all((Path(folder) / str(r)).exists() for r in survivors),
+                              f"the files of ranks {survivors}, found {os.listdir(folder)}")
+                sentences = {(Path(folder) / str(r)).read_text() for r in survivors}
+                self.assertEqual(len(sentences), 1, sentences)
+                (sentence,) = sentences
+                print(f"{size} ranks, {fault}: {sentence}")
+                for part in ["#", "of communicator 'world' ", *expected]:
+                    self.assertIn(part, sentence)
+                # Where a message has another length, or a connection ends, a rank finds it at once.
+                at_once = ["leaves", "differs", *(["killed", "exits"] if MACHINES else [])]
+                found = "failed: " in sentence and fault in at_once
+                if not found:
+                    # The end of a process is noticed before the timeout.
+                    seconds = "2" if fault in ["sleeps", "computes", "stopped", "differs"] else r"\S+"
+                    self.assertRegex(sentence, rf"cannot complete \(no progress for {seconds} s\): ")
+                self.assertIn(f"rank {culprit}", sentence)
+                self.assertNotIn("on another machine", sentence)
+                # The view from outside is the same.
+                for r in survivors:
+                    own = int((Path(folder) / f"process{r}").read_text())
+                    ranks = {rank["rank"]: rank for rank in self.status(own)["ranks"]}
+                    self.assertEqual(ranks[r]["verdict"], sentence)
+                    self.assertIsNone(ranks[r]["operations"][-1]["end_ns"])
+                    self.assertIn(ranks[r]["life"], ["runs", "sleeps"])
+                    gone = {culprit} if fault in ["leaves", "exits", "killed"] else set()
+                    self.assertEqual(ranks.keys() | gone, set(range(size)))
+                    if fault in ["stopped", "killed"] and culprit in ranks:
+                        self.assertEqual(ranks[culprit]["life"],
+                                         "stopped" if fault == "stopped" else "ended")
+                    if fault != "leaves" and culprit in ranks:
+                        self.assertIn(expected[-1] if len(expected) == 2 else "",
+                                      ranks[culprit]["condition"])
+            finally:
+                self.end(processes, self.members(folder))
 
     @unittest.skipUnless(MACHINES, "needs a machine for each rank")
     def test_a_rank_alone_on_its_machine(self):
-        for fault, expected in {"sleeps": "its process is alive and sleeps",
-                                "leaves": "has left the communicator",
-                                "stopped": "it runs on another machine and does not answer",
-                                "killed": "its process has ended|its machine refuses connections"}.items():
-            with self.subTest(fault=fault), tempfile.TemporaryDirectory() as folder:
-                processes = self.start(folder, fault, 1, 2)
-                try:
-                    file = Path(folder) / "0"
-                    self.wait_for(file.exists, "a sentence of rank 0")
-                    print(f"alone, {fault}: {file.read_text()}")
-                    self.assertRegex(file.read_text(), f"rank 1.*({expected})")
-                finally:
-                    self.end(processes, self.members(folder))
+        self.each(self.names_a_rank_alone, [
+            ("sleeps", "its process is alive and sleeps"), ("leaves", "has left the communicator"),
+            ("stopped", "it runs on another machine and does not answer"),
+            ("killed", "its process has ended|its machine refuses connections")])
+
+    def names_a_rank_alone(self, fault, expected):
+        with tempfile.TemporaryDirectory() as folder:
+            processes = self.start(folder, fault, 1, 2)
+            try:
+                file = Path(folder) / "0"
+                self.wait_for(file.exists, "a sentence of rank 0")
+                print(f"alone, {fault}: {file.read_text()}")
+                self.assertRegex(file.read_text(), f"rank 1.*({expected})")
+            finally:
+                self.end(processes, self.members(folder))
 
     def test_without_a_timeout_the_end_of_a_rank_is_noticed(self):
-        for size in SIZES:
-            for fault in {"leaves", "killed", "exits"} & FAULTS.keys():
-                culprit = size - 1
-                with self.subTest(fault=fault, size=size), tempfile.TemporaryDirectory() as folder:
-                    processes = self.start(folder, fault, culprit, size, timeout=0)
-                    try:
-                        files = [Path(folder) / str(r) for r in range(size - 1)]
-                        self.wait_for(lambda: all(f.exists() for f in files), f"{size - 1} files")
-                        sentences = {f.read_text() for f in files}
-                        self.assertEqual(len(sentences), 1, sentences)
-                        self.assertRegex(sentences.pop(), f"rank {culprit} .*"
-                                         "(has left the communicator|its process has ended)")
-                    finally:
-                        self.end(processes, self.members(folder))
+        faults = [fault for fault in ["leaves", "killed", "exits"] if fault in FAULTS]
+        self.each(self.notices_the_end, [(size, fault) for size in SIZES for fault in faults])
+
+    def notices_the_end(self, size, fault):
+        culprit = size - 1
+        with tempfile.TemporaryDirectory() as folder:
+            processes = self.start(folder, fault, culprit, size, timeout=0)
+            try:
+                files = [Path(folder) / str(r) for r in range(size - 1)]
+                self.wait_for(lambda: all(f.exists() for f in files), f"{size - 1} files")
+                sentences = {f.read_text() for f in files}
+                self.assertEqual(len(sentences), 1, sentences)
+                self.assertRegex(sentences.pop(), f"rank {culprit} .*"
+                                 "(has left the communicator|its process has ended)")
+            finally:
+                self.end(processes, self.members(folder))
 
     def test_survivors_go_on(self):
-        for size in SIZES:
-            for fault in FAULTS:
-                culprit = 0 if size == 4 else size // 2
-                with self.subTest(fault=fault, size=size), tempfile.TemporaryDirectory() as folder:
-                    processes = self.start(folder, fault + ",shrink", culprit, size)
-                    try:
-                        survivors = [r for r in range(size) if r != culprit or fault == "differs"]
-                        files = [Path(folder) / f"shrunk{r}" for r in survivors]
-                        self.wait_for(lambda: all(f.exists() for f in files),
-                                      f"the files of ranks {survivors}")
-                        self.assertEqual([f.read_text() for f in files],
-                                         [f"{len(survivors)} {len(survivors)}"] * len(survivors))
-                    finally:
-                        self.end(processes, self.members(folder))
+        self.each(self.goes_on, [(size, fault) for size in SIZES for fault in FAULTS])
+
+    def goes_on(self, size, fault):
+        culprit = 0 if size == 4 else size // 2
+        with tempfile.TemporaryDirectory() as folder:
+            processes = self.start(folder, fault + ",shrink", culprit, size)
+            try:
+                survivors = [r for r in range(size) if r != culprit or fault == "differs"]
+                files = [Path(folder) / f"shrunk{r}" for r in survivors]
+                self.wait_for(lambda: all(f.exists() for f in files),
+                              f"the files of ranks {survivors}")
+                self.assertEqual([f.read_text() for f in files],
+                                 [f"{len(survivors)} {len(survivors)}"] * len(survivors))
+            finally:
+                self.end(processes, self.members(folder))
 
     def test_status_shows_a_running_hang(self):
         with tempfile.TemporaryDirectory() as folder:
