@@ -58,8 +58,9 @@ struct Options {
   /// that finds the cause writes it.
   std::string flight;
   /// The communicator's name in errors and in `baton status`; empty: "world", and "world/1:0" of
-  /// the part of its first split that has color 0. The first 63 bytes count. See
-  /// Communicator::set_name().
+  /// the part of its first split that has color 0; "world/survivors 1", and "world/survivors 1.1"
+  /// of theirs, of shrink(). The first 63 bytes count; of longer names of parts, the middle is left
+  /// out. See Communicator::set_name().
   std::string name;
   /// The algorithms to choose from; null: Registry::builtin(). Must be the same on all ranks.
   std::shared_ptr<const Registry> registry;

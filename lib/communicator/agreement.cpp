@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "baton/error.hpp"
@@ -179,17 +180,45 @@ std::uint64_t State::name_of_survivors(std::uint32_t shrunk) const {
   return mixed(launcher.watch().communicator(), survivors + shrunk);
 }
 
+namespace {
+
+/// The name of what has been made from a communicator: where that is too long for a page, the
+/// middle of it is left out, so that the names of all parts differ.
+std::string name_from(const std::string& whole, const std::string& part) {
+  constexpr std::size_t longest = status::longest_label;
+  constexpr std::string_view left_out = "…";
+  if (whole.size() + part.size() <= longest) return whole + part;
+  const auto within_letter = [&](std::size_t at) { return (whole[at] & 0xc0) == 0x80; };
+  std::size_t first = 16;  // leaves room for any part
+  std::size_t rest = whole.size() - (longest - first - left_out.size() - part.size());
+  while (first > 0 && within_letter(first)) --first;
+  while (within_letter(rest)) ++rest;  // a text ends with a null
+  return fmt::format("{}{}{}{}", whole.substr(0, first), left_out, whole.substr(rest), part);
+}
+
+/// "/survivors 2"; of survivors, ".2".
+std::string survivors_part(std::string_view whole, std::uint32_t shrunk) {
+  constexpr std::string_view word = "/survivors ";
+  const std::size_t last = whole.rfind('/');
+  const bool again = last != whole.npos && whole.substr(last).starts_with(word);
+  return fmt::format("{}{}", again ? "." : word, shrunk);
+}
+
+}  // namespace
+
 void State::open_watch(State& whole, std::uint64_t split, int color,
                        const std::vector<int>& members) {
   const std::string &own = context.options.name, &its = whole.context.options.name;
-  const std::string number = fmt::format("{}/{}:{}", whole.launcher.watch().label(), split, color);
+  const std::string number =
+      name_from(whole.launcher.watch().label(), fmt::format("/{}:{}", split, color));
   open_watch(whole, whole.name_of_part(split, color), own.empty() || own == its ? number : own,
              whole.launcher.sequence(), members);
 }
 
 void State::open_watch(State& whole, std::uint32_t shrunk, const std::vector<int>& members) {
+  const std::string& label = whole.launcher.watch().label();
   open_watch(whole, whole.name_of_survivors(shrunk),
-             fmt::format("{}/survivors {}", whole.launcher.watch().label(), shrunk), 0, members);
+             name_from(label, survivors_part(label, shrunk)), 0, members);
 }
 
 void State::open_watch(State& whole, std::uint64_t communicator, const std::string& label,

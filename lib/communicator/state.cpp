@@ -287,11 +287,13 @@ std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
   watch.show_shrink(true);
   const Shown shown(watch, internal_call("shrink"));
   Transport& transport = *context.transport;
-  Survivors survivors(transport, context.can.tags - 1, shrunk_,
-                      {patience, [&](int rank) { return watch.gone(rank); },
-                       [&](int rank) { return watch.shrinks(rank) && watch.runs(rank); },
-                       [&] { return watch.left_out(shrunk_); }});
-  const std::vector<int> members = survivors.agree();
+  // It ends before the survivors meet below: one that goes on to the next agreement would greet it.
+  const std::vector<int> members =
+      Survivors(transport, context.can.tags - 1, shrunk_,
+                {patience, [&](int rank) { return watch.gone(rank); },
+                 [&](int rank) { return watch.shrinks(rank) && watch.runs(rank); },
+                 [&] { return watch.left_out(shrunk_); }})
+          .agree();
   for (int r = 0; r < context.size; ++r)
     if (std::ranges::find(members, r) == members.end()) watch.leave_out(r, shrunk_);
   if (launcher.broken().empty()) watch.show_shrink(false);

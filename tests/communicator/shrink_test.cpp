@@ -130,6 +130,36 @@ TEST_CASE("shrink: of a sound communicator, again and again, and of the survivor
       patient());
 }
 
+TEST_CASE("shrink: the next begins while others end the one before") {
+  for (const int size : {2, 3, 5})
+    on_ranks(size, [&](Communicator& c) {
+      for (int i = 0; i < 30; ++i) CHECK(c.shrink(1h).size() == size);
+    });
+}
+
+TEST_CASE("shrink: names of parts and survivors stay apart, however often they follow each other") {
+  on_ranks(2, [](Communicator& c) {
+    Communicator survivors = c.shrink(1h);
+    CHECK(survivors.name() == "world/survivors 1");
+    CHECK(c.shrink(1h).name() == "world/survivors 2");
+    for (int i = 0; i < 3; ++i) survivors = survivors.shrink(1h);
+    CHECK(survivors.name() == "world/survivors 1.1.1.1");
+    Communicator part = survivors.split(0);
+    CHECK(part.name() == "world/survivors 1.1.1.1/1:0");
+    CHECK(part.shrink(1h).name() == "world/survivors 1.1.1.1/1:0/survivors 1");
+
+    // Where names become too long, the middle is left out.
+    part.set_name("forests of pines and birches, in the far north of the mainland");  // 62 bytes
+    const std::string second = part.split(1).name(), third = part.split(2).name();
+    CHECK(second == "forests of pines…irches, in the far north of the mainland/1:1");
+    CHECK(third == "forests of pines…irches, in the far north of the mainland/2:2");
+    std::string letters;
+    for (int i = 0; i < 17; ++i) letters += "ä";  // of two bytes each
+    part.set_name("fünfzehn Bäumääääää" + letters + "x");
+    CHECK(part.split(30000).name() == "fünfzehn Bäum…" + letters + "x/3:30000");
+  });
+}
+
 TEST_CASE("shrink: a hang among survivors names its cause") {
   on_ranks(
       4,
