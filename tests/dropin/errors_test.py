@@ -6,6 +6,7 @@ Usage: errors_test.py WRONG PRELOAD mpirun ARGUMENT..."""
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 WRONG, PRELOAD, *LAUNCHER = sys.argv[1:]
 RANKS = 4
@@ -31,16 +32,16 @@ def sentences(fault, check):
     return done, [line for line in done.stderr.splitlines() if "baton:" in line]
 
 
-for fault, parts in EXPECTED.items():
-    for check in ([1] if fault == "differs" else [0, 2] if fault == "root" else [0, 1]):
-        for attempt in range(3):
-            done, lines = sentences(fault, check)
-            what = f"{fault}, check {check}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
-            if done.returncode == 0 or len(lines) != 1:
-                sys.exit(f"expected one line of ours and a failure, found {len(lines)} in {what}")
-            if not lines[0].startswith("baton: ") or any(part not in lines[0] for part in parts):
-                sys.exit(f"expected a line with {parts}, found {lines[0]} in {what}")
-            print(lines[0])
+CASES = [(fault, check) for fault in EXPECTED for attempt in range(3)
+         for check in ([1] if fault == "differs" else [0, 2] if fault == "root" else [0, 1])]
+with ThreadPoolExecutor(3) as pool:  # jobs that mostly wait for their timeout
+    for (fault, check), (done, lines) in zip(CASES, pool.map(lambda case: sentences(*case), CASES)):
+        what = f"{fault}, check {check}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        if done.returncode == 0 or len(lines) != 1:
+            sys.exit(f"expected one line of ours and a failure, found {len(lines)} in {what}")
+        if not lines[0].startswith("baton: ") or any(part not in lines[0] for part in EXPECTED[fault]):
+            sys.exit(f"expected a line with {EXPECTED[fault]}, found {lines[0]} in {what}")
+        print(lines[0])
 
 done, lines = sentences("handled", 0)
 if lines or done.returncode != 0 or "handled" not in done.stdout:
