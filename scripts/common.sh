@@ -10,6 +10,10 @@ name=$(basename -- "$0")
 # Open MPI refuses to start as root unless told twice.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
+# Meson compiles through ccache where that is installed: what has been compiled before, in any folder,
+# is not compiled again. Precompiled headers need the first; a folder's name is in debug information.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros} CCACHE_NOHASHDIR=1
+
 say() { printf '%s: %s\n' "$name" "$*"; }
 give_up() {
   printf '%s: %s\n' "$name" "$*" >&2
