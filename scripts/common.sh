@@ -11,8 +11,9 @@ name=$(basename -- "$0")
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # Meson compiles through ccache where that is installed: what has been compiled before, in any folder,
-# is not compiled again. Precompiled headers need the first; a folder's name is in debug information.
-export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros} CCACHE_NOHASHDIR=1
+# is not compiled again. Precompiled headers need the first two; neither the language of messages nor
+# the folder, whose name is in debug information, makes a difference.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros,locale} CCACHE_NOHASHDIR=1
 
 say() { printf '%s: %s\n' "$name" "$*"; }
 give_up() {
