@@ -368,31 +368,36 @@ TEST_CASE("groups in streams: who waits for a peer that does not come says so, a
 }
 
 TEST_CASE("groups in streams: an abort ends a call that waits in another thread") {
+  Options options = support::test_options();
+  options.timeout = 2s;  // ends the other rank's call
   std::atomic<bool> told = false;
-  on_one_device(2, in_groups(), [&](Seat& seat) {
-    auto* const data = seat.put(numbers(seat.rank, 9));
-    const Data all{data, 9, Datatype::i32};
-    if (seat.rank == 1)
-      stand_in_of(seat).run(seat.stream, [&] {
-        while (!told) std::this_thread::sleep_for(1ms);
-      });
-    seat.communicator.broadcast(all, 1, seat.stream);
-    if (seat.rank == 0) {
-      std::thread other([&] {
-        std::this_thread::sleep_for(30ms);
-        seat.communicator.abort("enough");
-      });
-      const Error error = error_of([&] { seat.communicator.synchronize(); });
-      CHECK(error.code == ErrorCode::transport);
-      CHECK_MESSAGE(holds(error.what(), {"found an abort()"}), error.what());
-      other.join();
-      told = true;
-      seat.synchronize();
-    } else {
-      static_cast<void>(error_of([&] { seat.communicator.synchronize(); }));
-      seat.synchronize();
-    }
-  });
+  on_one_device(
+      2, in_groups(),
+      [&](Seat& seat) {
+        auto* const data = seat.put(numbers(seat.rank, 9));
+        const Data all{data, 9, Datatype::i32};
+        if (seat.rank == 1)
+          stand_in_of(seat).run(seat.stream, [&] {
+            while (!told) std::this_thread::sleep_for(1ms);
+          });
+        seat.communicator.broadcast(all, 1, seat.stream);
+        if (seat.rank == 0) {
+          std::thread other([&] {
+            std::this_thread::sleep_for(30ms);
+            seat.communicator.abort("enough");
+          });
+          const Error error = error_of([&] { seat.communicator.synchronize(); });
+          CHECK(error.code == ErrorCode::transport);
+          CHECK_MESSAGE(holds(error.what(), {"found an abort()"}), error.what());
+          other.join();
+          told = true;
+          seat.synchronize();
+        } else {
+          static_cast<void>(error_of([&] { seat.communicator.synchronize(); }));
+          seat.synchronize();
+        }
+      },
+      options);
 }
 
 TEST_CASE("groups in streams: a device that fails, and what the transport finds, break it off") {
