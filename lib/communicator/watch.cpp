@@ -279,8 +279,6 @@ Watch::Verdict Watch::awaited(int rank, std::uint64_t number) const {
 
 Watch::Verdict Watch::tell_all(std::span<const status::Witness> ranks, std::uint64_t number,
                                const std::string& sentence, ErrorCode code) {
-  // Who spoke while this rank looked may have left, with the page that the right is on.
-  if (Verdict other = heard(number); !other.sentence.empty()) return other;
   const int own = context_.rank, size = static_cast<int>(ranks.size());
   int speaker = 0;  // the first with a page that others see
   while (speaker < size &&
