@@ -105,7 +105,7 @@ class Job:
         self.mounts = {"files": "1m"} | mounts if mounts else {}  # of "/dev/shm", too: sizes
         self.prefix, self.environment = list(prefix), environment or {}
         self.lost = set()
-        self.failed_in = set()  # the communicators in which the last loss was noticed
+        self.failed_in = {}  # by rank: the communicator in which it noticed the last loss
         self.quiet = True  # nothing may be written to standard error
 
     def __enter__(self):
@@ -221,15 +221,15 @@ class Job:
         self.outcome.hits += 1
         self.lost.add(victim)
         self.run_on(1, since)
-        sentences = {}
+        sentences, self.failed_in = {}, {}
         for rank in self.left():
             errors = self.events(rank, since, "error")
             if len(errors) != 1:
                 self.problem(f"rank {rank}: expected one error, found {[e.text for e in errors]}")
             for error in errors[:1]:
                 self.outcome.seconds.append(error.time - since)
-                sentences.setdefault(where(error.text), set()).add(error.text)
-        self.failed_in = set(sentences)
+                self.failed_in[rank] = where(error.text)
+                sentences.setdefault(self.failed_in[rank], set()).add(error.text)
         messages = sentences.pop("messages", set())
         if not sentences and not any(re.search(text, sentence) for sentence in messages):
             self.problem(f"expected \"{text}\", found {sorted(messages)}")
