@@ -1,5 +1,6 @@
 // Datatypes, ops, choices, options and texts.
 
+#include "../base/utf8.hpp"
 #include "baton/options.hpp"
 #include "baton/types.hpp"
 #include "baton/version.hpp"
@@ -64,11 +65,9 @@ Options options_of(const baton_options* options) {
 void give_text(std::string_view from, char* text, std::size_t room, std::size_t* length) {
   if (length != nullptr) *length = from.size();
   if (room == 0) return;
-  std::size_t end = std::min(from.size(), room - 1);
-  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
-  while (end > 0 && end < from.size() && continues(from[end])) --end;  // whole characters only
-  std::copy_n(from.data(), end, &given(text, "an address for the text"));
-  text[end] = '\0';
+  const std::string_view part = base::beginning_of(from, room - 1);
+  std::ranges::copy(part, &given(text, "an address for the text"));
+  text[part.size()] = '\0';
 }
 
 }  // namespace baton::c

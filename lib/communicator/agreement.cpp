@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "../base/utf8.hpp"
 #include "baton/error.hpp"
 #include "baton/output_file.hpp"
 #include "state.hpp"
@@ -185,15 +186,11 @@ namespace {
 /// The name of what has been made from a communicator: where that is too long for a page, the
 /// middle of it is left out, so that the names of all parts differ.
 std::string name_from(const std::string& whole, const std::string& part) {
-  constexpr std::size_t longest = status::longest_label;
+  constexpr std::size_t longest = status::longest_label, first = 16;  // leaves room for any part
   constexpr std::string_view left_out = "…";
   if (whole.size() + part.size() <= longest) return whole + part;
-  const auto within_letter = [&](std::size_t at) { return (whole[at] & 0xc0) == 0x80; };
-  std::size_t first = 16;  // leaves room for any part
-  std::size_t rest = whole.size() - (longest - first - left_out.size() - part.size());
-  while (first > 0 && within_letter(first)) --first;
-  while (within_letter(rest)) ++rest;  // a text ends with a null
-  return fmt::format("{}{}{}{}", whole.substr(0, first), left_out, whole.substr(rest), part);
+  return fmt::format("{}{}{}{}", base::beginning_of(whole, first), left_out,
+                     base::end_of(whole, longest - first - left_out.size() - part.size()), part);
 }
 
 /// "/survivors 2"; of survivors, ".2".

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "../base/hash.hpp"
+#include "../base/utf8.hpp"
 #include "../status/flight.hpp"
 #include "baton/output_file.hpp"
 #include "operation.hpp"
@@ -23,12 +24,9 @@
 namespace baton::communicator {
 namespace {
 
-/// A name as a page keeps it and sentences can have it: on one line, cut between two letters.
+/// A name as a page keeps it and sentences can have it: on one line, cut between two characters.
 std::string line_of(std::string_view name) {
-  std::size_t length = std::min(name.size(), status::longest_label);
-  if (length < name.size())
-    while (length > 0 && (name[length] & 0xc0) == 0x80) --length;  // within a letter of UTF-8
-  std::string line(name.substr(0, length));
+  std::string line(base::beginning_of(name, status::longest_label));
   for (char& c : line)
     if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
   return line;

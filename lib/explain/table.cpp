@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "../base/utf8.hpp"
+
 namespace baton::explaining {
 namespace {
 
 /// The number of characters that UTF-8 text shows.
 std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+  return text.size() -
+         static_cast<std::size_t>(std::ranges::count_if(text, base::continues_character));
 }
 
 bool divides(const std::string& word) { return word == "|" || word.starts_with('('); }

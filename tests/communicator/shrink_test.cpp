@@ -153,10 +153,12 @@ TEST_CASE("shrink: names of parts and survivors stay apart, however often they f
     const std::string second = part.split(1).name(), third = part.split(2).name();
     CHECK(second == "forests of pines…irches, in the far north of the mainland/1:1");
     CHECK(third == "forests of pines…irches, in the far north of the mainland/2:2");
+    part.set_name(std::string(59, 'x'));
+    CHECK(part.split(0).name() == std::string(59, 'x') + "/3:0");  // as long as names may be
     std::string letters;
     for (int i = 0; i < 17; ++i) letters += "ä";  // of two bytes each
     part.set_name("fünfzehn Bäumääääää" + letters + "x");
-    CHECK(part.split(30000).name() == "fünfzehn Bäum…" + letters + "x/3:30000");
+    CHECK(part.split(30000).name() == "fünfzehn Bäum…" + letters + "x/4:30000");
   });
 }
 

@@ -141,9 +141,27 @@ void named(const Layout& layout) {
   config.size = offsetof(ncclConfig_t, commName);  // of a program that was built before names
   World older = part_of_all(config);
 
+  // Without the first rank, where two others are left.
+  config = NCCL_CONFIG_INITIALIZER;
+  config.commName = "fewer";
+  std::vector<Rank> others;
+  for (const Rank& one : world.own())
+    if (one.rank > 0 && world.size() > 2) others.push_back(one);
+  int first = 0;
+  ok(ncclGroupStart());
+  for (Rank& one : others) {
+    ok(ncclCommShrink(one.comm, &first, 1, &one.comm, &config, NCCL_SHRINK_DEFAULT));
+    one.stream = make_stream(one.device);
+  }
+  ok(ncclGroupEnd());
+  World fewer(world.size() - 1, std::move(others));
+
   // The last rank does not come, or has left: the sentence names the communicator.
-  const std::pair<World*, const char*> all[] = {
-      {&world, "weights"}, {&unnamed, "weights/1:0"}, {&part, "half"}, {&older, "weights/3:0"}};
+  const std::pair<World*, const char*> all[] = {{&world, "weights"},
+                                                {&unnamed, "weights/1:0"},
+                                                {&part, "half"},
+                                                {&older, "weights/3:0"},
+                                                {&fewer, "fewer"}};
   const auto those_that_call = [&](const auto& body) {
     for (const auto& [members, name] : all)
       for (const Rank& one : members->own())
