@@ -1,21 +1,25 @@
 #pragma once
-/// Launches of attention's kernels.
+/// Attention's kernels, and their launches. Those of a Kind by groups are for devices of compute
+/// capability 9.0.
 
+#include "attention_backward_units.hpp"
+#include "attention_units.hpp"
 #include "kernel.cuh"
 #include "kernels.hpp"
 
 namespace baton::transformer::cuda {
 
-/// Which unit a thread block does: the last tiles first, since of causal attention those of queries
-/// are the largest.
+/// Which unit a thread block does. Of causal attention the last tiles of queries are the largest,
+/// and the first tiles of keys: those come first.
 struct Units {
   std::int64_t samples, heads, positions;
   int rows;  ///< of a tile
+  bool last_first;
   BATON_DEVICE std::int64_t tiles() const { return (positions + rows - 1) / rows; }
   BATON_DEVICE std::int64_t count() const { return samples * heads * tiles(); }
   __device__ __forceinline__ Tile at(std::int64_t unit) const {
-    const std::int64_t row = unit % (samples * heads);
-    return {row / heads, row % heads, (tiles() - 1 - unit / (samples * heads)) * rows};
+    const std::int64_t row = unit % (samples * heads), tile = unit / (samples * heads);
+    return {row / heads, row % heads, (last_first ? tiles() - 1 - tile : tile) * rows};
   }
 };
 
@@ -39,6 +43,82 @@ void launch(Kernel kernel, int bytes, const Units& units, const Attention<T>& of
   kernel<<<blocks_for(units.count(), 1), attention_threads, static_cast<std::size_t>(bytes),
            stream>>>(of, units);
   launched("attention");
+}
+
+/// Attention with what is known of it when it is compiled: if `plain`, rows of whole chunks and no
+/// dropout, whose code takes registers.
+template <bool plain, class T>
+__device__ __forceinline__ Attention<T> known(const Attention<T>& of) {
+  Attention<T> copy = of;
+  if (plain) copy.whole_chunks = true, copy.drops = false;
+  return copy;
+}
+
+// A Team is DeviceTeam or, of a Kind by groups, GroupTeam. Swizzled tiles are aligned to 1,024
+// bytes.
+
+template <template <class> class Team, class Kind, int width, bool plain,
+          class T = typename Kind::Element>
+__global__ void __launch_bounds__(attention_threads, 2)
+    attention_kernel(const __grid_constant__ Attention<T> any, Units units) {
+  extern __shared__ __align__(1024) Chunk shared[];
+  const Attention<T> of = known<plain>(any);
+  Team<typename Forward<Kind, width>::State> team;
+  const std::int64_t count = units.count();
+  for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x) {
+    attention_unit<Kind, width>(team, of, units.at(unit), shared);
+    __syncthreads();
+  }
+}
+
+template <template <class> class Team, class Kind, int width, bool plain,
+          class T = typename Kind::Element>
+__global__ void __launch_bounds__(attention_threads, 2)
+    query_gradient_kernel(const __grid_constant__ Attention<T> any, Units units) {
+  extern __shared__ __align__(1024) Chunk shared[];
+  const Attention<T> of = known<plain>(any);
+  Team<QueryGradientState<Kind, width>> team;
+  const std::int64_t count = units.count();
+  for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x)
+    query_gradient_unit<Kind, width>(team, of, units.at(unit), shared);
+}
+
+template <template <class> class Team, class Kind, int width, bool plain,
+          class T = typename Kind::Element>
+__global__ void __launch_bounds__(attention_threads, 2)
+    key_gradient_kernel(const __grid_constant__ Attention<T> any, Units units) {
+  extern __shared__ __align__(1024) Chunk shared[];
+  const Attention<T> of = known<plain>(any);
+  Team<KeyGradientState<Kind, width>> team;
+  const std::int64_t count = units.count();
+  for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x)
+    key_gradient_unit<Kind, width>(team, of, units.at(unit), shared);
+}
+
+/// Enqueues attention.
+template <template <class> class Team, class Kind, int width, bool plain = false, class T>
+void forward(const Attention<T>& of, cudaStream_t stream) {
+  using Sizes = Forward<Kind, width>;
+  launch(&attention_kernel<Team, Kind, width, plain>, Sizes::shared_bytes,
+         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, stream);
+}
+/// Enqueues the gradients by queries, then those by keys and values.
+template <template <class> class Team, class Kind, int width, bool plain = false, class T>
+void backward(const Attention<T>& of, cudaStream_t stream) {
+  using Sizes = Backward<Kind, width>;
+  launch(&query_gradient_kernel<Team, Kind, width, plain>, Sizes::shared_bytes,
+         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, stream);
+  launch(&key_gradient_kernel<Team, Kind, width, plain>, Sizes::shared_bytes,
+         {of.samples, of.key_heads, of.keys, Sizes::rows, false}, of, stream);
+}
+template <template <class> class Team, class Kind, int width, bool plain = false>
+void prepare_forward() {
+  prepare(&attention_kernel<Team, Kind, width, plain>, Forward<Kind, width>::shared_bytes);
+}
+template <template <class> class Team, class Kind, int width, bool plain = false>
+void prepare_backward() {
+  prepare(&query_gradient_kernel<Team, Kind, width, plain>, Backward<Kind, width>::shared_bytes);
+  prepare(&key_gradient_kernel<Team, Kind, width, plain>, Backward<Kind, width>::shared_bytes);
 }
 
 }  // namespace baton::transformer::cuda

@@ -28,25 +28,25 @@ struct Backward {
 };
 
 /// Calls load(thread, number of the tile, stage) for `tiles` tiles, and work(number, stage) when
-/// each is there.
-template <int stages, class Team, class Load, class Work>
+/// each is there. The tiles that stay may be on their way before; afterwards all may be written.
+template <class Kind, int stages, class Team, class Load, class Work>
 BATON_DEVICE void pass_by(Team& team, std::int64_t tiles, Load load, Work work) {
   const auto start = [&](std::int64_t number) {
     team.run([&](int thread, auto&) {
       if (number < tiles) load(thread, number, static_cast<int>(number % stages));
-      commit_copies();
     });
   };
   start(0);
   for (std::int64_t number = 0; number < tiles; ++number) {
+    team.step([&](int, auto&) { wait_for_copies<Kind>(); });
     if constexpr (stages == 2) start(number + 1);
-    team.step([&](int, auto&) { wait_for_copies<stages - 1>(); });
     work(number, static_cast<int>(number % stages));
-    team.step([](int, auto&) {});
-    if constexpr (stages == 1) start(number + 1);
+    if constexpr (stages == 1) {
+      team.step([](int, auto&) {});
+      start(number + 1);
+    }
   }
-  // What was copied before must not arrive in the thread block's next unit.
-  team.step([&](int, auto&) { wait_for_copies<0>(); });
+  team.step([&](int, auto&) { wait_for_copies<Kind>(); });
 }
 
 template <class Kind, int width>
@@ -54,8 +54,9 @@ struct QueryGradientState {
   using Sizes = Backward<Kind, width>;
   Sums<Sizes::blocks, Sizes::columns> s, ds;
   Results<Sizes::blocks, width> dq;
-  float dot[2], log_sum[2];
+  float dot[2], log_sum[2];  ///< log_sum: times log2_of_e
   Factors<Sizes::blocks> factors;
+  Rounded<Sizes::blocks, Sizes::columns> words;
 };
 
 /// dq and dots of a tile of queries. `shared`: Backward::shared_bytes.
@@ -80,11 +81,11 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
     clear<1, width>(state.dq);
     BATON_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const std::int64_t query = at.begin + row_of<1>(thread, 0, half);
+      const std::int64_t query = at.begin + row_of(thread, 0, half);
       const bool there = query < of.queries;
       // Of a row that is not there, probabilities are 0.
       state.log_sum[half] =
-          there ? of.result_log_sums[of.row(at.sample, at.head, query)] : INFINITY;
+          there ? of.result_log_sums[of.row(at.sample, at.head, query)] * log2_of_e : INFINITY;
       state.dot[half] = 0;
       if (!there) continue;
       const T* const result = of.result.at(at.sample, at.head, query);
@@ -110,13 +111,23 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
     load_tile<Kind, width, columns>(thread, of.v.at(at.sample, key_head, begin), of.v.position,
                                     of.keys - begin, of, values(stage));
   };
-  pass_by<Sizes::stages>(
+  const auto scores = [](auto& state) -> auto& { return state.s; };
+  const auto gradients_of_scores = [](auto& state) -> auto& { return state.ds; };
+  const auto results = [](auto& state) -> auto& { return state.dq; };
+  const float scale = of.scale * log2_of_e;
+  pass_by<Kind, Sizes::stages>(
       team, (last + columns - 1) / columns, load, [&](std::int64_t number, int stage) {
         const std::int64_t begin = number * columns;
-        score<Kind, width, 1, columns>(
-            team, queries, keys(stage), [](auto& state) -> auto& { return state.s; });
-        score<Kind, width, 1, columns>(
-            team, gradients, values(stage), [](auto& state) -> auto& { return state.ds; });
+        score<Kind, width, 1, columns>(team, queries, keys(stage), scores);
+        score<Kind, width, 1, columns>(team, gradients, values(stage), gradients_of_scores);
+        await_products<Kind, 1>(team, scores);
+        team.run([&](int, State& state) {
+          BATON_UNROLL
+          for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+          for (int i = 0; i < 4; ++i)
+            state.s[0][n][i] = power_of_two(state.s[0][n][i] * scale - state.log_sum[i / 2]);
+        });
+        await_products<Kind, 0>(team, gradients_of_scores);
         const bool all_visible =
             begin + columns <= of.keys && (!of.causal || begin + columns <= at.begin + 1);
         team.run([&](int thread, State& state) {
@@ -127,28 +138,31 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
           }
           BATON_UNROLL
           for (int half = 0; half < 2; ++half) {
-            const std::int64_t query = at.begin + row_of<1>(thread, 0, half);
             BATON_UNROLL
             for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
             for (int i = 0; i < 2; ++i) {
               float& ds = state.ds[0][n][half * 2 + i];
-              const float p = power_of_two(
-                  (state.s[0][n][half * 2 + i] * of.scale - state.log_sum[half]) * log2_of_e);
-              ds = p * (ds - state.dot[half]) * of.scale;
-              if (!all_visible && !of.visible(query, begin + column_of(thread, n, i))) ds = 0;
+              ds = state.s[0][n][half * 2 + i] * (ds - state.dot[half]);
             }
+            if (all_visible) continue;
+            const int seen = of.visible_keys(at.begin + row_of(thread, 0, half), begin, columns);
+            BATON_UNROLL
+            for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+            for (int i = 0; i < 2; ++i)
+              if (column_of(thread, n, i) >= seen) state.ds[0][n][half * 2 + i] = 0;
           }
         });
         accumulate<Kind, width, 1, columns>(
-            team, [](auto& state) -> auto& { return state.ds; }, keys(stage),
-            [](auto& state) -> auto& { return state.dq; });
+            team, gradients_of_scores, [](auto& state) -> auto& { return state.words; },
+            keys(stage), results);
+        await_products<Kind, 0>(team, results);
       });
   team.run([&](int thread, State& state) {
     BATON_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const std::int64_t query = at.begin + row_of<1>(thread, 0, half);
+      const std::int64_t query = at.begin + row_of(thread, 0, half);
       if (query >= of.queries) continue;
-      store_row<Kind, width, 1>(thread, of, state.dq, 0, half, 1,
+      store_row<Kind, width, 1>(thread, of, state.dq, 0, half, of.scale,
                                 of.dq.at(at.sample, at.head, query));
       if (place_of(thread) == 0) of.dots[of.row(at.sample, at.head, query)] = state.dot[half];
     }
@@ -161,6 +175,7 @@ struct KeyGradientState {
   Sums<Sizes::blocks, Sizes::columns> s, ds;
   Results<Sizes::blocks, width> dk, dv;
   Factors<Sizes::blocks> factors;
+  Rounded<Sizes::blocks, Sizes::columns> words, ds_words;
 };
 
 /// dk and dv of a tile of keys, `at.head` being k's, from dots. Rows are keys here, columns
@@ -175,7 +190,7 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
                *const others = values + Sizes::held;
   const auto queries = [&](int stage) { return others + stage * 2 * Sizes::passed; };
   const auto gradients = [&](int stage) { return queries(stage) + Sizes::passed; };
-  const auto log_sums = [&](int stage) {
+  const auto log_sums = [&](int stage) {  // times log2_of_e
     return reinterpret_cast<float*>(shared + Sizes::shared_chunks) + stage * 2 * columns;
   };
   const auto dots = [&](int stage) { return log_sums(stage) + columns; };
@@ -205,16 +220,18 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
       // Of a row that is not there, probabilities are 0.
       const bool there = begin + thread < of.queries;
       const std::int64_t row = there ? of.row(at.sample, head, begin + thread) : 0;
-      log_sums(stage)[thread] = there ? of.result_log_sums[row] : INFINITY;
+      log_sums(stage)[thread] = there ? of.result_log_sums[row] * log2_of_e : INFINITY;
       dots(stage)[thread] = there ? of.dots[row] : 0;
     }
   };
-  pass_by<Sizes::stages>(team, tiles * each, load, [&](std::int64_t number, int stage) {
+  const auto scores = [](auto& state) -> auto& { return state.s; };
+  const auto gradients_of_scores = [](auto& state) -> auto& { return state.ds; };
+  const float scale = of.scale * log2_of_e;
+  pass_by<Kind, Sizes::stages>(team, tiles * each, load, [&](std::int64_t number, int stage) {
     const std::int64_t begin = begin_of(number);
-    score<Kind, width, 1, columns>(
-        team, keys, queries(stage), [](auto& state) -> auto& { return state.s; });
-    score<Kind, width, 1, columns>(
-        team, values, gradients(stage), [](auto& state) -> auto& { return state.ds; });
+    score<Kind, width, 1, columns>(team, keys, queries(stage), scores);
+    score<Kind, width, 1, columns>(team, values, gradients(stage), gradients_of_scores);
+    await_products<Kind, 1>(team, scores);
     const bool all_visible =
         at.begin + Sizes::rows <= of.keys && (!of.causal || at.begin + Sizes::rows <= begin + 1);
     team.run([&](int thread, State& state) {
@@ -226,14 +243,25 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
         BATON_UNROLL
         for (int half = 0; half < 2; ++half) {
           float& p = state.s[0][n][half * 2 + i];
-          p = power_of_two((p * of.scale - log_sum) * log2_of_e);
-          if (!all_visible && !of.visible(begin + column, at.begin + row_of<1>(thread, 0, half)))
-            p = 0;
+          p = power_of_two(p * scale - log_sum);
         }
       }
+      if (!all_visible) {
+        BATON_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const int blind = of.blind_queries(at.begin + row_of(thread, 0, half), begin, columns);
+          BATON_UNROLL
+          for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+          for (int i = 0; i < 2; ++i)
+            if (column_of(thread, n, i) < blind) state.s[0][n][half * 2 + i] = 0;
+        }
+      }
+    });
+    await_products<Kind, 0>(team, gradients_of_scores);
+    team.run([&](int thread, State& state) {
       const auto finish = [&](int m, int n, int i, float factor) {
         float &p = state.s[m][n][i], &ds = state.ds[m][n][i];
-        ds = p * (ds * factor - dots(stage)[column_of(thread, n, i % 2)]) * of.scale;
+        ds = p * (ds * factor - dots(stage)[column_of(thread, n, i % 2)]);
         p *= factor;
       };
       if (of.drops) {
@@ -245,19 +273,22 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
         for (int i = 0; i < 4; ++i) finish(0, n, i, 1);
       }
     });
+    const auto dv = [](auto& state) -> auto& { return state.dv; };
+    const auto dk = [](auto& state) -> auto& { return state.dk; };
     accumulate<Kind, width, 1, columns>(
-        team, [](auto& state) -> auto& { return state.s; }, gradients(stage),
-        [](auto& state) -> auto& { return state.dv; });
+        team, scores, [](auto& state) -> auto& { return state.words; }, gradients(stage), dv);
     accumulate<Kind, width, 1, columns>(
-        team, [](auto& state) -> auto& { return state.ds; }, queries(stage),
-        [](auto& state) -> auto& { return state.dk; });
+        team, gradients_of_scores, [](auto& state) -> auto& { return state.ds_words; },
+        queries(stage), dk);
+    await_products<Kind, 0>(team, dv);
+    await_products<Kind, 0>(team, dk);
   });
   team.run([&](int thread, State& state) {
     BATON_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const std::int64_t key = at.begin + row_of<1>(thread, 0, half);
+      const std::int64_t key = at.begin + row_of(thread, 0, half);
       if (key >= of.keys) continue;
-      store_row<Kind, width, 1>(thread, of, state.dk, 0, half, 1,
+      store_row<Kind, width, 1>(thread, of, state.dk, 0, half, of.scale,
                                 of.dk.at(at.sample, at.head, key));
       store_row<Kind, width, 1>(thread, of, state.dv, 0, half, 1,
                                 of.dv.at(at.sample, at.head, key));

@@ -13,16 +13,23 @@ struct Forward {
   static constexpr int blocks = 2;                  ///< of 16 queries, of each warp
   static constexpr int rows = warps * blocks * 16;  ///< queries
   static constexpr int columns = passing<Kind, width>;
-  /// Of shared memory: queries, keys, values.
+  /// The next keys and values are copied beside the work on those that are there.
+  static constexpr int stages = Kind::by_groups ? 2 : 1;
+  /// Of shared memory: queries, then keys and values of each stage.
   static constexpr int shared_bytes =
-      (rows + 2 * columns) * chunks<Kind, width> * static_cast<int>(sizeof(Chunk));
+      (rows + stages * 2 * columns) * chunks<Kind, width> * static_cast<int>(sizeof(Chunk));
   struct State {
     Sums<blocks, columns> s;
     Results<blocks, width> out;
     float most[blocks][2], part[blocks][2], sum[blocks][2];
     Factors<blocks> factors;
+    Rounded<blocks, columns> words;
   };
 };
+
+/// Powers are of scores less a row's `most`, which follows the largest when that is further ahead
+/// than this (in powers of two): what was added up is seldom multiplied anew.
+inline constexpr float most_growth = 8;
 
 /// `shared`: Forward::shared_bytes, with width at least a head's size.
 template <class Kind, int width, class T, class Team>
@@ -30,15 +37,16 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
                                  Chunk* shared) {
   using Sizes = Forward<Kind, width>;
   using State = typename Sizes::State;
-  constexpr int blocks = Sizes::blocks, columns = Sizes::columns;
-  Chunk *const queries = shared, *const keys = queries + Sizes::rows * chunks<Kind, width>,
-               *const values = keys + columns * chunks<Kind, width>;
+  constexpr int blocks = Sizes::blocks, columns = Sizes::columns, stages = Sizes::stages;
+  constexpr int passed = columns * chunks<Kind, width>;
+  Chunk *const queries = shared, *const others = queries + Sizes::rows * chunks<Kind, width>;
+  const auto keys = [&](int stage) { return others + stage * 2 * passed; };
+  const auto values = [&](int stage) { return keys(stage) + passed; };
   const std::int64_t key_head = at.head * of.key_heads / of.heads;
   const auto load_keys = [&](int thread, const Heads<const T>& from, std::int64_t begin,
                              Chunk* to) {
     load_tile<Kind, width, columns>(thread, from.at(at.sample, key_head, begin), from.position,
                                     of.keys - begin, of, to);
-    commit_copies();
   };
   /// Calls body(block, half) for a thread's rows.
   const auto each_row = [](auto body) {
@@ -52,28 +60,44 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
   team.run([&](int thread, State& state) {
     load_tile<Kind, width, Sizes::rows>(thread, of.q.at(at.sample, at.head, at.begin),
                                         of.q.position, of.queries - at.begin, of, queries);
-    load_keys(thread, of.k, 0, keys);
+    load_keys(thread, of.k, 0, keys(0));
+    if (stages == 2) load_keys(thread, of.v, 0, values(0));
     clear<blocks, width>(state.out);
     each_row([&](int m, int half) { state.most[m][half] = -INFINITY, state.sum[m][half] = 0; });
   });
-  for (std::int64_t begin = 0; begin < last; begin += columns) {
-    team.step([&](int, State&) { wait_for_copies<0>(); });
-    team.run([&](int thread, State&) { load_keys(thread, of.v, begin, values); });
-    score<Kind, width, blocks, columns>(
-        team, queries, keys, [](auto& state) -> auto& { return state.s; });
+  const auto scores = [](auto& state) -> auto& { return state.s; };
+  const auto results = [](auto& state) -> auto& { return state.out; };
+  int stage = 0;
+  for (std::int64_t begin = 0; begin < last; begin += columns, stage = (stage + 1) % stages) {
+    const std::int64_t next = begin + columns;
+    team.step([&](int, State&) { wait_for_copies<Kind>(); });
+    team.run([&](int thread, State&) {
+      if constexpr (stages == 1) {
+        load_keys(thread, of.v, begin, values(0));
+      } else if (next < last) {
+        load_keys(thread, of.k, next, keys(1 - stage));
+        load_keys(thread, of.v, next, values(1 - stage));
+      }
+    });
+    score<Kind, width, blocks, columns>(team, queries, keys(stage), scores);
+    await_products<Kind, 0>(team, scores);
     const bool all_visible =
         begin + columns <= of.keys && (!of.causal || begin + columns <= at.begin + 1);
     team.run([&](int thread, State& state) {
       each_row([&](int m, int half) {
         float& part = state.part[m][half] = -INFINITY;
-        const std::int64_t query = at.begin + row_of<blocks>(thread, m, half);
-        BATON_UNROLL
-        for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          float& s = state.s[m][n][half * 2 + i];
-          if (!all_visible && !of.visible(query, begin + column_of(thread, n, i))) s = -INFINITY;
-          part = std::fmax(part, s);
+        const auto each_score = [&](auto body) {
+          BATON_UNROLL
+          for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+          for (int i = 0; i < 2; ++i) body(state.s[m][n][half * 2 + i], column_of(thread, n, i));
+        };
+        if (!all_visible) {
+          const int seen = of.visible_keys(at.begin + row_of(thread, m, half), begin, columns);
+          each_score([&](float& s, int column) {
+            if (column >= seen) s = -INFINITY;
+          });
         }
+        each_score([&](float s, int) { part = std::fmax(part, s); });
       });
     });
     each_row([&](int m, int half) {
@@ -82,21 +106,26 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
     });
     team.run([&](int thread, State& state) {
       each_row([&](int m, int half) {
-        const float most = std::fmax(state.most[m][half], state.part[m][half]);
-        const float factor = power_of_two((state.most[m][half] - most) * scale);
-        state.most[m][half] = most;
+        float& most = state.most[m][half];
+        const float part = state.part[m][half];
+        if ((part - most) * scale > most_growth) {
+          const float factor = power_of_two((most - part) * scale);
+          most = part;
+          state.sum[m][half] *= factor;
+          BATON_UNROLL
+          for (int n = 0; n < width / 8; ++n) BATON_UNROLL
+          for (int i = 0; i < 2; ++i) state.out[m][n][half * 2 + i] *= factor;
+        }
+        const float shift = most * scale;
         float sum = 0;
         BATON_UNROLL
         for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
         for (int i = 0; i < 2; ++i) {
           float& p = state.s[m][n][half * 2 + i];
-          p = power_of_two(p * scale - most * scale);
+          p = power_of_two(p * scale - shift);
           sum += p;
         }
-        state.sum[m][half] = state.sum[m][half] * factor + sum;
-        BATON_UNROLL
-        for (int n = 0; n < width / 8; ++n) BATON_UNROLL
-        for (int i = 0; i < 2; ++i) state.out[m][n][half * 2 + i] *= factor;
+        state.sum[m][half] += sum;
       });
       if (of.drops) {
         each_factor<blocks, columns>(
@@ -104,20 +133,22 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
             [&](int m, int n, int i, float factor) { state.s[m][n][i] *= factor; });
       }
     });
-    team.step([&](int, State&) { wait_for_copies<0>(); });
-    team.run([&](int thread, State&) {
-      if (begin + columns < last) load_keys(thread, of.k, begin + columns, keys);
-    });
+    if constexpr (stages == 1) {
+      team.step([&](int, State&) { wait_for_copies<Kind>(); });
+      team.run([&](int thread, State&) {
+        if (next < last) load_keys(thread, of.k, next, keys(0));
+      });
+    }
     accumulate<Kind, width, blocks, columns>(
-        team, [](auto& state) -> auto& { return state.s; }, values,
-        [](auto& state) -> auto& { return state.out; });
+        team, scores, [](auto& state) -> auto& { return state.words; }, values(stage), results);
+    await_products<Kind, 0>(team, results);
   }
   each_row([&](int m, int half) {
     team.template among<4>([=](State& state) -> float& { return state.sum[m][half]; }, Sum());
   });
   team.run([&](int thread, State& state) {
     each_row([&](int m, int half) {
-      const std::int64_t query = at.begin + row_of<blocks>(thread, m, half);
+      const std::int64_t query = at.begin + row_of(thread, m, half);
       if (query >= of.queries) return;
       const float sum = state.sum[m][half];
       store_row<Kind, width, blocks>(thread, of, state.out, m, half, 1 / sum,

@@ -62,7 +62,7 @@ class DeviceTeam {
     }
   }
 
- private:
+ protected:
   State state_;
 };
 

@@ -10,6 +10,7 @@ void load_kernels() {
   load_loss_kernels();
   load_attention_kernels();
   load_attention_backward_kernels();
+  load_attention_group_kernels();
 }
 
 }  // namespace baton::transformer::cuda

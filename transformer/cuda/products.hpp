@@ -3,18 +3,17 @@
 
 #include <cmath>
 
-#include "tiles.hpp"
+#include "groups.hpp"
 
 namespace baton::transformer::cuda {
 
-// A warp has `blocks` blocks of 16 rows. Of a block, a thread has the rows `group` and `group` + 8,
+// A warp has 16 rows of each of `blocks` blocks. Of those, a thread has `group` and `group` + 8,
 // and of 8 columns 2 · `place` and the next.
 
 BATON_DEVICE int group_of(int thread) { return thread % 32 / 4; }
 BATON_DEVICE int place_of(int thread) { return thread % 4; }
-template <int blocks>
 BATON_DEVICE int row_of(int thread, int block, int half) {
-  return (thread / 32 * blocks + block) * 16 + half * 8 + group_of(thread);
+  return (block * warps + thread / 32) * 16 + half * 8 + group_of(thread);
 }
 BATON_DEVICE int column_of(int thread, int eight, int i) {
   return eight * 8 + place_of(thread) * 2 + i;
@@ -23,7 +22,7 @@ BATON_DEVICE int column_of(int thread, int eight, int i) {
 /// A thread's sums of `blocks` blocks and `columns` columns: of its first row, then its second.
 template <int blocks, int columns>
 using Sums = float[blocks][columns / 8][4];
-/// A thread's results for its rows, of `width` columns: see store_rows().
+/// A thread's results for its rows, of `width` columns: see store_row().
 template <int blocks, int width>
 using Results = Sums<blocks, width>;
 
@@ -33,6 +32,10 @@ struct Factors {
   Chunk rows[2][blocks][2];  // [part][block][step]
   Chunk columns[2][4];
 };
+
+/// Factors of a warpgroup's products: a thread's sums, rounded, of each 16 columns.
+template <int blocks, int columns>
+using Rounded = Chunk[blocks][columns / 16];
 
 template <int blocks, int columns>
 BATON_DEVICE void clear(Sums<blocks, columns>& sums) {
@@ -61,8 +64,21 @@ BATON_DEVICE void multiply(Team& team, Sum sum, A rows, B columns) {
   part(0, 0);
 }
 
+/// The words of a thread's sums of 16 columns, rounded to bf16.
+BATON_DEVICE Chunk rounded(const float (&first)[4], const float (&second)[4]) {
+  return {{pair_of(first[0], first[1]), pair_of(first[2], first[3]), pair_of(second[0], second[1]),
+           pair_of(second[2], second[3])}};
+}
+
+/// Returns when all products but those of the last `pending` calls of score() and accumulate() are
+/// done, those of `sums` among them.
+template <class Kind, int pending, class Team, class Sums>
+BATON_DEVICE void await_products(Team& team, Sums sums) {
+  if constexpr (Kind::by_groups) team.template await_products<pending>(sums);
+}
+
 /// sums(state) = a · bᵀ, of a warp's rows of the tile a, and all rows of b. Two chunks of a row
-/// make a step of the tensor cores.
+/// make a step of the tensor cores. Ends with await_products().
 template <class Kind, int width, int blocks, int columns, class Team, class SumsOf>
 BATON_DEVICE void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums) {
   constexpr int across = chunks<Kind, width>;
@@ -75,7 +91,7 @@ BATON_DEVICE void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums)
       team.load_matrices(
           [&](int thread) {
             const int matrix = thread / 8 % 4;  // the lower rows, the upper ones, the next chunk
-            const int eights = (thread / 32 * blocks + m) * 16 + matrix % 2 * 8;
+            const int eights = (m * warps + thread / 32) * 16 + matrix % 2 * 8;
             return a + slot<across>(eights, thread % 8, chunk + step * 2 + matrix / 2);
           },
           [&](auto& state) -> Chunk& { return state.factors.rows[0][m][step]; });
@@ -108,11 +124,26 @@ BATON_DEVICE void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums)
   }
 }
 
+template <class Kind, int width, int blocks, int columns, class Team, class SumsOf>
+requires(Kind::by_groups) BATON_DEVICE
+    void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums) {
+  team.begin_products();
+  BATON_UNROLL
+  for (int step = 0; step < chunks<Kind, width> / 2; ++step) BATON_UNROLL
+  for (int m = 0; m < blocks; ++m) {
+    team.product(
+        [=](auto& state) -> auto& { return sums(state)[m]; }, Across<blocks * 64>{a, m * 64, step},
+        Across<columns>{b, 0, step}, step > 0);
+  }
+  team.end_products();
+}
+
 /// results(state) += p · b, of p [rows, columns] as score() leaves it, and the tile b of `columns`
 /// rows. A thread takes the chunks `group`, `group` + 8, ... of the rows that its sums belong to,
 /// and each element is a column of another 8 of the results.
-template <class Kind, int width, int blocks, int columns, class Team, class SumsOf, class ResultsOf>
-BATON_DEVICE void accumulate(Team& team, SumsOf p, const Chunk* b, ResultsOf results) {
+template <class Kind, int width, int blocks, int columns, class Team, class SumsOf, class WordsOf,
+          class ResultsOf>
+BATON_DEVICE void accumulate(Team& team, SumsOf p, WordsOf, const Chunk* b, ResultsOf results) {
   using T = typename Kind::Element;
   constexpr int across = chunks<Kind, width>, elements = chunk_elements<T>;
   constexpr bool pairs = sizeof(T) == 2;
@@ -124,8 +155,7 @@ BATON_DEVICE void accumulate(Team& team, SumsOf p, const Chunk* b, ResultsOf res
         const auto& s = p(state)[m];
         Chunk words;
         if constexpr (pairs) {
-          words = {{pair_of(s[n][0], s[n][1]), pair_of(s[n][2], s[n][3]),
-                    pair_of(s[n + 1][0], s[n + 1][1]), pair_of(s[n + 1][2], s[n + 1][3])}};
+          words = rounded(s[n], s[n + 1]);
         } else {
           words = {{as_word(s[n][0]), as_word(s[n][2]), as_word(s[n][1]), as_word(s[n][3])}};
         }
@@ -165,28 +195,67 @@ BATON_DEVICE void accumulate(Team& team, SumsOf p, const Chunk* b, ResultsOf res
   }
 }
 
+/// The same by groups, by way of words(state). Results are in the order of columns. Ends with
+/// await_products().
+template <class Kind, int width, int blocks, int columns, class Team, class SumsOf, class WordsOf,
+          class ResultsOf>
+requires(Kind::by_groups) BATON_DEVICE
+    void accumulate(Team& team, SumsOf p, WordsOf words, const Chunk* b, ResultsOf results) {
+  team.run([&](int, auto& state) {
+    BATON_UNROLL
+    for (int m = 0; m < blocks; ++m) BATON_UNROLL
+    for (int step = 0; step < columns / 16; ++step)
+      words(state)[m][step] = rounded(p(state)[m][2 * step], p(state)[m][2 * step + 1]);
+  });
+  team.begin_products();
+  BATON_UNROLL
+  for (int step = 0; step < columns / 16; ++step) BATON_UNROLL
+  for (int m = 0; m < blocks; ++m) {
+    team.product(
+        [=](auto& state) -> auto& { return results(state)[m]; },
+        [=](auto& state) -> auto& { return words(state)[m][step]; }, Down<columns>{b, step}, true);
+  }
+  team.end_products();
+}
+
 /// Stores a thread's results of one row, times `factor`: of each 8 chunks, chunk 2 · `place` and
-/// the next.
+/// the next; by groups, its two elements of each chunk.
 template <class Kind, int width, int blocks, class T>
 BATON_DEVICE void store_row(int thread, const Attention<T>& of,
                             const Results<blocks, width>& results, int block, int half,
                             float factor, T* to) {
   constexpr int elements = chunk_elements<T>;
-  BATON_UNROLL
-  for (int chunk = 0; chunk < chunks<Kind, width>; chunk += 8) BATON_UNROLL
-  for (int next = 0; next < 2; ++next) {
-    const int column = (chunk + place_of(thread) * 2 + next) * elements;
-    float values[elements];
+  if constexpr (Kind::by_groups) {
     BATON_UNROLL
-    for (int e = 0; e < elements; ++e)
-      values[e] = results[block][chunk / 8 * elements + e][half * 2 + next] * factor;
-    if (of.whole_chunks) {
-      if (column >= of.size) continue;
-      *reinterpret_cast<Chunk*>(to + column) = chunk_of<T>(values);
-    } else {
+    for (int n = 0; n < width / 8; ++n) {
+      const int column = column_of(thread, n, 0);
+      const float first = results[block][n][half * 2] * factor,
+                  second = results[block][n][half * 2 + 1] * factor;
+      if (of.whole_chunks) {
+        if (column < of.size)
+          *reinterpret_cast<std::uint32_t*>(to + column) = pair_of(first, second);
+      } else {
+        if (column < of.size) store(to + column, first);
+        if (column + 1 < of.size) store(to + column + 1, second);
+      }
+    }
+  } else {
+    BATON_UNROLL
+    for (int chunk = 0; chunk < chunks<Kind, width>; chunk += 8) BATON_UNROLL
+    for (int next = 0; next < 2; ++next) {
+      const int column = (chunk + place_of(thread) * 2 + next) * elements;
+      float values[elements];
       BATON_UNROLL
       for (int e = 0; e < elements; ++e)
-        if (column + e < of.size) store(to + column + e, values[e]);
+        values[e] = results[block][chunk / 8 * elements + e][half * 2 + next] * factor;
+      if (of.whole_chunks) {
+        if (column >= of.size) continue;
+        *reinterpret_cast<Chunk*>(to + column) = chunk_of<T>(values);
+      } else {
+        BATON_UNROLL
+        for (int e = 0; e < elements; ++e)
+          if (column + e < of.size) store(to + column + e, values[e]);
+      }
     }
   }
 }
@@ -203,7 +272,7 @@ BATON_DEVICE void each_factor(int thread, const Attention<T>& of, std::int64_t s
   for (int half = 0; half < 2; ++half) BATON_UNROLL
   for (int n = 0; n < columns / 8; ++n) {
     float factors[4];
-    of.factors(sample, head, query + row_of<blocks>(thread, m, half), key + n * 8 + quad, factors);
+    of.factors(sample, head, query + row_of(thread, m, half), key + n * 8 + quad, factors);
     // By comparisons: an index would put the factors into memory.
     body(m, n, half * 2, second ? factors[2] : factors[0]);
     body(m, n, half * 2 + 1, second ? factors[3] : factors[1]);
@@ -221,8 +290,8 @@ BATON_DEVICE void each_factor_of_keys(int thread, const Attention<T>& of, std::i
   for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
   for (int i = 0; i < 2; ++i) {
     float factors[4];
-    of.factors(sample, head, query + column_of(thread, n, i),
-               key + row_of<blocks>(thread, m, half) - which, factors);
+    of.factors(sample, head, query + column_of(thread, n, i), key + row_of(thread, m, half) - which,
+               factors);
     const float low = which & 1 ? factors[1] : factors[0];
     const float high = which & 1 ? factors[3] : factors[2];
     body(m, n, half * 2 + i, which & 2 ? high : low);

@@ -8,7 +8,10 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <type_traits>
+#include <vector>
 
 #include "factors.hpp"
 
@@ -91,7 +94,60 @@ class HostTeam {
     }
   }
 
+  /// Begins products of the warpgroups, 64 rows of sums each. They go on beside the threads, and
+  /// need their factors and sums until await_products(): here, they are done then.
+  void begin_products() { products_.emplace_back(); }
+  /// sum(state), or 0 unless `adds`, += a · b, of 16 elements. A sum is [columns / 8][4], of which
+  /// threads hold what mma()'s do. A factor that has no at(row or column, element) is a thread's
+  /// words, those of mma().
+  template <class Sum, class A, class B>
+  void product(Sum sum, A a, B b, bool adds) {
+    products_.back().push_back([this, sum, a, b, adds] {
+      for (int first = 0; first < count; first += 128) multiply(first, sum, a, b, adds);
+    });
+  }
+  void end_products() {}
+  /// All but the last `pending` products since begin_products() are done.
+  template <int pending, class Sums>
+  void await_products(Sums) {
+    while (products_.size() > pending) {
+      for (const auto& product : products_.front()) product();
+      products_.erase(products_.begin());
+    }
+  }
+
  private:
+  template <class Sum, class A, class B>
+  void multiply(int first, Sum sum, A a, B b, bool adds) {
+    constexpr int columns = std::extent_v<std::remove_reference_t<decltype(sum(*states_->data()))>>;
+    float rows[64][16], others[columns * 8][16];
+    for (int row = 0; row < 64; ++row)
+      for (int k = 0; k < 16; ++k)
+        if constexpr (requires { a.at(row, k); }) rows[row][k] = a.at(row, k);
+    if constexpr (requires { a((*states_)[0]); }) {
+      for (int thread = 0; thread < 128; ++thread) {
+        const auto& words = a((*states_)[at(first + thread)]);
+        for (int w = 0; w < 4; ++w) {
+          const int row = thread / 32 * 16 + thread % 32 / 4 + w % 2 * 8;
+          Bf16::spread(words.word[w], thread % 4 + w / 2 * 4, rows[row]);
+        }
+      }
+    }
+    for (int column = 0; column < columns * 8; ++column)
+      for (int k = 0; k < 16; ++k) others[column][k] = b.at(column, k);
+    for (int thread = 0; thread < 128; ++thread) {
+      auto& own = sum((*states_)[at(first + thread)]);
+      for (int n = 0; n < columns; ++n) {
+        for (int i = 0; i < 4; ++i) {
+          const int row = thread / 32 * 16 + thread % 32 / 4 + i / 2 * 8;
+          float total = adds ? own[n][i] : 0;
+          for (int k = 0; k < 16; ++k)
+            total += rows[row][k] * others[n * 8 + thread % 4 * 2 + i % 2][k];
+          own[n][i] = total;
+        }
+      }
+    }
+  }
   template <int rows>
   static float size_of(const float (&factor)[rows][16]) {
     float size = 0;
@@ -102,6 +158,7 @@ class HostTeam {
   static std::size_t at(int thread) { return static_cast<std::size_t>(thread); }
   bool backwards_;
   std::unique_ptr<std::array<State, count>> states_ = std::make_unique<std::array<State, count>>();
+  std::vector<std::vector<std::function<void()>>> products_;
 };
 
 }  // namespace baton::transformer::cuda

@@ -62,8 +62,15 @@ struct Attention {
   BATON_DEVICE std::int64_t row(std::int64_t sample, std::int64_t head, std::int64_t query) const {
     return (sample * heads + head) * queries + query;
   }
-  BATON_DEVICE bool visible(std::int64_t query, std::int64_t key) const {
-    return key < keys && (!causal || key <= query);
+  /// How many of `columns` keys from `key` on a query sees.
+  BATON_DEVICE int visible_keys(std::int64_t query, std::int64_t key, int columns) const {
+    const std::int64_t seen = (causal && query < keys ? query + 1 : keys) - key;
+    return seen < 0 ? 0 : seen < columns ? static_cast<int>(seen) : columns;
+  }
+  /// Of `columns` queries from `query` on, how many come before the first that sees a key.
+  BATON_DEVICE int blind_queries(std::int64_t key, std::int64_t query, int columns) const {
+    const std::int64_t blind = key < keys ? (causal ? key - query : 0) : columns;
+    return blind < 0 ? 0 : blind < columns ? static_cast<int>(blind) : columns;
   }
   /// Dropout's factors for the probabilities of `key` to `key` + 3.
   BATON_DEVICE void factors(std::int64_t sample, std::int64_t head, std::int64_t query,
@@ -90,6 +97,17 @@ BATON_DEVICE int slot(int eights, int row, int chunk) {
   return (eights + row) * row_chunks + (chunk ^ row);
 }
 
+/// The same in a tile of `rows` rows. A warpgroup takes tiles as panels of 8 chunks a row, one
+/// behind the other: PTX's swizzle of 128 bytes.
+template <class Kind, int width, int rows>
+BATON_DEVICE int place_in_tile(int eights, int row, int chunk) {
+  if constexpr (Kind::by_groups) {
+    return slot<8>(chunk / 8 * rows + eights, row, chunk % 8);
+  } else {
+    return slot<chunks<Kind, width>>(eights, row, chunk);
+  }
+}
+
 /// Copies `bytes` of a chunk, 0 to 16, and zeros behind them. On devices it goes on beside the
 /// thread, until wait_for_copies().
 BATON_DEVICE void copy_chunk(Chunk* to, const void* from, int bytes) {
@@ -103,17 +121,12 @@ BATON_DEVICE void copy_chunk(Chunk* to, const void* from, int bytes) {
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 #endif
 }
-/// Ends a group of copies.
-BATON_DEVICE void commit_copies() {
-#ifdef __CUDA_ARCH__
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-/// Returns when the thread's copies are done, but those of the last `groups`.
-template <int groups>
+/// Returns when the thread's copies are done. After a barrier, other threads and products see them.
+template <class Kind>
 BATON_DEVICE void wait_for_copies() {
 #ifdef __CUDA_ARCH__
-  asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  if constexpr (Kind::by_groups) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
 
@@ -166,21 +179,25 @@ BATON_DEVICE void load_tile(int thread, const T* from, std::int64_t stride, std:
                             const Attention<T>& of, Chunk* to) {
   constexpr int across = chunks<Kind, width>, elements = chunk_elements<T>;
   constexpr int step = attention_threads / across;  // rows that all threads take at a time
-  const int chunk = thread % across, left = of.size - chunk * elements;
+  const int chunk = thread % across, first = thread / across, left = of.size - chunk * elements;
   const int count = left < 0 ? 0 : left < elements ? left : elements;
-  const T* at = from + thread / across * stride + chunk * elements;
-#ifdef __CUDA_ARCH__
-#pragma unroll 4
-#endif
-  for (int row = thread / across; row < rows; row += step) {
+  const T* at = from + first * stride + (count > 0 ? chunk * elements : 0);
+  const auto place = [&](int row) {
+    return to + place_in_tile<Kind, width, rows>(row / 8 * 8, row % 8, chunk);
+  };
+  if (of.whole_chunks && there >= rows) {  // what most tiles are
+    BATON_UNROLL
+    for (int row = 0; row < rows; row += step, at += step * stride)
+      copy_chunk(place(first + row), at, count * static_cast<int>(sizeof(T)));
+    return;
+  }
+  for (int row = first; row < rows; row += step, at += step * stride) {
     const int some = row < there ? count : 0;
-    Chunk* const place = to + slot<across>(row / 8 * 8, row % 8, chunk);
     if (of.whole_chunks) {
-      copy_chunk(place, some > 0 ? at : from, some * static_cast<int>(sizeof(T)));
+      copy_chunk(place(row), some > 0 ? at : from, some * static_cast<int>(sizeof(T)));
     } else {
-      *place = gathered(at, some);
+      *place(row) = gathered(at, some);
     }
-    at += step * stride;
   }
 }
 

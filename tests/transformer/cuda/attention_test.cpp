@@ -162,6 +162,7 @@ TEST_CASE("tiles of attention give what attention on the host gives, and its gra
       check<gpu::F32>(c, odd);
       check<gpu::Tf32>(c, odd);
       check<gpu::Bf16>(c, odd);
+      check<gpu::GroupBf16>(c, odd);
     }
   }
 }

@@ -1,0 +1,106 @@
+#pragma once
+/// Products of warpgroups on devices of compute capability 9.0: PTX's wgmma, of bf16.
+
+#include "groups.hpp"
+
+namespace baton::transformer::cuda {
+
+// Numbers of bytes in descriptors are numbers of chunks. Eight rows of a panel are 64 chunks.
+
+__device__ __forceinline__ std::uint64_t descriptor(const Chunk* at, int leading) {
+  constexpr std::uint64_t eight_rows = 64, swizzle_of_128_bytes = 1;
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
+  return (address / sizeof(Chunk) & 0x3fff) | static_cast<std::uint64_t>(leading) << 16 |
+         eight_rows << 32 | swizzle_of_128_bytes << 62;
+}
+/// Rows go on by the swizzle alone: a step is two chunks, four steps are a panel.
+template <int rows>
+__device__ __forceinline__ std::uint64_t descriptor(const Across<rows>& of) {
+  return descriptor(of.tile + (of.step / 4 * rows + of.first) * 8 + of.step % 4 * 2, 1);
+}
+template <int rows>
+__device__ __forceinline__ std::uint64_t descriptor(const Down<rows>& of) {
+  return descriptor(of.tile + of.step * 16 * 8, rows * 8);
+}
+
+#define BATON_EIGHT(c, n)                                                        \
+  "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3]), "+f"(c[n + 1][0]), \
+      "+f"(c[n + 1][1]), "+f"(c[n + 1][2]), "+f"(c[n + 1][3])
+#define BATON_32(c, n) \
+  BATON_EIGHT(c, n), BATON_EIGHT(c, n + 2), BATON_EIGHT(c, n + 4), BATON_EIGHT(c, n + 6)
+#define BATON_FIRST_32                                                                         \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24," \
+  "%25,%26,%27,%28,%29,%30,%31"
+#define BATON_NEXT_32                                                                            \
+  "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54," \
+  "%55,%56,%57,%58,%59,%60,%61,%62,%63"
+
+/// c, or nothing, + a · bᵀ, with both in shared memory.
+__device__ __forceinline__ void wgmma(float (&c)[8][4], std::uint64_t a, std::uint64_t b,
+                                      bool adds) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" BATON_FIRST_32
+      "}, %32, %33, p, 1, 1, 0, 0; }"
+      : BATON_32(c, 0)
+      : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
+}
+/// The same of a's words; b is down its columns.
+__device__ __forceinline__ void wgmma(float (&c)[8][4], const Chunk& a, std::uint64_t b,
+                                      bool adds) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %37, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" BATON_FIRST_32
+      "}, {%32,%33,%34,%35}, %36, p, 1, 1, 1; }"
+      : BATON_32(c, 0)
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "l"(b),
+        "r"(static_cast<int>(adds)));
+}
+__device__ __forceinline__ void wgmma(float (&c)[16][4], const Chunk& a, std::uint64_t b,
+                                      bool adds) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" BATON_FIRST_32 "," BATON_NEXT_32
+      "}, {%64,%65,%66,%67}, %68, p, 1, 1, 1; }"
+      : BATON_32(c, 0), BATON_32(c, 8)
+      : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "l"(b),
+        "r"(static_cast<int>(adds)));
+}
+
+#undef BATON_NEXT_32
+#undef BATON_FIRST_32
+#undef BATON_32
+#undef BATON_EIGHT
+
+/// The device's team with products of warpgroups.
+template <class State>
+class GroupTeam : public DeviceTeam<State> {
+ public:
+  __device__ __forceinline__ void begin_products() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  }
+  template <class Sum, int rows, int columns>
+  __device__ __forceinline__ void product(Sum sum, const Across<rows>& a, const Across<columns>& b,
+                                          bool adds) {
+    wgmma(sum(this->state_), descriptor(a), descriptor(b), adds);
+  }
+  template <class Sum, class A, int rows>
+  __device__ __forceinline__ void product(Sum sum, A a, const Down<rows>& b, bool adds) {
+    wgmma(sum(this->state_), a(this->state_), descriptor(b), adds);
+  }
+  __device__ __forceinline__ void end_products() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  }
+  template <int pending, class Sums>
+  __device__ __forceinline__ void await_products(Sums sums) {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+    // No use of the sums moves up.
+    for (auto& block : sums(this->state_))
+#pragma unroll
+      for (auto& eight : block)
+#pragma unroll
+        for (float& sum : eight) asm volatile("" : "+f"(sum)::"memory");
+  }
+};
+
+}  // namespace baton::transformer::cuda
