@@ -13,9 +13,12 @@
 #ifdef __CUDACC__
 #define BATON_DEVICE __host__ __device__ __forceinline__
 #define BATON_UNROLL _Pragma("unroll")
+#define BATON_PRAGMA(words) _Pragma(#words)
+#define BATON_UNROLL_BY(times) BATON_PRAGMA(unroll times)
 #else
 #define BATON_DEVICE inline
 #define BATON_UNROLL
+#define BATON_UNROLL_BY(times)
 #endif
 
 namespace baton::floats {

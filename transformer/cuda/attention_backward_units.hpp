@@ -132,9 +132,8 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
             begin + columns <= of.keys && (!of.causal || begin + columns <= at.begin + 1);
         team.run([&](int thread, State& state) {
           if (of.drops) {
-            each_factor<1, columns>(
-                thread, of, at.sample, at.head, at.begin, begin,
-                [&](int m, int n, int i, float factor) { state.ds[m][n][i] *= factor; });
+            each_factor<columns>(thread, 0, of, at.sample, at.head, at.begin, begin,
+                                 [&](int n, int i, float factor) { state.ds[0][n][i] *= factor; });
           }
           BATON_UNROLL
           for (int half = 0; half < 2; ++half) {
@@ -259,18 +258,18 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
     });
     await_products<Kind, 0>(team, gradients_of_scores);
     team.run([&](int thread, State& state) {
-      const auto finish = [&](int m, int n, int i, float factor) {
-        float &p = state.s[m][n][i], &ds = state.ds[m][n][i];
+      const auto finish = [&](int n, int i, float factor) {
+        float &p = state.s[0][n][i], &ds = state.ds[0][n][i];
         ds = p * (ds * factor - dots(stage)[column_of(thread, n, i % 2)]);
         p *= factor;
       };
       if (of.drops) {
-        each_factor_of_keys<1, columns>(thread, of, at.sample, head_of(number), begin, at.begin,
-                                        finish);
+        each_factor_of_keys<columns>(thread, 0, of, at.sample, head_of(number), begin, at.begin,
+                                     finish);
       } else {
         BATON_UNROLL
         for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
-        for (int i = 0; i < 4; ++i) finish(0, n, i, 1);
+        for (int i = 0; i < 4; ++i) finish(n, i, 1);
       }
     });
     const auto dv = [](auto& state) -> auto& { return state.dv; };

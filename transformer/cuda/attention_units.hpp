@@ -65,7 +65,62 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
     clear<blocks, width>(state.out);
     each_row([&](int m, int half) { state.most[m][half] = -INFINITY, state.sum[m][half] = 0; });
   });
+  /// Makes probabilities, but for a factor of each row, of a block's scores.
+  const auto soften = [&](int m, std::int64_t begin, bool all_visible) {
+    team.run([&](int thread, State& state) {
+      BATON_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const auto& s = state.s[m];
+        if (!all_visible) {
+          const int seen = of.visible_keys(at.begin + row_of(thread, m, half), begin, columns);
+          BATON_UNROLL
+          for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+          for (int i = 0; i < 2; ++i)
+            if (column_of(thread, n, i) >= seen) state.s[m][n][half * 2 + i] = -INFINITY;
+        }
+        float part[2] = {s[0][half * 2], s[0][half * 2 + 1]};  // two, to wait less for each other
+        BATON_UNROLL
+        for (int n = 1; n < columns / 8; ++n) BATON_UNROLL
+        for (int i = 0; i < 2; ++i) part[i] = std::fmax(part[i], s[n][half * 2 + i]);
+        state.part[m][half] = std::fmax(part[0], part[1]);
+      }
+    });
+    BATON_UNROLL
+    for (int half = 0; half < 2; ++half)
+      team.template among<4>([=](State& state) -> float& { return state.part[m][half]; },
+                             Largest());
+    team.run([&](int thread, State& state) {
+      BATON_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        float& most = state.most[m][half];
+        const float part = state.part[m][half];
+        if ((part - most) * scale > most_growth) {
+          const float factor = power_of_two((most - part) * scale);
+          most = part;
+          state.sum[m][half] *= factor;
+          BATON_UNROLL
+          for (int n = 0; n < width / 8; ++n) BATON_UNROLL
+          for (int i = 0; i < 2; ++i) state.out[m][n][half * 2 + i] *= factor;
+        }
+        const float shift = most * scale;
+        float sum[2] = {0, 0};
+        BATON_UNROLL
+        for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          float& p = state.s[m][n][half * 2 + i];
+          p = power_of_two(p * scale - shift);
+          sum[i] += p;
+        }
+        state.sum[m][half] += sum[0] + sum[1];
+      }
+      if (of.drops) {
+        each_factor<columns>(thread, m, of, at.sample, at.head, at.begin, begin,
+                             [&](int n, int i, float factor) { state.s[m][n][i] *= factor; });
+      }
+    });
+  };
   const auto scores = [](auto& state) -> auto& { return state.s; };
+  const auto words = [](auto& state) -> auto& { return state.words; };
   const auto results = [](auto& state) -> auto& { return state.out; };
   int stage = 0;
   for (std::int64_t begin = 0; begin < last; begin += columns, stage = (stage + 1) % stages) {
@@ -79,69 +134,30 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
         load_keys(thread, of.v, next, values(1 - stage));
       }
     });
-    score<Kind, width, blocks, columns>(team, queries, keys(stage), scores);
-    await_products<Kind, 0>(team, scores);
     const bool all_visible =
         begin + columns <= of.keys && (!of.causal || begin + columns <= at.begin + 1);
-    team.run([&](int thread, State& state) {
-      each_row([&](int m, int half) {
-        float& part = state.part[m][half] = -INFINITY;
-        const auto each_score = [&](auto body) {
-          BATON_UNROLL
-          for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
-          for (int i = 0; i < 2; ++i) body(state.s[m][n][half * 2 + i], column_of(thread, n, i));
-        };
-        if (!all_visible) {
-          const int seen = of.visible_keys(at.begin + row_of(thread, m, half), begin, columns);
-          each_score([&](float& s, int column) {
-            if (column >= seen) s = -INFINITY;
-          });
-        }
-        each_score([&](float s, int) { part = std::fmax(part, s); });
-      });
-    });
-    each_row([&](int m, int half) {
-      team.template among<4>([=](State& state) -> float& { return state.part[m][half]; },
-                             Largest());
-    });
-    team.run([&](int thread, State& state) {
-      each_row([&](int m, int half) {
-        float& most = state.most[m][half];
-        const float part = state.part[m][half];
-        if ((part - most) * scale > most_growth) {
-          const float factor = power_of_two((most - part) * scale);
-          most = part;
-          state.sum[m][half] *= factor;
-          BATON_UNROLL
-          for (int n = 0; n < width / 8; ++n) BATON_UNROLL
-          for (int i = 0; i < 2; ++i) state.out[m][n][half * 2 + i] *= factor;
-        }
-        const float shift = most * scale;
-        float sum = 0;
-        BATON_UNROLL
-        for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
-        for (int i = 0; i < 2; ++i) {
-          float& p = state.s[m][n][half * 2 + i];
-          p = power_of_two(p * scale - shift);
-          sum += p;
-        }
-        state.sum[m][half] += sum;
-      });
-      if (of.drops) {
-        each_factor<blocks, columns>(
-            thread, of, at.sample, at.head, at.begin, begin,
-            [&](int m, int n, int i, float factor) { state.s[m][n][i] *= factor; });
+    if constexpr (Kind::by_groups) {  // one block's products beside the others' powers
+      BATON_UNROLL
+      for (int m = 0; m < blocks; ++m)
+        score<Kind, width, blocks, columns>(team, queries, keys(stage), scores, m);
+      BATON_UNROLL
+      for (int m = 0; m < blocks; ++m) {
+        await_products<Kind, blocks - 1>(
+            team, [=](State & state) -> auto& { return state.s[m]; });
+        soften(m, begin, all_visible);
+        accumulate<Kind, width, blocks, columns>(team, scores, words, values(stage), results, m);
       }
-    });
-    if constexpr (stages == 1) {
+      await_products<Kind, 0>(team, results);
+    } else {
+      score<Kind, width, blocks, columns>(team, queries, keys(stage), scores);
+      BATON_UNROLL
+      for (int m = 0; m < blocks; ++m) soften(m, begin, all_visible);
       team.step([&](int, State&) { wait_for_copies<Kind>(); });
       team.run([&](int thread, State&) {
         if (next < last) load_keys(thread, of.k, next, keys(0));
       });
+      accumulate<Kind, width, blocks, columns>(team, scores, words, values(0), results);
     }
-    accumulate<Kind, width, blocks, columns>(
-        team, scores, [](auto& state) -> auto& { return state.words; }, values(stage), results);
-    await_products<Kind, 0>(team, results);
   }
   each_row([&](int m, int half) {
     team.template among<4>([=](State& state) -> float& { return state.sum[m][half]; }, Sum());

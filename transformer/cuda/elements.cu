@@ -29,8 +29,11 @@ void map(std::int64_t n, To* to, cudaStream_t stream, const From*... from) {
 
 template <class T>
 __global__ void __launch_bounds__(threads)
-    add_to_rows_kernel(std::int64_t count, std::int64_t n, const T* bias, T* y) {
-  each(count, [&](std::int64_t i) { add_to_rows_unit(n, i, bias, y); });
+    add_to_rows_kernel(std::int64_t rows, std::int64_t n, bool quads, const T* bias, T* y) {
+  const std::int64_t quad = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (4 * quad >= n) return;
+  for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y)
+    add_to_rows_unit(n, row, quad, quads, bias, y);
 }
 
 template <class To, class From>
@@ -68,25 +71,27 @@ __global__ void __launch_bounds__(threads)
 
 template <class T>
 void load_kernels_of() {
-  load_all(&map_kernel<Relu, T, T>, &map_kernel<Gelu, T, T>, &map_kernel<ReluBackward, T, T, T>,
-           &map_kernel<GeluBackward, T, T, T>, &map_kernel<GeluTanh, T, T>,
-           &map_kernel<GeluTanhBackward, T, T, T>, &map_kernel<Add, T, T, T>,
-           &map_kernel<Same, float, T>, &map_kernel<Same, bf16, T>, &add_to_rows_kernel<T>,
-           &assign_kernel<float, T>, &assign_kernel<bf16, T>, &add_kernel<T>, &dropout_kernel<T>,
-           &sgd_kernel<T>, &adamw_kernel<T>);
+  for (const auto f : {Activation::relu, Activation::gelu, Activation::gelu_tanh}) {
+    with_activation<T>(f, [](auto function, auto derivative) {
+      load_all(&map_kernel<decltype(function), T, T>, &map_kernel<decltype(derivative), T, T, T>);
+    });
+  }
+  load_all(&map_kernel<Add, T, T, T>, &map_kernel<Same, float, T>, &map_kernel<Same, bf16, T>,
+           &add_to_rows_kernel<T>, &assign_kernel<float, T>, &assign_kernel<bf16, T>,
+           &add_kernel<T>, &dropout_kernel<T>, &sgd_kernel<T>, &adamw_kernel<T>);
 }
 
 }  // namespace
 
 template <class T>
 void activate(Activation f, std::int64_t n, const T* x, T* y, cudaStream_t stream) {
-  with_activation(f, [&](auto function, auto) { map<decltype(function)>(n, y, stream, x); });
+  with_activation<T>(f, [&](auto function, auto) { map<decltype(function)>(n, y, stream, x); });
 }
 template <class T>
 void activate_backward(Activation f, std::int64_t n, const T* dy, const T* x, T* dx,
                        cudaStream_t stream) {
-  with_activation(f,
-                  [&](auto, auto derivative) { map<decltype(derivative)>(n, dx, stream, dy, x); });
+  with_activation<T>(
+      f, [&](auto, auto derivative) { map<decltype(derivative)>(n, dx, stream, dy, x); });
 }
 template <class T>
 void add(std::int64_t n, const T* x, T* y, cudaStream_t stream) {
@@ -95,7 +100,10 @@ void add(std::int64_t n, const T* x, T* y, cudaStream_t stream) {
 template <class T>
 void add_to_rows(std::int64_t rows, std::int64_t n, const T* bias, T* y, cudaStream_t stream) {
   if (rows * n == 0) return;
-  add_to_rows_kernel<<<blocks_for(rows * n, threads), threads, 0, stream>>>(rows * n, n, bias, y);
+  const bool quads = rows_take_quads(n, bias, y);
+  const auto blocks = static_cast<unsigned>((n + 4 * threads - 1) / (4 * threads));
+  add_to_rows_kernel<<<dim3{blocks, blocks_for(rows, 1) / 2 + 1}, threads, 0, stream>>>(
+      rows, n, quads, bias, y);
   launched("add_to_rows");
 }
 template <class To, class From>

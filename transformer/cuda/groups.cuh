@@ -7,20 +7,22 @@ namespace baton::transformer::cuda {
 
 // Numbers of bytes in descriptors are numbers of chunks. Eight rows of a panel are 64 chunks.
 
-__device__ __forceinline__ std::uint64_t descriptor(const Chunk* at, int leading) {
+/// Of what lies `offset` chunks behind the tile: a sum, so that a tile's products share all but
+/// that.
+__device__ __forceinline__ std::uint64_t descriptor(const Chunk* tile, int leading, int offset) {
   constexpr std::uint64_t eight_rows = 64, swizzle_of_128_bytes = 1;
-  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
-  return (address / sizeof(Chunk) & 0x3fff) | static_cast<std::uint64_t>(leading) << 16 |
-         eight_rows << 32 | swizzle_of_128_bytes << 62;
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile));
+  const std::uint32_t low = (address / sizeof(Chunk) & 0x3fff) | leading << 16;
+  return (eight_rows << 32 | swizzle_of_128_bytes << 62 | low) + offset;
 }
 /// Rows go on by the swizzle alone: a step is two chunks, four steps are a panel.
 template <int rows>
 __device__ __forceinline__ std::uint64_t descriptor(const Across<rows>& of) {
-  return descriptor(of.tile + (of.step / 4 * rows + of.first) * 8 + of.step % 4 * 2, 1);
+  return descriptor(of.tile, 1, (of.step / 4 * rows + of.first) * 8 + of.step % 4 * 2);
 }
 template <int rows>
 __device__ __forceinline__ std::uint64_t descriptor(const Down<rows>& of) {
-  return descriptor(of.tile + of.step * 16 * 8, rows * 8);
+  return descriptor(of.tile, rows * 8, of.step * 16 * 8);
 }
 
 #define BATON_EIGHT(c, n)                                                        \
@@ -94,12 +96,16 @@ class GroupTeam : public DeviceTeam<State> {
   template <int pending, class Sums>
   __device__ __forceinline__ void await_products(Sums sums) {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
-    // No use of the sums moves up.
-    for (auto& block : sums(this->state_))
+    pin(sums(this->state_));
+  }
+
+ private:
+  /// No use of sums moves up beyond this.
+  static __device__ __forceinline__ void pin(float& sum) { asm volatile("" : "+f"(sum)::"memory"); }
+  template <class T, int count>
+  static __device__ __forceinline__ void pin(T (&sums)[count]) {
 #pragma unroll
-      for (auto& eight : block)
-#pragma unroll
-        for (float& sum : eight) asm volatile("" : "+f"(sum)::"memory");
+    for (T& sum : sums) pin(sum);
   }
 };
 

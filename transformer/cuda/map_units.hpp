@@ -33,6 +33,31 @@ struct GeluBackward {
   }
 };
 
+/// The same of bf16: one power for Φ and its derivative. Abramowitz and Stegun, Handbook of
+/// Mathematical Functions, 26.2.17, whose error is at most 7.5e-8, and of
+/// Φ(-6) 0.4 %.
+struct Normal {
+  float below, density;
+  explicit BATON_DEVICE Normal(float x) {
+    const float t = reciprocal(1 + 0.2316419f * std::fabs(x));
+    density = 0.398942280f * power_of_two(-0.5f * log2_of_e * x * x);
+    const float rest =
+        density * t *
+        (0.319381530f +
+         t * (-0.356563782f + t * (1.781477937f + t * (-1.821255978f + t * 1.330274429f))));
+    below = x > 0 ? 1 - rest : rest;
+  }
+};
+struct GeluOfBf16 {
+  BATON_DEVICE float operator()(float x) const { return x * Normal(x).below; }
+};
+struct GeluOfBf16Backward {
+  BATON_DEVICE float operator()(float dy, float x) const {
+    const Normal normal(x);
+    return dy * (normal.below + x * normal.density);
+  }
+};
+
 /// x · gate(x), gate = 1 / (1 + exp(z)) = (1 + tanh(sqrt(2 / π) · (x + 0.044715 x³))) / 2.
 struct GeluTanh {
   static BATON_DEVICE float z(float x) { return x * (-1.59576912f - 0.0713548163f * x * x); }
@@ -49,14 +74,18 @@ struct GeluTanhBackward {
   }
 };
 
-/// each(function, derivative) of an activation.
-template <class Each>
+/// each(function, derivative) of an activation of elements of T.
+template <class T, class Each>
 void with_activation(Activation f, const Each& each) {
   switch (f) {
     case Activation::relu:
       return each(Relu(), ReluBackward());
     case Activation::gelu:
-      return each(Gelu(), GeluBackward());
+      if constexpr (std::is_same_v<T, bf16>) {
+        return each(GeluOfBf16(), GeluOfBf16Backward());
+      } else {
+        return each(Gelu(), GeluBackward());
+      }
     case Activation::gelu_tanh:
       return each(GeluTanh(), GeluTanhBackward());
   }
@@ -81,10 +110,17 @@ BATON_DEVICE void map_unit(F f, std::int64_t n, std::int64_t quad, bool quads, T
   for (std::int64_t i = first; i < n && i < first + 4; ++i) store(to + i, f(load(from + i)...));
 }
 
-/// y[row, i] += bias[i] for the element of this index in y [rows, n].
+/// y[row, i] += bias[i] for four elements of a row of y [rows, n]; `quads`: all rows and bias take
+/// them.
 template <class T>
-BATON_DEVICE void add_to_rows_unit(std::int64_t n, std::int64_t index, const T* bias, T* y) {
-  store(y + index, load(y + index) + load(bias + index % n));
+BATON_DEVICE void add_to_rows_unit(std::int64_t n, std::int64_t row, std::int64_t quad, bool quads,
+                                   const T* bias, T* y) {
+  const std::int64_t first = 4 * quad, left = n - first;
+  Quad<float> sum = load_some(y + row * n + first, quads, left);
+  const Quad<float> more = load_some(bias + first, quads, left);
+  BATON_UNROLL
+  for (int i = 0; i < 4; ++i) sum.lane[i] += more.lane[i];
+  store_some(y + row * n + first, quads, left, sum);
 }
 
 /// Elements of up to 8 dimensions at different strides for each operand; row-major.

@@ -80,7 +80,8 @@ BATON_DEVICE void await_products(Team& team, Sums sums) {
 /// sums(state) = a · bᵀ, of a warp's rows of the tile a, and all rows of b. Two chunks of a row
 /// make a step of the tensor cores. Ends with await_products().
 template <class Kind, int width, int blocks, int columns, class Team, class SumsOf>
-BATON_DEVICE void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums) {
+requires(!Kind::by_groups) BATON_DEVICE
+    void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums) {
   constexpr int across = chunks<Kind, width>;
   team.run([&](int, auto& state) { clear<blocks, columns>(sums(state)); });
   BATON_UNROLL
@@ -124,16 +125,16 @@ BATON_DEVICE void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums)
   }
 }
 
+/// The same by groups, of one block.
 template <class Kind, int width, int blocks, int columns, class Team, class SumsOf>
 requires(Kind::by_groups) BATON_DEVICE
-    void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums) {
+    void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums, int block = 0) {
   team.begin_products();
   BATON_UNROLL
-  for (int step = 0; step < chunks<Kind, width> / 2; ++step) BATON_UNROLL
-  for (int m = 0; m < blocks; ++m) {
+  for (int step = 0; step < chunks<Kind, width> / 2; ++step) {
     team.product(
-        [=](auto& state) -> auto& { return sums(state)[m]; }, Across<blocks * 64>{a, m * 64, step},
-        Across<columns>{b, 0, step}, step > 0);
+        [=](auto& state) -> auto& { return sums(state)[block]; },
+        Across<blocks * 64>{a, block * 64, step}, Across<columns>{b, 0, step}, step > 0);
   }
   team.end_products();
 }
@@ -143,7 +144,8 @@ requires(Kind::by_groups) BATON_DEVICE
 /// and each element is a column of another 8 of the results.
 template <class Kind, int width, int blocks, int columns, class Team, class SumsOf, class WordsOf,
           class ResultsOf>
-BATON_DEVICE void accumulate(Team& team, SumsOf p, WordsOf, const Chunk* b, ResultsOf results) {
+requires(!Kind::by_groups) BATON_DEVICE
+    void accumulate(Team& team, SumsOf p, WordsOf, const Chunk* b, ResultsOf results) {
   using T = typename Kind::Element;
   constexpr int across = chunks<Kind, width>, elements = chunk_elements<T>;
   constexpr bool pairs = sizeof(T) == 2;
@@ -195,25 +197,25 @@ BATON_DEVICE void accumulate(Team& team, SumsOf p, WordsOf, const Chunk* b, Resu
   }
 }
 
-/// The same by groups, by way of words(state). Results are in the order of columns. Ends with
-/// await_products().
+/// The same by groups, of one block, by way of words(state). Results are in the order of columns.
+/// Ends with await_products().
 template <class Kind, int width, int blocks, int columns, class Team, class SumsOf, class WordsOf,
           class ResultsOf>
 requires(Kind::by_groups) BATON_DEVICE
-    void accumulate(Team& team, SumsOf p, WordsOf words, const Chunk* b, ResultsOf results) {
+    void accumulate(Team& team, SumsOf p, WordsOf words, const Chunk* b, ResultsOf results,
+                    int block = 0) {
   team.run([&](int, auto& state) {
     BATON_UNROLL
-    for (int m = 0; m < blocks; ++m) BATON_UNROLL
     for (int step = 0; step < columns / 16; ++step)
-      words(state)[m][step] = rounded(p(state)[m][2 * step], p(state)[m][2 * step + 1]);
+      words(state)[block][step] = rounded(p(state)[block][2 * step], p(state)[block][2 * step + 1]);
   });
   team.begin_products();
   BATON_UNROLL
-  for (int step = 0; step < columns / 16; ++step) BATON_UNROLL
-  for (int m = 0; m < blocks; ++m) {
+  for (int step = 0; step < columns / 16; ++step) {
     team.product(
-        [=](auto& state) -> auto& { return results(state)[m]; },
-        [=](auto& state) -> auto& { return words(state)[m][step]; }, Down<columns>{b, step}, true);
+        [=](auto& state) -> auto& { return results(state)[block]; },
+        [=](auto& state) -> auto& { return words(state)[block][step]; }, Down<columns>{b, step},
+        true);
   }
   team.end_products();
 }
@@ -260,54 +262,40 @@ BATON_DEVICE void store_row(int thread, const Attention<T>& of,
   }
 }
 
-/// Calls body(block, eight, i, factor) with dropout's factor of each of a thread's scores, rows
+/// Calls body(eight, i, factor) with dropout's factor of each of a thread's scores of a block, rows
 /// being queries from `query` on, columns keys from `key` on.
-template <int blocks, int columns, class T, class Body>
-BATON_DEVICE void each_factor(int thread, const Attention<T>& of, std::int64_t sample,
+template <int columns, class T, class Body>
+BATON_DEVICE void each_factor(int thread, int block, const Attention<T>& of, std::int64_t sample,
                               std::int64_t head, std::int64_t query, std::int64_t key, Body body) {
   const int quad = place_of(thread) / 2 * 4;
   const bool second = place_of(thread) % 2 != 0;
   BATON_UNROLL
-  for (int m = 0; m < blocks; ++m) BATON_UNROLL
   for (int half = 0; half < 2; ++half) BATON_UNROLL
   for (int n = 0; n < columns / 8; ++n) {
     float factors[4];
-    of.factors(sample, head, query + row_of(thread, m, half), key + n * 8 + quad, factors);
+    of.factors(sample, head, query + row_of(thread, block, half), key + n * 8 + quad, factors);
     // By comparisons: an index would put the factors into memory.
-    body(m, n, half * 2, second ? factors[2] : factors[0]);
-    body(m, n, half * 2 + 1, second ? factors[3] : factors[1]);
+    body(n, half * 2, second ? factors[2] : factors[0]);
+    body(n, half * 2 + 1, second ? factors[3] : factors[1]);
   }
 }
 /// The same where rows are keys and columns are queries.
-template <int blocks, int columns, class T, class Body>
-BATON_DEVICE void each_factor_of_keys(int thread, const Attention<T>& of, std::int64_t sample,
-                                      std::int64_t head, std::int64_t query, std::int64_t key,
-                                      Body body) {
+template <int columns, class T, class Body>
+BATON_DEVICE void each_factor_of_keys(int thread, int block, const Attention<T>& of,
+                                      std::int64_t sample, std::int64_t head, std::int64_t query,
+                                      std::int64_t key, Body body) {
   const int which = group_of(thread) % 4;
   BATON_UNROLL
-  for (int m = 0; m < blocks; ++m) BATON_UNROLL
   for (int half = 0; half < 2; ++half) BATON_UNROLL
   for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
   for (int i = 0; i < 2; ++i) {
     float factors[4];
-    of.factors(sample, head, query + column_of(thread, n, i), key + row_of(thread, m, half) - which,
-               factors);
+    of.factors(sample, head, query + column_of(thread, n, i),
+               key + row_of(thread, block, half) - which, factors);
     const float low = which & 1 ? factors[1] : factors[0];
     const float high = which & 1 ? factors[3] : factors[2];
-    body(m, n, half * 2 + i, which & 2 ? high : low);
+    body(n, half * 2 + i, which & 2 ? high : low);
   }
 }
-
-/// 2 to the power of x.
-BATON_DEVICE float power_of_two(float x) {
-#ifdef __CUDA_ARCH__
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
-  return power;
-#else
-  return std::exp2(x);
-#endif
-}
-inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.69314718f;
 
 }  // namespace baton::transformer::cuda

@@ -20,7 +20,8 @@ struct LayerNorm {
   const T *x, *weight, *bias;
   float epsilon;
   T* y;
-  float* stats;  ///< [rows, 2]: mean, 1 / deviation
+  float* stats;        ///< [rows, 2]: mean, 1 / deviation
+  bool quads = false;  ///< all rows take them
 };
 struct NormState {
   float a, b, mean, scale;
@@ -32,28 +33,40 @@ BATON_DEVICE void layer_norm_unit(Team& team, const LayerNorm<T>& of, std::int64
   const auto each = [&](int thread, auto body) {
     const std::int64_t row = first + thread / lanes;
     if (row >= of.rows) return;
-    for (std::int64_t i = thread % lanes; i < of.n; i += lanes) body(row * of.n + i, i);
+    for (std::int64_t i = thread % lanes * 4; i < of.n; i += lanes * 4) {
+      const std::int64_t at = row * of.n + i, left = of.n - i;
+      body(at, i, left, load_some(of.x + at, of.quads, left));
+    }
   };
   const auto part = [](NormState& state) -> float& { return state.a; };
   team.run([&](int thread, NormState& state) {
     state.a = 0;
-    each(thread, [&](std::int64_t at, std::int64_t) { state.a += load(of.x + at); });
+    each(thread, [&](std::int64_t, std::int64_t, std::int64_t, const Quad<float>& x) {
+      state.a += (x.lane[0] + x.lane[1]) + (x.lane[2] + x.lane[3]);
+    });
   });
   team.template among<lanes>(part, Sum());
   team.run([&](int thread, NormState& state) {
     state.mean = state.a / static_cast<float>(of.n);
     state.a = 0;
-    each(thread, [&](std::int64_t at, std::int64_t) {
-      const float deviation = load(of.x + at) - state.mean;
-      state.a += deviation * deviation;
+    each(thread, [&](std::int64_t, std::int64_t, std::int64_t left, const Quad<float>& x) {
+      BATON_UNROLL
+      for (int k = 0; k < 4; ++k) {
+        const float deviation = k < left ? x.lane[k] - state.mean : 0;
+        state.a += deviation * deviation;
+      }
     });
   });
   team.template among<lanes>(part, Sum());
   team.run([&](int thread, NormState& state) {
     state.scale = 1 / std::sqrt(state.a / static_cast<float>(of.n) + of.epsilon);
-    each(thread, [&](std::int64_t at, std::int64_t i) {
-      store(of.y + at,
-            (load(of.x + at) - state.mean) * state.scale * load(of.weight + i) + load(of.bias + i));
+    each(thread, [&](std::int64_t at, std::int64_t i, std::int64_t left, Quad<float> x) {
+      const Quad<float> weight = load_some(of.weight + i, of.quads, left),
+                        bias = load_some(of.bias + i, of.quads, left);
+      BATON_UNROLL
+      for (int k = 0; k < 4; ++k)
+        x.lane[k] = (x.lane[k] - state.mean) * state.scale * weight.lane[k] + bias.lane[k];
+      store_some(of.y + at, of.quads, left, x);
     });
     const std::int64_t row = first + thread / lanes;
     if (row < of.rows && thread % lanes == 0) {
@@ -69,6 +82,7 @@ struct LayerNormBackward {
   const T *dy, *x, *weight;
   const float* stats;
   T* dx;
+  bool quads = false;  ///< all rows take them
 };
 
 /// With z = (x - mean) · scale and g = dy · weight: dx = scale · (g - mean(g) - z · mean(g · z)).
@@ -78,26 +92,39 @@ BATON_DEVICE void layer_norm_backward_unit(Team& team, const LayerNormBackward<T
   const auto each = [&](int thread, const NormState& state, auto body) {
     const std::int64_t row = first + thread / lanes;
     if (row >= of.rows) return;
-    for (std::int64_t i = thread % lanes; i < of.n; i += lanes) {
-      const std::int64_t at = row * of.n + i;
-      body(at, load(of.dy + at) * load(of.weight + i),
-           (load(of.x + at) - state.mean) * state.scale);
+    for (std::int64_t i = thread % lanes * 4; i < of.n; i += lanes * 4) {
+      const std::int64_t at = row * of.n + i, left = of.n - i;
+      Quad<float> g = load_some(of.dy + at, of.quads, left),
+                  z = load_some(of.x + at, of.quads, left);
+      const Quad<float> weight = load_some(of.weight + i, of.quads, left);
+      BATON_UNROLL
+      for (int k = 0; k < 4; ++k)  // behind the row, dy is 0
+        g.lane[k] *= weight.lane[k], z.lane[k] = (z.lane[k] - state.mean) * state.scale;
+      body(at, left, g, z);
     }
   };
   team.run([&](int thread, NormState& state) {
     const std::int64_t row = first + thread / lanes;
     state = {0, 0, 0, 0};
     if (row < of.rows) state.mean = of.stats[2 * row], state.scale = of.stats[2 * row + 1];
-    each(thread, state, [&](std::int64_t, float g, float z) { state.a += g, state.b += g * z; });
+    each(thread, state,
+         [&](std::int64_t, std::int64_t, const Quad<float>& g, const Quad<float>& z) {
+           BATON_UNROLL
+           for (int k = 0; k < 4; ++k) state.a += g.lane[k], state.b += g.lane[k] * z.lane[k];
+         });
   });
   team.template among<lanes>([](NormState& state) -> float& { return state.a; }, Sum());
   team.template among<lanes>([](NormState& state) -> float& { return state.b; }, Sum());
   team.run([&](int thread, NormState& state) {
     const auto n = static_cast<float>(of.n);
     const float mean_g = state.a / n, mean_gz = state.b / n;
-    each(thread, state, [&](std::int64_t at, float g, float z) {
-      store(of.dx + at, state.scale * (g - mean_g - z * mean_gz));
-    });
+    each(thread, state,
+         [&](std::int64_t at, std::int64_t left, Quad<float> g, const Quad<float>& z) {
+           BATON_UNROLL
+           for (int k = 0; k < 4; ++k)
+             g.lane[k] = state.scale * (g.lane[k] - mean_g - z.lane[k] * mean_gz);
+           store_some(of.dx + at, of.quads, left, g);
+         });
   });
 }
 
@@ -122,6 +149,7 @@ template <class T>
 BATON_DEVICE void column_sum_unit(const Chunks& chunks, std::int64_t chunk, std::int64_t column,
                                   const T* x, float* partial) {
   float sum = 0;
+  BATON_UNROLL_BY(16)
   for (std::int64_t row = chunks.begin(chunk); row < chunks.end(chunk); ++row)
     sum += load(x + row * chunks.n + column);
   partial[chunk * chunks.n + column] = sum;
@@ -131,6 +159,7 @@ template <class T>
 BATON_DEVICE void norm_sum_unit(const Chunks& chunks, std::int64_t chunk, std::int64_t column,
                                 const LayerNormBackward<T>& of, float* partial) {
   float weight = 0, bias = 0;
+  BATON_UNROLL_BY(8)
   for (std::int64_t row = chunks.begin(chunk); row < chunks.end(chunk); ++row) {
     const std::int64_t at = row * chunks.n + column;
     const float dy = load(of.dy + at);
@@ -145,6 +174,7 @@ template <class T>
 BATON_DEVICE void add_chunks_unit(const Chunks& chunks, std::int64_t column, const float* partial,
                                   T* sum) {
   float all = 0;
+  BATON_UNROLL_BY(16)
   for (std::int64_t chunk = 0; chunk < chunks.count; ++chunk)
     all += partial[chunk * chunks.n + column];
   store(sum + column, load(sum + column) + all);

@@ -84,7 +84,9 @@ void load_kernels_of() {
 template <class T>
 void layer_norm(const LayerNorm<T>& of, cudaStream_t stream) {
   if (of.rows * of.n == 0) return;
-  layer_norm_kernel<<<blocks_for(of.rows, rows_each), threads, 0, stream>>>(of);
+  LayerNorm<T> by = of;
+  by.quads = rows_take_quads(of.n, of.x, of.weight, of.bias, of.y);
+  layer_norm_kernel<<<blocks_for(of.rows, rows_each), threads, 0, stream>>>(by);
   launched("layer_norm");
 }
 
@@ -97,7 +99,9 @@ void layer_norm_backward(const LayerNormBackward<T>& of, T* dweight, T* dbias, f
   launched("layer_norm_backward");
   add_chunks(chunks, scratch, dweight, stream);
   add_chunks(chunks, scratch + chunks.count * chunks.n, dbias, stream);
-  layer_norm_backward_kernel<<<blocks_for(of.rows, rows_each), threads, 0, stream>>>(of);
+  LayerNormBackward<T> by = of;
+  by.quads = rows_take_quads(of.n, of.dy, of.x, of.weight, of.dx);
+  layer_norm_backward_kernel<<<blocks_for(of.rows, rows_each), threads, 0, stream>>>(by);
   launched("layer_norm_backward");
 }
 

@@ -112,16 +112,17 @@ void load_row_kernels() {}
 void load_loss_kernels() {}
 void load_attention_kernels() {}
 void load_attention_backward_kernels() {}
+void load_attention_group_kernels() {}
 
 template <class T>
 void activate(Activation f, std::int64_t n, const T* x, T* y, cudaStream_t stream) {
-  with_activation(f, [&](auto function, auto) { map<decltype(function)>(n, y, stream, x); });
+  with_activation<T>(f, [&](auto function, auto) { map<decltype(function)>(n, y, stream, x); });
 }
 template <class T>
 void activate_backward(Activation f, std::int64_t n, const T* dy, const T* x, T* dx,
                        cudaStream_t stream) {
-  with_activation(f,
-                  [&](auto, auto derivative) { map<decltype(derivative)>(n, dx, stream, dy, x); });
+  with_activation<T>(
+      f, [&](auto, auto derivative) { map<decltype(derivative)>(n, dx, stream, dy, x); });
 }
 template <class T>
 void add(std::int64_t n, const T* x, T* y, cudaStream_t stream) {
@@ -136,7 +137,9 @@ void add(const Strides<2>& strides, const T* x, T* y, cudaStream_t stream) {
 template <class T>
 void add_to_rows(std::int64_t rows, std::int64_t n, const T* bias, T* y, cudaStream_t stream) {
   give(stream, [=] {
-    for (std::int64_t i = 0; i < rows * n; ++i) add_to_rows_unit(n, i, seen(bias), seen(y));
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t quad = 0; quad < (n + 3) / 4; ++quad)
+        add_to_rows_unit(n, row, quad, false, seen(bias), seen(y));
   });
 }
 template <class To, class From>

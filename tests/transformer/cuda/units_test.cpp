@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "samples.hpp"
@@ -52,7 +54,7 @@ void check_maps(std::int64_t n) {
   x.data()[n / 2] = 0;  // where the derivative of relu jumps
   Array<float> expected({n});
   for (const auto f : activations) {
-    gpu::with_activation(f, [&](auto function, auto derivative) {
+    gpu::with_activation<T>(f, [&](auto function, auto derivative) {
       activate<float>(f, x, expected.view());
       check_map<decltype(function), T>(expected, rounding<T>, as<T>(x));
       activate_backward<float>(f, y, x, expected.view());
@@ -79,19 +81,35 @@ void check_layer_norm(const Shape& shape) {
   auto dweight_ = as<T>(dweight), dbias_ = as<T>(dbias);
   Array<float> stats_({rows, 2});
   gpu::HostTeam<gpu::NormState> team;
-  const gpu::LayerNorm<T> of{rows,         n,     x_.data(), weight_.data(),
-                             bias_.data(), 1e-5f, y_.data(), stats_.data()};
-  for (std::int64_t first = 0; first < rows; first += gpu::rows_each)
-    gpu::layer_norm_unit(team, of, first);
-  CHECK(difference(widened(y_), y) < rounding<T>);
-  CHECK(difference(stats_, stats) < rounding<float>);
+  gpu::LayerNorm<T> of{rows,         n,     x_.data(), weight_.data(),
+                       bias_.data(), 1e-5f, y_.data(), stats_.data()};
+  const auto same = [](const Array<T>& a, const Array<T>& b) {
+    return std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * sizeof(T)) == 0;
+  };
+  Array<T> alone;
+  for (const bool quads : {false, n % 4 == 0}) {  // the same bits by quads
+    of.quads = quads;
+    for (std::int64_t first = 0; first < rows; first += gpu::rows_each)
+      gpu::layer_norm_unit(team, of, first);
+    CHECK(difference(widened(y_), y) < rounding<T>);
+    CHECK(difference(stats_, stats) < rounding<float>);
+    if (quads) CHECK(same(y_, alone));
+    alone = y_.copy();
+    std::memset(y_.data(), 0, static_cast<std::size_t>(y_.size()) * sizeof(T));
+  }
 
   layer_norm_backward<float>(dy, x, weight, stats_, dx.view(), dweight.view(), dbias.view());
-  const gpu::LayerNormBackward<T> back{
-      rows, n, dy_.data(), x_.data(), weight_.data(), stats_.data(), dx_.data()};
-  for (std::int64_t first = 0; first < rows; first += gpu::rows_each)
-    gpu::layer_norm_backward_unit(team, back, first);
-  CHECK(difference(widened(dx_), dx) < rounding<T>);
+  gpu::LayerNormBackward<T> back{rows,          n,         dy_.data(), x_.data(), weight_.data(),
+                                 stats_.data(), dx_.data()};
+  for (const bool quads : {false, n % 4 == 0}) {
+    back.quads = quads;
+    for (std::int64_t first = 0; first < rows; first += gpu::rows_each)
+      gpu::layer_norm_backward_unit(team, back, first);
+    CHECK(difference(widened(dx_), dx) < rounding<T>);
+    if (quads) CHECK(same(dx_, alone));
+    alone = dx_.copy();
+    std::memset(dx_.data(), 0, static_cast<std::size_t>(dx_.size()) * sizeof(T));
+  }
   const gpu::Chunks chunks = gpu::chunks_of(rows, n);
   std::vector<float> partial(static_cast<std::size_t>(2 * chunks.count * n), NAN);
   for (std::int64_t chunk = 0; chunk < chunks.count; ++chunk)
@@ -124,12 +142,15 @@ void check_rows(const Shape& shape) {
 
   const auto bias = numbers({n}, 3);
   auto y = numbers(shape, 4);
-  auto y_ = as<T>(y);
-  const auto bias_ = as<T>(bias);
+  const auto before = as<T>(y), bias_ = as<T>(bias);
   add_to_rows<float>(bias, y.view());
-  for (std::int64_t i = 0; i < rows * n; ++i)
-    gpu::add_to_rows_unit(n, i, static_cast<const T*>(bias_.data()), y_.data());
-  CHECK(difference(widened(y_), y) < rounding<T>);
+  for (const bool quads : {false, n % 4 == 0}) {
+    auto y_ = before.copy();
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t quad = 0; quad < (n + 3) / 4; ++quad)
+        gpu::add_to_rows_unit(n, row, quad, quads, static_cast<const T*>(bias_.data()), y_.data());
+    CHECK(difference(widened(y_), y) < rounding<T>);
+  }
 }
 
 /// Of `different` ids.
@@ -264,9 +285,21 @@ TEST_CASE("maps of elements") {
   }
 }
 
+TEST_CASE("the normal distribution keeps the digits that bf16 has, in its tails, too") {
+  for (float x = -6; x <= 6; x += 0.01f) {
+    CAPTURE(x);
+    const double wide = x, below = 0.5 * std::erfc(-wide * std::sqrt(0.5)),
+                 density = std::exp(-0.5 * wide * wide) / std::sqrt(2 * std::acos(-1.0));
+    const gpu::Normal found(x);
+    CHECK(std::abs(found.below - below) < std::min(2e-7, 0x1p-8 * below));
+    CHECK(std::abs(found.density - density) < 1e-5 * density);
+  }
+}
+
 TEST_CASE("what is not a number passes through activations") {
   CHECK(std::isnan(gpu::Relu()(NAN)));
   CHECK(std::isnan(gpu::Gelu()(NAN)));
+  CHECK(std::isnan(gpu::GeluOfBf16()(NAN)));
   CHECK(std::isnan(gpu::GeluTanh()(NAN)));
 }
 
