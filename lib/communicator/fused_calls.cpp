@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "../base/backoff.hpp"
+#include "../base/raise.hpp"
 #include "state.hpp"
 
 namespace baton::communicator {
@@ -37,7 +38,16 @@ FusedCalls::~FusedCalls() {
 }
 
 std::unique_ptr<DeviceCalls> FusedCalls::split(State* part, int color, int key) {
-  auto transport = transport_->split(color, key);
+  std::unique_ptr<FusedTransport> transport;
+  try {
+    transport = transport_->split(color, key);
+    if (part && !transport)
+      base::raise(ErrorCode::transport,
+                  fmt::format("split: expected a fused transport for color {}, found null", color),
+                  {.rank = transport_->rank()});
+  } catch (const Error& error) {
+    give_up(error);
+  }
   return part ? std::make_unique<FusedCalls>(*part, device_, std::move(transport)) : nullptr;
 }
 

@@ -34,6 +34,20 @@ TEST_CASE("groups in streams: tensors along any dimensions, and split communicat
   tensors(in_groups({.seed = 7}, {.seed = 5}));
 }
 
+TEST_CASE(
+    "groups in streams: a split without a fused transport is refused, as are calls after it") {
+  using Split = support::StandInFusedOptions::Split;
+  for (const Split split : {Split::error, Split::null}) {
+    on_one_device(2, in_groups({}, {.split = split}), [&](Seat& seat) {
+      const Error error = error_of([&] { seat.communicator.split(0, seat.rank); });
+      CHECK(error.code == ErrorCode::transport);
+      CHECK(holds(error.what(), {split == Split::null ? "color 0, found null" : "that fails"}));
+      const auto call = [&] { seat.communicator.barrier(seat.stream); };
+      CHECK(holds(error_of(call).what(), {"usable communicator"}));
+    });
+  }
+}
+
 TEST_CASE("groups in streams: many ranks, each behind what its stream was given before") {
   many_ranks(32, in_groups());
 }

@@ -200,6 +200,9 @@ class StandInFused final : public FusedTransport {
 
   std::unique_ptr<FusedTransport> split(int color, int key) override {
     World& all = *rank_->world;
+    using Split = StandInFusedOptions::Split;
+    if (all.options.split == Split::error) throw Error(ErrorCode::transport, "a split that fails");
+    if (all.options.split == Split::null) return nullptr;
     std::unique_lock lock(all.mutex);
     all.changed.wait(lock, [&] { return all.leaving == 0; });  // as before the last split
     all.wishes[rank()] = {color, key};

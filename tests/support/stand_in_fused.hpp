@@ -17,6 +17,7 @@ struct StandInFusedOptions {
   /// After so long without an end, a fused group is taken for deadlocked: its stream goes on, and
   /// check() says what it waited for.
   std::chrono::milliseconds limit{60'000};
+  enum class Split : std::uint8_t { part, error, null } split = Split::part;  ///< what it gives
 };
 
 /// Transports of `size` ranks on one stand-in device, in rank order. Messages match by their number

@@ -115,8 +115,25 @@ TEST_CASE("nccl: a group or a split whose ranks do not come within the limit is 
                                      : "peers of a fused group, " +
                                            std::to_string(1 - host.rank()) + ", to enqueue theirs";
       CHECK_MESSAGE(holds(error.what(), {whom, "within 0.2 s"}), error.what());
-      groups->abort();
+      if (!split) groups->abort();
     });
+  }
+}
+
+TEST_CASE("nccl: a split that fails is NCCL's error, with a limit or not") {
+  for (const auto timeout : {0ms, std::chrono::milliseconds(60s)}) {
+    CAPTURE(timeout.count());
+    on_ranks(2, {}, [&](Transport& host, Device& device) {
+      const auto groups = nccl_transport(host, device, timeout);
+      char token = 0;  // both are ready before NCCL fails
+      send_recv(host, {1 - host.rank(), 1, &token, 1}, {1 - host.rank(), 1, &token, 1});
+      support::follow({.outcome = ncclSystemError});
+      const Error error = error_of([&] { groups->split(host.rank() - 1, 0); });
+      CHECK(error.code == ErrorCode::transport);
+      CHECK(error.backend_code == ncclSystemError);
+      CHECK_MESSAGE(holds(error.what(), {"ncclCommSplit", "error 2, something"}), error.what());
+    });
+    CHECK(count_of("ncclCommAbort") == 3);
   }
 }
 

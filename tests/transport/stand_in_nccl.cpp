@@ -15,6 +15,9 @@ struct ncclComm {
   bool blocking;
   int busy = 0;
   ncclResult_t outcome = ncclSuccess;
+  // Of a split under way: the part, and where it goes when the split ends.
+  ncclComm* part = nullptr;
+  ncclComm** part_at = nullptr;
 };
 
 namespace support {
@@ -36,6 +39,11 @@ ncclResult_t start(ncclComm& communicator) {
 
 ncclComm* make(int rank, int size, bool blocking) {
   return *open.insert(new ncclComm{rank, size, blocking}).first;
+}
+
+/// With the mutex held.
+void end_split(ncclComm& communicator) {
+  if (communicator.part_at) *std::exchange(communicator.part_at, nullptr) = communicator.part;
 }
 
 /// What a communicator answers that is asked for something else while it is busy.
@@ -89,17 +97,25 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* made, int size, ncclUniqueId, in
   *made = make(rank, size, config->blocking != 0);
   return start(**made);
 }
+// As NCCL 2.28: without blocking, it says success at once; the part comes when `whole` is no longer
+// busy, also when that is aborted.
 ncclResult_t ncclCommSplit(ncclComm_t whole, int color, int key, ncclComm_t* part, ncclConfig_t*) {
   const std::lock_guard lock(mutex);
   calls.emplace_back("ncclCommSplit");
   if (ready(whole) != ncclSuccess) return ncclInvalidUsage;
-  *part = color == NCCL_SPLIT_NOCOLOR ? nullptr : make(key, whole->size, whole->blocking);
-  if (*part) start(**part);
-  return start(*whole);
+  *part = nullptr;
+  whole->part = color == NCCL_SPLIT_NOCOLOR ? nullptr : make(key, whole->size, whole->blocking);
+  whole->part_at = part;
+  if (whole->part) start(*whole->part);
+  const ncclResult_t code = start(*whole);
+  if (code == ncclInProgress) return ncclSuccess;
+  end_split(*whole);
+  return code;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* found) {
   const std::lock_guard lock(mutex);
   *found = communicator->busy == 0 ? communicator->outcome : ncclInProgress;
+  if (communicator->busy == 0) end_split(*communicator);
   if (communicator->busy > 0) --communicator->busy;
   return ncclSuccess;
 }
@@ -114,7 +130,13 @@ ncclResult_t ncclCommCount(const ncclComm_t communicator, int* size) {
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   return close(communicator, "ncclCommDestroy");
 }
-ncclResult_t ncclCommAbort(ncclComm_t communicator) { return close(communicator, "ncclCommAbort"); }
+ncclResult_t ncclCommAbort(ncclComm_t communicator) {
+  {
+    const std::lock_guard lock(mutex);
+    end_split(*communicator);
+  }
+  return close(communicator, "ncclCommAbort");
+}
 ncclResult_t ncclGroupStart() {
   of_group = nullptr;
   return ncclSuccess;

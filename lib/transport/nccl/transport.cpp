@@ -61,15 +61,18 @@ class NcclTransport final : public FusedTransport {
 
   std::unique_ptr<FusedTransport> split(int color, int key) override {
     const cuda::CurrentDevice current(ordinal_);
-    ncclComm_t part = nullptr;
+    ncclComm_t part = nullptr;  // a thread of NCCL's may set it, at the end of the split
     const auto all = [this] {
       return fmt::format("expected all {} ranks to split a communicator of NCCL's", size_);
     };
-    const ncclResult_t code =
+    ncclResult_t code =
         ncclCommSplit(communicator_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part, nullptr);
+    // NCCL 2.28 returns success while a split that does not block is still in progress.
+    if (code == ncclSuccess) code = ncclInProgress;
     try {
       nccl::settle(code, "ncclCommSplit", communicator_, rank_, limit_, all);
     } catch (const Error&) {
+      abort();  // ends NCCL's thread, which writes to `part`
       if (part) ncclCommAbort(part);
       throw;
     }
