@@ -36,12 +36,18 @@ void prepare(Kernel kernel, int bytes) {
   load_all(kernel);
 }
 
-template <class Kernel, class T>
-void launch(Kernel kernel, int bytes, const Units& units, const Attention<T>& of,
+/// Shared memory of a kernel; by copies, their barriers come last.
+template <class Kind>
+constexpr int shared_with_barriers(int bytes) {
+  return bytes + (Kind::by_copies ? static_cast<int>(sizeof(Chunk)) : 0);
+}
+
+template <class Kernel, class T, class Last>
+void launch(Kernel kernel, int bytes, const Units& units, const Attention<T>& of, const Last& last,
             cudaStream_t stream) {
   if (units.count() == 0) return;
   kernel<<<blocks_for(units.count(), 1), attention_threads, static_cast<std::size_t>(bytes),
-           stream>>>(of, units);
+           stream>>>(of, units, last);
   launched("attention");
 }
 
@@ -54,16 +60,18 @@ __device__ __forceinline__ Attention<T> known(const Attention<T>& of) {
   return copy;
 }
 
-// A Team is DeviceTeam or, of a Kind by groups, GroupTeam. Swizzled tiles are aligned to 1,024
-// bytes.
+// A Team is DeviceTeam or, of a Kind by groups, GroupTeam, or by copies CopyTeam, whose last
+// argument is Maps. Swizzled tiles are aligned to 1,024 bytes.
 
-template <template <class> class Team, class Kind, int width, bool plain,
+template <template <class> class Team, class Kind, int width, bool plain, class Last,
           class T = typename Kind::Element>
 __global__ void __launch_bounds__(attention_threads, 2)
-    attention_kernel(const __grid_constant__ Attention<T> any, Units units) {
+    attention_kernel(const __grid_constant__ Attention<T> any, Units units,
+                     const __grid_constant__ Last last) {
   extern __shared__ __align__(1024) Chunk shared[];
   const Attention<T> of = known<plain>(any);
-  Team<typename Forward<Kind, width>::State> team;
+  Team<typename Forward<Kind, width>::State> team(
+      last, shared + Forward<Kind, width>::shared_bytes / sizeof(Chunk));
   const std::int64_t count = units.count();
   for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x) {
     attention_unit<Kind, width>(team, of, units.at(unit), shared);
@@ -71,54 +79,68 @@ __global__ void __launch_bounds__(attention_threads, 2)
   }
 }
 
-template <template <class> class Team, class Kind, int width, bool plain,
+template <template <class> class Team, class Kind, int width, bool plain, class Last,
           class T = typename Kind::Element>
 __global__ void __launch_bounds__(attention_threads, 2)
-    query_gradient_kernel(const __grid_constant__ Attention<T> any, Units units) {
+    query_gradient_kernel(const __grid_constant__ Attention<T> any, Units units,
+                          const __grid_constant__ Last last) {
   extern __shared__ __align__(1024) Chunk shared[];
   const Attention<T> of = known<plain>(any);
-  Team<QueryGradientState<Kind, width>> team;
+  Team<QueryGradientState<Kind, width>> team(
+      last, shared + Backward<Kind, width>::shared_bytes / sizeof(Chunk));
   const std::int64_t count = units.count();
   for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x)
     query_gradient_unit<Kind, width>(team, of, units.at(unit), shared);
 }
 
-template <template <class> class Team, class Kind, int width, bool plain,
+template <template <class> class Team, class Kind, int width, bool plain, class Last,
           class T = typename Kind::Element>
 __global__ void __launch_bounds__(attention_threads, 2)
-    key_gradient_kernel(const __grid_constant__ Attention<T> any, Units units) {
+    key_gradient_kernel(const __grid_constant__ Attention<T> any, Units units,
+                        const __grid_constant__ Last last) {
   extern __shared__ __align__(1024) Chunk shared[];
   const Attention<T> of = known<plain>(any);
-  Team<KeyGradientState<Kind, width>> team;
+  Team<KeyGradientState<Kind, width>> team(
+      last, shared + Backward<Kind, width>::shared_bytes / sizeof(Chunk));
   const std::int64_t count = units.count();
   for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x)
     key_gradient_unit<Kind, width>(team, of, units.at(unit), shared);
 }
 
 /// Enqueues attention.
-template <template <class> class Team, class Kind, int width, bool plain = false, class T>
-void forward(const Attention<T>& of, cudaStream_t stream) {
+template <template <class> class Team, class Kind, int width, bool plain = false,
+          class Last = Nothing, class T>
+void forward(const Attention<T>& of, cudaStream_t stream, const Last& last = {}) {
   using Sizes = Forward<Kind, width>;
-  launch(&attention_kernel<Team, Kind, width, plain>, Sizes::shared_bytes,
-         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, stream);
+  launch(&attention_kernel<Team, Kind, width, plain, Last>,
+         shared_with_barriers<Kind>(Sizes::shared_bytes),
+         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, last, stream);
 }
 /// Enqueues the gradients by queries, then those by keys and values.
-template <template <class> class Team, class Kind, int width, bool plain = false, class T>
-void backward(const Attention<T>& of, cudaStream_t stream) {
+template <template <class> class Team, class Kind, int width, bool plain = false,
+          class Last = Nothing, class T>
+void backward(const Attention<T>& of, cudaStream_t stream, const Last& last = {}) {
   using Sizes = Backward<Kind, width>;
-  launch(&query_gradient_kernel<Team, Kind, width, plain>, Sizes::shared_bytes,
-         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, stream);
-  launch(&key_gradient_kernel<Team, Kind, width, plain>, Sizes::shared_bytes,
-         {of.samples, of.key_heads, of.keys, Sizes::rows, false}, of, stream);
+  launch(&query_gradient_kernel<Team, Kind, width, plain, Last>,
+         shared_with_barriers<Kind>(Sizes::shared_bytes),
+         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, last, stream);
+  launch(&key_gradient_kernel<Team, Kind, width, plain, Last>,
+         shared_with_barriers<Kind>(Sizes::shared_bytes),
+         {of.samples, of.key_heads, of.keys, Sizes::rows, false}, of, last, stream);
 }
-template <template <class> class Team, class Kind, int width, bool plain = false>
+template <template <class> class Team, class Kind, int width, bool plain = false,
+          class Last = Nothing>
 void prepare_forward() {
-  prepare(&attention_kernel<Team, Kind, width, plain>, Forward<Kind, width>::shared_bytes);
+  prepare(&attention_kernel<Team, Kind, width, plain, Last>,
+          shared_with_barriers<Kind>(Forward<Kind, width>::shared_bytes));
 }
-template <template <class> class Team, class Kind, int width, bool plain = false>
+template <template <class> class Team, class Kind, int width, bool plain = false,
+          class Last = Nothing>
 void prepare_backward() {
-  prepare(&query_gradient_kernel<Team, Kind, width, plain>, Backward<Kind, width>::shared_bytes);
-  prepare(&key_gradient_kernel<Team, Kind, width, plain>, Backward<Kind, width>::shared_bytes);
+  prepare(&query_gradient_kernel<Team, Kind, width, plain, Last>,
+          shared_with_barriers<Kind>(Backward<Kind, width>::shared_bytes));
+  prepare(&key_gradient_kernel<Team, Kind, width, plain, Last>,
+          shared_with_barriers<Kind>(Backward<Kind, width>::shared_bytes));
 }
 
 }  // namespace baton::transformer::cuda

@@ -27,19 +27,23 @@ struct Backward {
                                       shared_floats * static_cast<int>(sizeof(float));
 };
 
-/// Calls load(thread, number of the tile, stage) for `tiles` tiles, and work(number, stage) when
-/// each is there. The tiles that stay may be on their way before; afterwards all may be written.
-template <class Kind, int stages, class Team, class Load, class Work>
-BATON_DEVICE void pass_by(Team& team, std::int64_t tiles, Load load, Work work) {
+/// Calls hold(), which starts the tiles that stay, load(number, stage), which starts those of
+/// `tiles`, and work(number, stage) when each is there. Afterwards all may be written.
+template <class Kind, int stages, class Team, class Hold, class Load, class Work>
+BATON_DEVICE void pass_by(Team& team, std::int64_t tiles, Hold hold, Load load, Work work) {
+  if (tiles <= 0) return;
   const auto start = [&](std::int64_t number) {
-    team.run([&](int thread, auto&) {
-      if (number < tiles) load(thread, number, static_cast<int>(number % stages));
-    });
+    const int stage = static_cast<int>(number % stages);
+    if (number >= tiles) return;
+    load(number, stage);
+    finish_tiles<Kind>(team, stage);
   };
+  hold();
   start(0);
   for (std::int64_t number = 0; number < tiles; ++number) {
     team.step([&](int, auto&) { wait_for_copies<Kind>(); });
     if constexpr (stages == 2) start(number + 1);
+    await_tiles<Kind>(team, static_cast<int>(number % stages));
     work(number, static_cast<int>(number % stages));
     if constexpr (stages == 1) {
       team.step([](int, auto&) {});
@@ -71,13 +75,11 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
   const auto keys = [&](int stage) { return others + stage * 2 * Sizes::passed; };
   const auto values = [&](int stage) { return keys(stage) + Sizes::passed; };
   const std::int64_t key_head = at.head * of.key_heads / of.heads;
+  const auto hold = [&] {
+    start_tile<Kind, width, Sizes::rows>(team, 0, of, Of::q, at, queries);
+    start_tile<Kind, width, Sizes::rows>(team, 0, of, Of::dout, at, gradients);
+  };
   team.run([&](int thread, State& state) {
-    const auto load_queries = [&](const Heads<const T>& from, Chunk* to) {
-      load_tile<Kind, width, Sizes::rows>(thread, from.at(at.sample, at.head, at.begin),
-                                          from.position, of.queries - at.begin, of, to);
-    };
-    load_queries(of.q, queries);
-    load_queries(of.dout, gradients);
     clear<1, width>(state.dq);
     BATON_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -104,19 +106,17 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
     team.template among<4>([=](State& state) -> float& { return state.dot[half]; }, Sum());
   const std::int64_t last =
       of.causal && at.begin + Sizes::rows < of.keys ? at.begin + Sizes::rows : of.keys;
-  const auto load = [&](int thread, std::int64_t number, int stage) {
-    const std::int64_t begin = number * columns;
-    load_tile<Kind, width, columns>(thread, of.k.at(at.sample, key_head, begin), of.k.position,
-                                    of.keys - begin, of, keys(stage));
-    load_tile<Kind, width, columns>(thread, of.v.at(at.sample, key_head, begin), of.v.position,
-                                    of.keys - begin, of, values(stage));
+  const auto load = [&](std::int64_t number, int stage) {
+    const Tile from{at.sample, key_head, number * columns};
+    start_tile<Kind, width, columns>(team, stage, of, Of::k, from, keys(stage));
+    start_tile<Kind, width, columns>(team, stage, of, Of::v, from, values(stage));
   };
   const auto scores = [](auto& state) -> auto& { return state.s; };
   const auto gradients_of_scores = [](auto& state) -> auto& { return state.ds; };
   const auto results = [](auto& state) -> auto& { return state.dq; };
   const float scale = of.scale * log2_of_e;
   pass_by<Kind, Sizes::stages>(
-      team, (last + columns - 1) / columns, load, [&](std::int64_t number, int stage) {
+      team, (last + columns - 1) / columns, hold, load, [&](std::int64_t number, int stage) {
         const std::int64_t begin = number * columns;
         score<Kind, width, 1, columns>(team, queries, keys(stage), scores);
         score<Kind, width, 1, columns>(team, gradients, values(stage), gradients_of_scores);
@@ -189,17 +189,15 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
                *const others = values + Sizes::held;
   const auto queries = [&](int stage) { return others + stage * 2 * Sizes::passed; };
   const auto gradients = [&](int stage) { return queries(stage) + Sizes::passed; };
-  const auto log_sums = [&](int stage) {  // times log2_of_e
+  const auto log_sums = [&](int stage) {
     return reinterpret_cast<float*>(shared + Sizes::shared_chunks) + stage * 2 * columns;
   };
   const auto dots = [&](int stage) { return log_sums(stage) + columns; };
-  team.run([&](int thread, State& state) {
-    const auto load_keys = [&](const Heads<const T>& from, Chunk* to) {
-      load_tile<Kind, width, Sizes::rows>(thread, from.at(at.sample, at.head, at.begin),
-                                          from.position, of.keys - at.begin, of, to);
-    };
-    load_keys(of.k, keys);
-    load_keys(of.v, values);
+  const auto hold = [&] {
+    start_tile<Kind, width, Sizes::rows>(team, 0, of, Of::k, at, keys);
+    start_tile<Kind, width, Sizes::rows>(team, 0, of, Of::v, at, values);
+  };
+  team.run([&](int, State& state) {
     clear<1, width>(state.dk);
     clear<1, width>(state.dv);
   });
@@ -207,27 +205,28 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
   const std::int64_t each = of.heads / of.key_heads, first = of.causal ? at.begin / columns : 0;
   const std::int64_t end = (of.queries + columns - 1) / columns;
   const std::int64_t tiles = end > first ? end - first : 0;
-  const auto head_of = [&](std::int64_t number) { return at.head * each + number / tiles; };
-  const auto begin_of = [&](std::int64_t number) { return (first + number % tiles) * columns; };
-  const auto load = [&](int thread, std::int64_t number, int stage) {
-    const std::int64_t begin = begin_of(number), head = head_of(number);
-    load_tile<Kind, width, columns>(thread, of.q.at(at.sample, head, begin), of.q.position,
-                                    of.queries - begin, of, queries(stage));
-    load_tile<Kind, width, columns>(thread, of.dout.at(at.sample, head, begin), of.dout.position,
-                                    of.queries - begin, of, gradients(stage));
-    if (thread < columns) {
-      // Of a row that is not there, probabilities are 0.
-      const bool there = begin + thread < of.queries;
-      const std::int64_t row = there ? of.row(at.sample, head, begin + thread) : 0;
-      log_sums(stage)[thread] = there ? of.result_log_sums[row] * log2_of_e : INFINITY;
-      dots(stage)[thread] = there ? of.dots[row] : 0;
-    }
+  Tile next{at.sample, at.head * each, first * columns}, here = next;
+  const auto go_on = [&](Tile& tile) {
+    if ((tile.begin += columns) >= of.queries) tile.begin = first * columns, ++tile.head;
+  };
+  const auto load = [&](std::int64_t, int stage) {
+    start_tile<Kind, width, columns>(team, stage, of, Of::q, next, queries(stage));
+    start_tile<Kind, width, columns>(team, stage, of, Of::dout, next, gradients(stage));
+    team.run([&](int thread, State&) {
+      if (thread >= columns) return;
+      // Of a row that is not there, q and dout are 0, and so is what is added.
+      const bool there = next.begin + thread < of.queries;
+      const std::int64_t row = there ? of.row(at.sample, next.head, next.begin + thread) : 0;
+      copy_float(log_sums(stage) + thread, of.result_log_sums + row, there);
+      copy_float(dots(stage) + thread, of.dots + row, there);
+    });
+    go_on(next);
   };
   const auto scores = [](auto& state) -> auto& { return state.s; };
   const auto gradients_of_scores = [](auto& state) -> auto& { return state.ds; };
   const float scale = of.scale * log2_of_e;
-  pass_by<Kind, Sizes::stages>(team, tiles * each, load, [&](std::int64_t number, int stage) {
-    const std::int64_t begin = begin_of(number);
+  pass_by<Kind, Sizes::stages>(team, tiles * each, hold, load, [&](std::int64_t, int stage) {
+    const std::int64_t begin = here.begin;
     score<Kind, width, 1, columns>(team, keys, queries(stage), scores);
     score<Kind, width, 1, columns>(team, values, gradients(stage), gradients_of_scores);
     await_products<Kind, 1>(team, scores);
@@ -238,7 +237,7 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
       for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
       for (int i = 0; i < 2; ++i) {
         const int column = column_of(thread, n, i);
-        const float log_sum = log_sums(stage)[column];
+        const float log_sum = log_sums(stage)[column] * log2_of_e;
         BATON_UNROLL
         for (int half = 0; half < 2; ++half) {
           float& p = state.s[0][n][half * 2 + i];
@@ -264,8 +263,7 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
         p *= factor;
       };
       if (of.drops) {
-        each_factor_of_keys<columns>(thread, 0, of, at.sample, head_of(number), begin, at.begin,
-                                     finish);
+        each_factor_of_keys<columns>(thread, 0, of, at.sample, here.head, begin, at.begin, finish);
       } else {
         BATON_UNROLL
         for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
@@ -281,6 +279,7 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
         queries(stage), dk);
     await_products<Kind, 0>(team, dv);
     await_products<Kind, 0>(team, dk);
+    go_on(here);
   });
   team.run([&](int thread, State& state) {
     BATON_UNROLL

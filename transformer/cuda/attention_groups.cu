@@ -14,20 +14,58 @@ int capability() {
   return major;
 }
 
-/// A kernel's constants as a value.
-template <int width_, bool plain_>
-struct Sizes {
-  static constexpr int width = width_;
-  static constexpr bool plain = plain_;
-};
+/// The driver's cuTensorMapEncodeTiled; null if it has none.
+auto encoder() {
+  static const auto found = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult result;
+    const cudaError_t code = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
+                                                              12000, cudaEnableDefault, &result);
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(
+        code == cudaSuccess && result == cudaDriverEntryPointSuccess ? function : nullptr);
+  }();
+  return found;
+}
 
-/// Calls call(sizes) with those that fit.
-template <class Call>
-void with_these(const Attention<bf16>& of, Call call) {
-  const auto with = [&]<bool plain>(std::bool_constant<plain>) {
-    of.size <= narrow_head ? call(Sizes<narrow_head, plain>()) : call(Sizes<largest_head, plain>());
+/// Whether the copy engine can bring a tensor's tiles; then `map` says how.
+bool mapped(const Attention<bf16>& of, Of which, CUtensorMap& map) {
+  const Heads<const bf16>& from = of.tensor(which);
+  const std::int64_t positions = of.positions(which);
+  const std::int64_t heads = which == Of::q || which == Of::dout ? of.heads : of.key_heads;
+  if (!encoder() || positions > INT32_MAX) return false;
+  const auto unsign = [](std::int64_t x) { return static_cast<cuuint64_t>(x); };
+  const cuuint64_t sizes[] = {unsign(of.size), unsign(positions), unsign(heads),
+                              unsign(of.samples)};
+  // Of one, no stride matters.
+  const auto bytes = [&](std::int64_t stride, std::int64_t count) {
+    return unsign(count == 1 ? static_cast<std::int64_t>(sizeof(Chunk))
+                             : stride * static_cast<std::int64_t>(sizeof(bf16)));
   };
-  of.whole_chunks && !of.drops ? with(std::true_type()) : with(std::false_type());
+  const cuuint64_t strides[] = {bytes(from.position, positions), bytes(from.head, heads),
+                                bytes(from.sample, of.samples)};
+  const cuuint32_t box[] = {64, 64, 1, 1}, every[] = {1, 1, 1, 1};
+  return encoder()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, const_cast<bf16*>(from.data), sizes,
+                   strides, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+bool mapped(const Attention<bf16>& of, bool backward, Maps& maps) {
+  bool all = of.whole_chunks && !of.drops;
+  for (const Of which : {Of::q, Of::k, Of::v, Of::dout})
+    if (all && (backward || which != Of::dout))
+      all = mapped(of, which, maps.of[static_cast<int>(which)]);
+  return all;
+}
+
+/// A kernel's width as a value.
+template <int width_>
+struct Width {
+  static constexpr int width = width_;
+};
+/// Calls call(width) with the one that fits.
+template <class Call>
+void with_width(const Attention<bf16>& of, Call call) {
+  of.size <= narrow_head ? call(Width<narrow_head>()) : call(Width<largest_head>());
 }
 
 }  // namespace
@@ -35,24 +73,32 @@ void with_these(const Attention<bf16>& of, Call call) {
 bool takes_groups() { return capability() == 9; }
 
 void attention_by_groups(const Attention<bf16>& of, cudaStream_t stream) {
-  with_these(of,
-             [&]<class S>(S) { forward<GroupTeam, GroupBf16, S::width, S::plain>(of, stream); });
+  Maps maps;
+  const bool copied = mapped(of, false, maps);
+  with_width(of, [&]<class W>(W) {
+    copied ? forward<CopyTeam, CopiedBf16, W::width, true>(of, stream, maps)
+           : forward<GroupTeam, GroupBf16, W::width>(of, stream);
+  });
 }
 void attention_backward_by_groups(const Attention<bf16>& of, cudaStream_t stream) {
-  with_these(of,
-             [&]<class S>(S) { backward<GroupTeam, GroupBf16, S::width, S::plain>(of, stream); });
+  Maps maps;
+  const bool copied = mapped(of, true, maps);
+  with_width(of, [&]<class W>(W) {
+    copied ? backward<CopyTeam, CopiedBf16, W::width, true>(of, stream, maps)
+           : backward<GroupTeam, GroupBf16, W::width>(of, stream);
+  });
 }
 
 void load_attention_group_kernels() {
   if (!takes_groups()) return;
-  const auto prepare_both = []<class S>(S) {
-    prepare_forward<GroupTeam, GroupBf16, S::width, S::plain>();
-    prepare_backward<GroupTeam, GroupBf16, S::width, S::plain>();
+  const auto prepare_all = []<class W>(W) {
+    prepare_forward<CopyTeam, CopiedBf16, W::width, true, Maps>();
+    prepare_backward<CopyTeam, CopiedBf16, W::width, true, Maps>();
+    prepare_forward<GroupTeam, GroupBf16, W::width>();
+    prepare_backward<GroupTeam, GroupBf16, W::width>();
   };
-  prepare_both(Sizes<narrow_head, false>());
-  prepare_both(Sizes<narrow_head, true>());
-  prepare_both(Sizes<largest_head, false>());
-  prepare_both(Sizes<largest_head, true>());
+  prepare_all(Width<narrow_head>());
+  prepare_all(Width<largest_head>());
 }
 
 }  // namespace baton::transformer::cuda

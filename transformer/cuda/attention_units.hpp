@@ -43,10 +43,8 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
   const auto keys = [&](int stage) { return others + stage * 2 * passed; };
   const auto values = [&](int stage) { return keys(stage) + passed; };
   const std::int64_t key_head = at.head * of.key_heads / of.heads;
-  const auto load_keys = [&](int thread, const Heads<const T>& from, std::int64_t begin,
-                             Chunk* to) {
-    load_tile<Kind, width, columns>(thread, from.at(at.sample, key_head, begin), from.position,
-                                    of.keys - begin, of, to);
+  const auto load_keys = [&](int stage, Of which, std::int64_t begin, Chunk* to) {
+    start_tile<Kind, width, columns>(team, stage, of, which, {at.sample, key_head, begin}, to);
   };
   /// Calls body(block, half) for a thread's rows.
   const auto each_row = [](auto body) {
@@ -57,11 +55,11 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
   const std::int64_t last =
       of.causal && at.begin + Sizes::rows < of.keys ? at.begin + Sizes::rows : of.keys;
   const float scale = of.scale * log2_of_e;
-  team.run([&](int thread, State& state) {
-    load_tile<Kind, width, Sizes::rows>(thread, of.q.at(at.sample, at.head, at.begin),
-                                        of.q.position, of.queries - at.begin, of, queries);
-    load_keys(thread, of.k, 0, keys(0));
-    if (stages == 2) load_keys(thread, of.v, 0, values(0));
+  start_tile<Kind, width, Sizes::rows>(team, 0, of, Of::q, at, queries);
+  load_keys(0, Of::k, 0, keys(0));
+  if (stages == 2) load_keys(0, Of::v, 0, values(0));
+  finish_tiles<Kind>(team, 0);
+  team.run([&](int, State& state) {
     clear<blocks, width>(state.out);
     each_row([&](int m, int half) { state.most[m][half] = -INFINITY, state.sum[m][half] = 0; });
   });
@@ -126,14 +124,14 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
   for (std::int64_t begin = 0; begin < last; begin += columns, stage = (stage + 1) % stages) {
     const std::int64_t next = begin + columns;
     team.step([&](int, State&) { wait_for_copies<Kind>(); });
-    team.run([&](int thread, State&) {
-      if constexpr (stages == 1) {
-        load_keys(thread, of.v, begin, values(0));
-      } else if (next < last) {
-        load_keys(thread, of.k, next, keys(1 - stage));
-        load_keys(thread, of.v, next, values(1 - stage));
-      }
-    });
+    if constexpr (stages == 1) {
+      load_keys(0, Of::v, begin, values(0));
+    } else if (next < last) {
+      load_keys(1 - stage, Of::k, next, keys(1 - stage));
+      load_keys(1 - stage, Of::v, next, values(1 - stage));
+      finish_tiles<Kind>(team, 1 - stage);
+    }
+    await_tiles<Kind>(team, stage);
     const bool all_visible =
         begin + columns <= of.keys && (!of.causal || begin + columns <= at.begin + 1);
     if constexpr (Kind::by_groups) {  // one block's products beside the others' powers
@@ -153,9 +151,7 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
       BATON_UNROLL
       for (int m = 0; m < blocks; ++m) soften(m, begin, all_visible);
       team.step([&](int, State&) { wait_for_copies<Kind>(); });
-      team.run([&](int thread, State&) {
-        if (next < last) load_keys(thread, of.k, next, keys(0));
-      });
+      if (next < last) load_keys(0, Of::k, next, keys(0));
       accumulate<Kind, width, blocks, columns>(team, scores, words, values(0), results);
     }
   }

@@ -1,5 +1,8 @@
 #pragma once
-/// Products of warpgroups on devices of compute capability 9.0: PTX's wgmma, of bf16.
+/// Products of warpgroups on devices of compute capability 9.0, PTX's wgmma of bf16, and copies of
+/// tiles by such devices' copy engine, PTX's cp.async.bulk.tensor.
+
+#include <cuda.h>
 
 #include "groups.hpp"
 
@@ -78,6 +81,7 @@ __device__ __forceinline__ void wgmma(float (&c)[16][4], const Chunk& a, std::ui
 template <class State>
 class GroupTeam : public DeviceTeam<State> {
  public:
+  using DeviceTeam<State>::DeviceTeam;
   __device__ __forceinline__ void begin_products() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
   }
@@ -107,6 +111,72 @@ class GroupTeam : public DeviceTeam<State> {
 #pragma unroll
     for (T& sum : sums) pin(sum);
   }
+};
+
+/// Attention's tensors as the copy engine sees them, in the order of Of, in boxes of 64 elements of
+/// 64 positions.
+struct Maps {
+  CUtensorMap of[4];
+};
+
+/// The same with copies of tiles, two stages of them. The first thread starts them; each stage has
+/// a barrier that counts their bytes.
+template <class State>
+class CopyTeam : public GroupTeam<State> {
+ public:
+  /// `barriers`: one chunk of shared memory.
+  __device__ __forceinline__ CopyTeam(const Maps& maps, Chunk* barriers)
+      : maps_(maps), barriers_(static_cast<std::uint32_t>(__cvta_generic_to_shared(barriers))) {
+    if (threadIdx.x == 0) {
+      for (int stage = 0; stage < 2; ++stage)
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier(stage)) : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    }
+    __syncthreads();
+  }
+  template <int width, int rows, class Load>
+  __device__ __forceinline__ void copy(int stage, Of which, const Tile& at, Chunk* to, Load) {
+    constexpr int box = 64, panels = width / box, bytes = rows * width * sizeof(bf16);
+    if (threadIdx.x != 0) return;
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier(stage)),
+                 "n"(bytes)
+                 : "memory");
+#pragma unroll
+    for (int panel = 0; panel < panels; ++panel)
+#pragma unroll
+      for (int row = 0; row < rows; row += box)
+        asm volatile(
+            "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+            "[%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(static_cast<std::uint32_t>(
+                __cvta_generic_to_shared(to + (panel * rows + row) * 8))),
+            "l"(&maps_.of[static_cast<int>(which)]), "r"(barrier(stage)), "r"(panel * box),
+            "r"(static_cast<int>(at.begin) + row), "r"(static_cast<int>(at.head)),
+            "r"(static_cast<int>(at.sample))
+            : "memory");
+  }
+  __device__ __forceinline__ void finish_copies(int stage) {
+    if (threadIdx.x == 0)
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier(stage)) : "memory");
+  }
+  __device__ __forceinline__ void await_copies(int stage) {
+    std::uint32_t done = 0;
+    while (!done)
+      asm volatile(
+          "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+          "selp.u32 %0, 1, 0, p; }"
+          : "=r"(done)
+          : "r"(barrier(stage)), "r"(turns_ >> stage & 1)
+          : "memory");
+    turns_ ^= 1u << stage;
+  }
+
+ private:
+  __device__ __forceinline__ std::uint32_t barrier(int stage) const {
+    return barriers_ + stage * static_cast<int>(sizeof(std::uint64_t));
+  }
+  const Maps& maps_;
+  std::uint32_t barriers_, turns_ = 0;  // turns_: a stage's bit changes with each wait
 };
 
 }  // namespace baton::transformer::cuda

@@ -12,10 +12,15 @@ namespace baton::transformer::cuda {
 
 using baton::cuda::check;
 
+struct Nothing {};
+
 /// The device's HostTeam: this thread, and its state in registers.
 template <class State>
 class DeviceTeam {
  public:
+  DeviceTeam() = default;
+  /// As teams that take a kernel's last argument and shared memory do; this one takes nothing.
+  __device__ __forceinline__ DeviceTeam(const Nothing&, Chunk*) {}
   template <class Body>
   __device__ __forceinline__ void step(Body body) {
     body(static_cast<int>(threadIdx.x), state_);

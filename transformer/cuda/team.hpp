@@ -94,6 +94,20 @@ class HostTeam {
     }
   }
 
+  /// Starts copies of a tile, of which load(thread) is a thread's part: here, they are done in
+  /// await_copies().
+  template <int, int, class Of, class Tile, class Load>
+  void copy(int stage, Of, const Tile&, Chunk*, Load load) {
+    copies_[stage].push_back([load] {
+      for (int thread = 0; thread < count; ++thread) load(thread);
+    });
+  }
+  void finish_copies(int) {}
+  void await_copies(int stage) {
+    for (const auto& copy : copies_[stage]) copy();
+    copies_[stage].clear();
+  }
+
   /// Begins products of the warpgroups, 64 rows of sums each. They go on beside the threads, and
   /// need their factors and sums until await_products(): here, they are done then.
   void begin_products() { products_.emplace_back(); }
@@ -159,6 +173,7 @@ class HostTeam {
   bool backwards_;
   std::unique_ptr<std::array<State, count>> states_ = std::make_unique<std::array<State, count>>();
   std::vector<std::vector<std::function<void()>>> products_;
+  std::vector<std::function<void()>> copies_[2];
 };
 
 }  // namespace baton::transformer::cuda

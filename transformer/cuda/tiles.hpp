@@ -37,6 +37,9 @@ struct Heads {
   }
 };
 
+/// The tensors that tiles are of.
+enum class Of { q, k, v, dout };
+
 /// The arguments that forward and backward share. Backward uses dots [samples, heads, queries] as
 /// scratch.
 template <class T>
@@ -59,6 +62,12 @@ struct Attention {
   float* dots = nullptr;
   Heads<T> dq, dk, dv;
 
+  BATON_DEVICE const Heads<const T>& tensor(Of which) const {
+    return which == Of::q ? q : which == Of::k ? k : which == Of::v ? v : dout;
+  }
+  BATON_DEVICE std::int64_t positions(Of which) const {
+    return which == Of::q || which == Of::dout ? queries : keys;
+  }
   BATON_DEVICE std::int64_t row(std::int64_t sample, std::int64_t head, std::int64_t query) const {
     return (sample * heads + head) * queries + query;
   }
@@ -121,12 +130,26 @@ BATON_DEVICE void copy_chunk(Chunk* to, const void* from, int bytes) {
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 #endif
 }
-/// Returns when the thread's copies are done. After a barrier, other threads and products see them.
+/// Returns when the thread's copies are done. After a barrier, other threads and products see them;
+/// not copies by start_tile() of a Kind by copies.
 template <class Kind>
 BATON_DEVICE void wait_for_copies() {
 #ifdef __CUDA_ARCH__
   asm volatile("cp.async.wait_all;" ::: "memory");
-  if constexpr (Kind::by_groups) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  if constexpr (Kind::by_groups && !Kind::by_copies)
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/// The same of a float, or 0 if it is not there.
+BATON_DEVICE void copy_float(float* to, const float* from, bool there) {
+#ifdef __CUDA_ARCH__
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(
+                   static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from), "r"(there ? 4 : 0)
+               : "memory");
+#else
+  *to = there ? *from : 0;
 #endif
 }
 
@@ -199,6 +222,33 @@ BATON_DEVICE void load_tile(int thread, const T* from, std::int64_t stride, std:
       *place(row) = gathered(at, some);
     }
   }
+}
+
+/// All threads start to copy a tile of `rows` rows, and zeros beyond the tensor. It is there after
+/// wait_for_copies() and a barrier, or, by copies, after finish_tiles() and await_tiles().
+template <class Kind, int width, int rows, class Team, class T>
+BATON_DEVICE void start_tile(Team& team, int stage, const Attention<T>& of, Of which,
+                             const Tile& at, Chunk* to) {
+  const auto load = [&of, which, at, to](int thread) {
+    const Heads<const T>& from = of.tensor(which);
+    load_tile<Kind, width, rows>(thread, from.at(at.sample, at.head, at.begin), from.position,
+                                 of.positions(which) - at.begin, of, to);
+  };
+  if constexpr (Kind::by_copies) {
+    team.template copy<width, rows>(stage, which, at, to, load);
+  } else {
+    team.run([&](int thread, auto&) { load(thread); });
+  }
+}
+/// No more tiles are started for this stage.
+template <class Kind, class Team>
+BATON_DEVICE void finish_tiles(Team& team, int stage) {
+  if constexpr (Kind::by_copies) team.finish_copies(stage);
+}
+/// Returns when a stage's tiles are there.
+template <class Kind, class Team>
+BATON_DEVICE void await_tiles(Team& team, int stage) {
+  if constexpr (Kind::by_copies) team.await_copies(stage);
 }
 
 }  // namespace baton::transformer::cuda

@@ -163,6 +163,8 @@ TEST_CASE("tiles of attention give what attention on the host gives, and its gra
       check<gpu::Tf32>(c, odd);
       check<gpu::Bf16>(c, odd);
       check<gpu::GroupBf16>(c, odd);
+      if (!odd && c.size % gpu::chunk_elements<bf16> == 0 && c.dropped == 0)
+        check<gpu::CopiedBf16>(c, odd);
     }
   }
 }
