@@ -28,7 +28,8 @@ struct Backward {
 };
 
 /// Calls hold(), which starts the tiles that stay, load(number, stage), which starts those of
-/// `tiles`, and work(number, stage) when each is there. Afterwards all may be written.
+/// `tiles`, and work(number, stage, next) when each is there, which calls next() to start those
+/// that come next. Afterwards all may be written.
 template <class Kind, int stages, class Team, class Hold, class Load, class Work>
 BATON_DEVICE void pass_by(Team& team, std::int64_t tiles, Hold hold, Load load, Work work) {
   if (tiles <= 0) return;
@@ -42,9 +43,11 @@ BATON_DEVICE void pass_by(Team& team, std::int64_t tiles, Hold hold, Load load, 
   start(0);
   for (std::int64_t number = 0; number < tiles; ++number) {
     team.step([&](int, auto&) { wait_for_copies<Kind>(); });
-    if constexpr (stages == 2) start(number + 1);
-    await_tiles<Kind>(team, static_cast<int>(number % stages));
-    work(number, static_cast<int>(number % stages));
+    const int stage = static_cast<int>(number % stages);
+    await_tiles<Kind>(team, stage);
+    work(number, stage, [&] {
+      if constexpr (stages == 2) start(number + 1);
+    });
     if constexpr (stages == 1) {
       team.step([](int, auto&) {});
       start(number + 1);
@@ -116,10 +119,13 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
   const auto results = [](auto& state) -> auto& { return state.dq; };
   const float scale = of.scale * log2_of_e;
   pass_by<Kind, Sizes::stages>(
-      team, (last + columns - 1) / columns, hold, load, [&](std::int64_t number, int stage) {
+      team, (last + columns - 1) / columns, hold, load,
+      [&](std::int64_t number, int stage, auto next_tiles) {
         const std::int64_t begin = number * columns;
+        if constexpr (!Kind::by_groups) next_tiles();
         score<Kind, width, 1, columns>(team, queries, keys(stage), scores);
         score<Kind, width, 1, columns>(team, gradients, values(stage), gradients_of_scores);
+        if constexpr (Kind::by_groups) next_tiles();  // beside the products
         await_products<Kind, 1>(team, scores);
         team.run([&](int, State& state) {
           BATON_UNROLL
@@ -225,62 +231,67 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
   const auto scores = [](auto& state) -> auto& { return state.s; };
   const auto gradients_of_scores = [](auto& state) -> auto& { return state.ds; };
   const float scale = of.scale * log2_of_e;
-  pass_by<Kind, Sizes::stages>(team, tiles * each, hold, load, [&](std::int64_t, int stage) {
-    const std::int64_t begin = here.begin;
-    score<Kind, width, 1, columns>(team, keys, queries(stage), scores);
-    score<Kind, width, 1, columns>(team, values, gradients(stage), gradients_of_scores);
-    await_products<Kind, 1>(team, scores);
-    const bool all_visible =
-        at.begin + Sizes::rows <= of.keys && (!of.causal || at.begin + Sizes::rows <= begin + 1);
-    team.run([&](int thread, State& state) {
-      BATON_UNROLL
-      for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const int column = column_of(thread, n, i);
-        const float log_sum = log_sums(stage)[column] * log2_of_e;
-        BATON_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          float& p = state.s[0][n][half * 2 + i];
-          p = power_of_two(p * scale - log_sum);
-        }
-      }
-      if (!all_visible) {
-        BATON_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const int blind = of.blind_queries(at.begin + row_of(thread, 0, half), begin, columns);
+  pass_by<Kind, Sizes::stages>(
+      team, tiles * each, hold, load, [&](std::int64_t, int stage, auto next_tiles) {
+        const std::int64_t begin = here.begin;
+        if constexpr (!Kind::by_groups) next_tiles();
+        score<Kind, width, 1, columns>(team, keys, queries(stage), scores);
+        score<Kind, width, 1, columns>(team, values, gradients(stage), gradients_of_scores);
+        if constexpr (Kind::by_groups) next_tiles();  // beside the products
+        await_products<Kind, 1>(team, scores);
+        const bool all_visible = at.begin + Sizes::rows <= of.keys &&
+                                 (!of.causal || at.begin + Sizes::rows <= begin + 1);
+        team.run([&](int thread, State& state) {
           BATON_UNROLL
           for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
-          for (int i = 0; i < 2; ++i)
-            if (column_of(thread, n, i) < blind) state.s[0][n][half * 2 + i] = 0;
-        }
-      }
-    });
-    await_products<Kind, 0>(team, gradients_of_scores);
-    team.run([&](int thread, State& state) {
-      const auto finish = [&](int n, int i, float factor) {
-        float &p = state.s[0][n][i], &ds = state.ds[0][n][i];
-        ds = p * (ds * factor - dots(stage)[column_of(thread, n, i % 2)]);
-        p *= factor;
-      };
-      if (of.drops) {
-        each_factor_of_keys<columns>(thread, 0, of, at.sample, here.head, begin, at.begin, finish);
-      } else {
-        BATON_UNROLL
-        for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
-        for (int i = 0; i < 4; ++i) finish(n, i, 1);
-      }
-    });
-    const auto dv = [](auto& state) -> auto& { return state.dv; };
-    const auto dk = [](auto& state) -> auto& { return state.dk; };
-    accumulate<Kind, width, 1, columns>(
-        team, scores, [](auto& state) -> auto& { return state.words; }, gradients(stage), dv);
-    accumulate<Kind, width, 1, columns>(
-        team, gradients_of_scores, [](auto& state) -> auto& { return state.ds_words; },
-        queries(stage), dk);
-    await_products<Kind, 0>(team, dv);
-    await_products<Kind, 0>(team, dk);
-    go_on(here);
-  });
+          for (int i = 0; i < 2; ++i) {
+            const int column = column_of(thread, n, i);
+            const float log_sum = log_sums(stage)[column] * log2_of_e;
+            BATON_UNROLL
+            for (int half = 0; half < 2; ++half) {
+              float& p = state.s[0][n][half * 2 + i];
+              p = power_of_two(p * scale - log_sum);
+            }
+          }
+          if (!all_visible) {
+            BATON_UNROLL
+            for (int half = 0; half < 2; ++half) {
+              const int blind =
+                  of.blind_queries(at.begin + row_of(thread, 0, half), begin, columns);
+              BATON_UNROLL
+              for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+              for (int i = 0; i < 2; ++i)
+                if (column_of(thread, n, i) < blind) state.s[0][n][half * 2 + i] = 0;
+            }
+          }
+        });
+        await_products<Kind, 0>(team, gradients_of_scores);
+        team.run([&](int thread, State& state) {
+          const auto finish = [&](int n, int i, float factor) {
+            float &p = state.s[0][n][i], &ds = state.ds[0][n][i];
+            ds = p * (ds * factor - dots(stage)[column_of(thread, n, i % 2)]);
+            p *= factor;
+          };
+          if (of.drops) {
+            each_factor_of_keys<columns>(thread, 0, of, at.sample, here.head, begin, at.begin,
+                                         finish);
+          } else {
+            BATON_UNROLL
+            for (int n = 0; n < columns / 8; ++n) BATON_UNROLL
+            for (int i = 0; i < 4; ++i) finish(n, i, 1);
+          }
+        });
+        const auto dv = [](auto& state) -> auto& { return state.dv; };
+        const auto dk = [](auto& state) -> auto& { return state.dk; };
+        accumulate<Kind, width, 1, columns>(
+            team, scores, [](auto& state) -> auto& { return state.words; }, gradients(stage), dv);
+        accumulate<Kind, width, 1, columns>(
+            team, gradients_of_scores, [](auto& state) -> auto& { return state.ds_words; },
+            queries(stage), dk);
+        await_products<Kind, 0>(team, dv);
+        await_products<Kind, 0>(team, dk);
+        go_on(here);
+      });
   team.run([&](int thread, State& state) {
     BATON_UNROLL
     for (int half = 0; half < 2; ++half) {

@@ -124,13 +124,7 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
   for (std::int64_t begin = 0; begin < last; begin += columns, stage = (stage + 1) % stages) {
     const std::int64_t next = begin + columns;
     team.step([&](int, State&) { wait_for_copies<Kind>(); });
-    if constexpr (stages == 1) {
-      load_keys(0, Of::v, begin, values(0));
-    } else if (next < last) {
-      load_keys(1 - stage, Of::k, next, keys(1 - stage));
-      load_keys(1 - stage, Of::v, next, values(1 - stage));
-      finish_tiles<Kind>(team, 1 - stage);
-    }
+    if constexpr (stages == 1) load_keys(0, Of::v, begin, values(0));
     await_tiles<Kind>(team, stage);
     const bool all_visible =
         begin + columns <= of.keys && (!of.causal || begin + columns <= at.begin + 1);
@@ -138,6 +132,11 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
       BATON_UNROLL
       for (int m = 0; m < blocks; ++m)
         score<Kind, width, blocks, columns>(team, queries, keys(stage), scores, m);
+      if (next < last) {
+        load_keys(1 - stage, Of::k, next, keys(1 - stage));
+        load_keys(1 - stage, Of::v, next, values(1 - stage));
+        finish_tiles<Kind>(team, 1 - stage);
+      }
       BATON_UNROLL
       for (int m = 0; m < blocks; ++m) {
         await_products<Kind, blocks - 1>(
