@@ -64,6 +64,7 @@ struct QueryGradientState {
   float dot[2], log_sum[2];  ///< log_sum: times log2_of_e
   Factors<Sizes::blocks> factors;
   Rounded<Sizes::blocks, Sizes::columns> words;
+  Stored<width> stored;
 };
 
 /// dq and dots of a tile of queries. `shared`: Backward::shared_bytes.
@@ -162,14 +163,18 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
             keys(stage), results);
         await_products<Kind, 0>(team, results);
       });
+  store_rows<Kind, width>(
+      team, of, results, 0, [&](const State&, int) { return of.scale; },
+      [&](int thread, int half) -> T* {
+        const std::int64_t query = at.begin + row_of(thread, 0, half);
+        return query < of.queries ? of.dq.at(at.sample, at.head, query) : nullptr;
+      });
   team.run([&](int thread, State& state) {
     BATON_UNROLL
     for (int half = 0; half < 2; ++half) {
       const std::int64_t query = at.begin + row_of(thread, 0, half);
-      if (query >= of.queries) continue;
-      store_row<Kind, width, 1>(thread, of, state.dq, 0, half, of.scale,
-                                of.dq.at(at.sample, at.head, query));
-      if (place_of(thread) == 0) of.dots[of.row(at.sample, at.head, query)] = state.dot[half];
+      if (query < of.queries && place_of(thread) == 0)
+        of.dots[of.row(at.sample, at.head, query)] = state.dot[half];
     }
   });
 }
@@ -181,6 +186,7 @@ struct KeyGradientState {
   Results<Sizes::blocks, width> dk, dv;
   Factors<Sizes::blocks> factors;
   Rounded<Sizes::blocks, Sizes::columns> words, ds_words;
+  Stored<width> stored;
 };
 
 /// dk and dv of a tile of keys, `at.head` being k's, from dots. Rows are keys here, columns
@@ -230,6 +236,8 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
   };
   const auto scores = [](auto& state) -> auto& { return state.s; };
   const auto gradients_of_scores = [](auto& state) -> auto& { return state.ds; };
+  const auto dv = [](auto& state) -> auto& { return state.dv; };
+  const auto dk = [](auto& state) -> auto& { return state.dk; };
   const float scale = of.scale * log2_of_e;
   pass_by<Kind, Sizes::stages>(
       team, tiles * each, hold, load, [&](std::int64_t, int stage, auto next_tiles) {
@@ -292,17 +300,16 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
         await_products<Kind, 0>(team, dk);
         go_on(here);
       });
-  team.run([&](int thread, State& state) {
-    BATON_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      const std::int64_t key = at.begin + row_of(thread, 0, half);
-      if (key >= of.keys) continue;
-      store_row<Kind, width, 1>(thread, of, state.dk, 0, half, of.scale,
-                                of.dk.at(at.sample, at.head, key));
-      store_row<Kind, width, 1>(thread, of, state.dv, 0, half, 1,
-                                of.dv.at(at.sample, at.head, key));
-    }
-  });
+  const auto store_results = [&](auto gradients_of, const Heads<T>& to, float factor) {
+    store_rows<Kind, width>(
+        team, of, gradients_of, 0, [=](const State&, int) { return factor; },
+        [&](int thread, int half) -> T* {
+          const std::int64_t key = at.begin + row_of(thread, 0, half);
+          return key < of.keys ? to.at(at.sample, at.head, key) : nullptr;
+        });
+  };
+  store_results(dk, of.dk, of.scale);
+  store_results(dv, of.dv, 1);
 }
 
 }  // namespace baton::transformer::cuda

@@ -24,6 +24,7 @@ struct Forward {
     float most[blocks][2], part[blocks][2], sum[blocks][2];
     Factors<blocks> factors;
     Rounded<blocks, columns> words;
+    Stored<width> stored;
   };
 };
 
@@ -128,23 +129,40 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
     await_tiles<Kind>(team, stage);
     const bool all_visible =
         begin + columns <= of.keys && (!of.causal || begin + columns <= at.begin + 1);
-    if constexpr (Kind::by_groups) {  // one block's products beside the others' powers
-      BATON_UNROLL
-      for (int m = 0; m < blocks; ++m)
+    if constexpr (Kind::by_groups) {  // one block's products beside the other's powers
+      static_assert(blocks == 2);
+      const auto score_block = [&](int m) {
         score<Kind, width, blocks, columns>(team, queries, keys(stage), scores, m);
-      if (next < last) {
+      };
+      const auto scores_of = [](int m) {
+        return [m](State & state) -> auto& { return state.s[m]; };
+      };
+      const auto finish_block = [&](int m) {
+        soften(m, begin, all_visible);
+        accumulate<Kind, width, blocks, columns>(team, scores, words, values(stage), results, m);
+      };
+      const auto start_next = [&] {
+        if (next >= last) return;
         load_keys(1 - stage, Of::k, next, keys(1 - stage));
         load_keys(1 - stage, Of::v, next, values(1 - stage));
         finish_tiles<Kind>(team, 1 - stage);
+      };
+      if (!of.causal || begin < at.begin + Sizes::rows / 2) {
+        score_block(0);
+        score_block(1);
+        start_next();
+        await_products<Kind, 1>(team, scores_of(0));
+        finish_block(0);
+        await_products<Kind, 1>(team, scores_of(1));
+        finish_block(1);
+        await_products<Kind, 0>(team, results);
+      } else {  // no query of the first block sees these keys
+        score_block(1);
+        start_next();
+        await_products<Kind, 0>(team, scores_of(1));
+        finish_block(1);
+        await_products<Kind, 0>(team, results);
       }
-      BATON_UNROLL
-      for (int m = 0; m < blocks; ++m) {
-        await_products<Kind, blocks - 1>(
-            team, [=](State & state) -> auto& { return state.s[m]; });
-        soften(m, begin, all_visible);
-        accumulate<Kind, width, blocks, columns>(team, scores, words, values(stage), results, m);
-      }
-      await_products<Kind, 0>(team, results);
     } else {
       score<Kind, width, blocks, columns>(team, queries, keys(stage), scores);
       BATON_UNROLL
@@ -157,16 +175,21 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
   each_row([&](int m, int half) {
     team.template among<4>([=](State& state) -> float& { return state.sum[m][half]; }, Sum());
   });
+  BATON_UNROLL
+  for (int m = 0; m < blocks; ++m) {
+    store_rows<Kind, width>(
+        team, of, results, m, [=](const State& state, int half) { return 1 / state.sum[m][half]; },
+        [&](int thread, int half) -> T* {
+          const std::int64_t query = at.begin + row_of(thread, m, half);
+          return query < of.queries ? of.out.at(at.sample, at.head, query) : nullptr;
+        });
+  }
   team.run([&](int thread, State& state) {
     each_row([&](int m, int half) {
       const std::int64_t query = at.begin + row_of(thread, m, half);
-      if (query >= of.queries) return;
-      const float sum = state.sum[m][half];
-      store_row<Kind, width, blocks>(thread, of, state.out, m, half, 1 / sum,
-                                     of.out.at(at.sample, at.head, query));
-      if (place_of(thread) == 0)
+      if (query < of.queries && place_of(thread) == 0)
         of.log_sums[of.row(at.sample, at.head, query)] =
-            state.most[m][half] * of.scale + std::log(sum);
+            state.most[m][half] * of.scale + std::log(state.sum[m][half]);
     });
   });
 }

@@ -37,6 +37,11 @@ class DeviceTeam {
     for (int offset = width / 2; offset > 0; offset /= 2)
       own = op(own, __shfl_xor_sync(0xffffffff, own, offset));
   }
+  template <int offset, class Give, class Take>
+  __device__ __forceinline__ void swap(Give give, Take take) {
+    const int thread = static_cast<int>(threadIdx.x);
+    take(thread, state_, __shfl_xor_sync(0xffffffff, give(thread, state_), offset));
+  }
   template <class At, class To>
   __device__ __forceinline__ void load_matrices(At at, To to) {
     Chunk& words = to(state_);

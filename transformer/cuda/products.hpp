@@ -220,44 +220,106 @@ requires(Kind::by_groups) BATON_DEVICE
   team.end_products();
 }
 
+/// Stores a chunk of a row from `column` on, but nothing beyond the row.
+template <class T>
+BATON_DEVICE void store_chunk(const Attention<T>& of, const Chunk& chunk, int column, T* to) {
+  if (of.whole_chunks) {
+    if (column < of.size) *reinterpret_cast<Chunk*>(to + column) = chunk;
+    return;
+  }
+  float values[chunk_elements<T>];
+  widen<T>(chunk, values);
+  BATON_UNROLL
+  for (int e = 0; e < chunk_elements<T>; ++e)
+    if (column + e < of.size) store(to + column + e, values[e]);
+}
+
+/// A step of the transposition of four threads' words: those of the upper places give the lower
+/// word of each two for the upper one of the others.
+template <int offset, int width, class Team>
+BATON_DEVICE void exchange(Team& team) {
+  const auto upper = [](int thread) { return (place_of(thread) & offset) != 0; };
+  BATON_UNROLL
+  for (int i = 0; i < width / 32; ++i) BATON_UNROLL
+  for (int w = 0; w < 4; ++w) {
+    if ((w & offset) != 0) continue;
+    team.template swap<offset>(
+        [=](int thread, const auto& state) {
+          const Chunk& chunk = state.stored[i];
+          return upper(thread) ? chunk.word[w] : chunk.word[w | offset];
+        },
+        [=](int thread, auto& state, std::uint32_t word) {
+          Chunk& chunk = state.stored[i];
+          if (upper(thread)) {
+            chunk.word[w] = word;
+          } else {
+            chunk.word[w | offset] = word;
+          }
+        });
+  }
+}
+
 /// Stores a thread's results of one row, times `factor`: of each 8 chunks, chunk 2 · `place` and
-/// the next; by groups, its two elements of each chunk.
-template <class Kind, int width, int blocks, class T>
+/// the next.
+template <class Kind, int width, class T>
 BATON_DEVICE void store_row(int thread, const Attention<T>& of,
-                            const Results<blocks, width>& results, int block, int half,
-                            float factor, T* to) {
+                            const float (&results)[width / 8][4], int half, float factor, T* to) {
   constexpr int elements = chunk_elements<T>;
-  if constexpr (Kind::by_groups) {
+  BATON_UNROLL
+  for (int chunk = 0; chunk < chunks<Kind, width>; chunk += 8) BATON_UNROLL
+  for (int next = 0; next < 2; ++next) {
+    const int column = (chunk + place_of(thread) * 2 + next) * elements;
+    float values[elements];
     BATON_UNROLL
-    for (int n = 0; n < width / 8; ++n) {
-      const int column = column_of(thread, n, 0);
-      const float first = results[block][n][half * 2] * factor,
-                  second = results[block][n][half * 2 + 1] * factor;
-      if (of.whole_chunks) {
-        if (column < of.size)
-          *reinterpret_cast<std::uint32_t*>(to + column) = pair_of(first, second);
-      } else {
-        if (column < of.size) store(to + column, first);
-        if (column + 1 < of.size) store(to + column + 1, second);
-      }
-    }
-  } else {
-    BATON_UNROLL
-    for (int chunk = 0; chunk < chunks<Kind, width>; chunk += 8) BATON_UNROLL
-    for (int next = 0; next < 2; ++next) {
-      const int column = (chunk + place_of(thread) * 2 + next) * elements;
-      float values[elements];
+    for (int e = 0; e < elements; ++e)
+      values[e] = results[chunk / 8 * elements + e][half * 2 + next] * factor;
+    if (of.whole_chunks) {
+      store_chunk(of, chunk_of<T>(values), column, to);
+    } else {
       BATON_UNROLL
       for (int e = 0; e < elements; ++e)
-        values[e] = results[block][chunk / 8 * elements + e][half * 2 + next] * factor;
-      if (of.whole_chunks) {
-        if (column >= of.size) continue;
-        *reinterpret_cast<Chunk*>(to + column) = chunk_of<T>(values);
-      } else {
+        if (column + e < of.size) store(to + column + e, values[e]);
+    }
+  }
+}
+
+/// Results of one row on their way to memory.
+template <int width>
+using Stored = Chunk[width / 32];
+
+/// Stores all threads' results of a block, row(thread, half) + columns, times factor(state, half);
+/// not where row() is null. By groups, four threads have two elements each of every chunk of their
+/// rows: of each four chunks, a thread collects one.
+template <class Kind, int width, class Team, class T, class ResultsOf, class FactorOf, class RowOf>
+BATON_DEVICE void store_rows(Team& team, const Attention<T>& of, ResultsOf results, int block,
+                             FactorOf factor, RowOf row) {
+  BATON_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    if constexpr (Kind::by_groups) {
+      team.run([&](int, auto& state) {
+        const float by = factor(state, half);
         BATON_UNROLL
-        for (int e = 0; e < elements; ++e)
-          if (column + e < of.size) store(to + column + e, values[e]);
-      }
+        for (int n = 0; n < width / 8; ++n) {
+          const auto& pair = results(state)[block][n];
+          state.stored[n / 4].word[n % 4] = pair_of(pair[half * 2] * by, pair[half * 2 + 1] * by);
+        }
+      });
+      exchange<1, width>(team);
+      exchange<2, width>(team);
+      team.run([&](int thread, auto& state) {
+        T* const to = row(thread, half);
+        if (!to) return;
+        BATON_UNROLL
+        for (int i = 0; i < width / 32; ++i) {
+          const int column = (i * 4 + place_of(thread)) * chunk_elements<T>;
+          store_chunk(of, state.stored[i], column, to);
+        }
+      });
+    } else {
+      team.run([&](int thread, auto& state) {
+        if (T* const to = row(thread, half))
+          store_row<Kind, width>(thread, of, results(state)[block], half, factor(state, half), to);
+      });
     }
   }
 }

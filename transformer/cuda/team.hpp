@@ -52,6 +52,18 @@ class HostTeam {
       }
     }
   }
+  /// take(thread, state, word) gets give(thread, state) of the thread whose number differs by
+  /// `offset` alone.
+  template <int offset, class Give, class Take>
+  void swap(Give give, Take take) {
+    for (int thread = 0; thread < count; ++thread) {
+      const int other = thread | offset;
+      if (thread == other) continue;
+      State &one = (*states_)[at(thread)], &two = (*states_)[at(other)];
+      const std::uint32_t ones = give(thread, one), twos = give(other, two);
+      take(thread, one, twos), take(other, two, ones);
+    }
+  }
   /// Four matrices of 8 rows of 16 bytes, of every warp: at(thread) is where row thread % 8 of
   /// matrix thread / 8 % 4 lies. Of each matrix a thread gets word thread % 4 of row thread / 4
   /// % 8.
