@@ -16,6 +16,12 @@
 
 namespace BATON_API baton {
 
+/// When calls return whose messages a thread moves.
+enum class Returns : std::uint8_t {
+  at_once,  ///< the stream is held until the call is complete
+  complete  ///< when the call is complete: the host waits, and no stream is held
+};
+
 /// A message of StreamCommunicator::exchange().
 struct StreamMessage {
   bool send;           ///< from this rank, or to it
@@ -52,8 +58,14 @@ class StreamCommunicator {
   /// use it (Capabilities::concurrent); device_transport() makes any one take such messages. Throws
   /// Error(unsupported) if it does not. Streams are held until calls are complete: ranks that share
   /// a CUDA device pass thread_fused_transport() to the next constructor instead (baton/cuda.hpp).
+  ///
+  /// Behind a held stream, some of CUDA's calls stop those of all other threads, the library's
+  /// among them, so that the stream is held for ever: a copy to pageable memory is one. Where a
+  /// program may make such calls, pass Returns::complete. Then calls throw their failures
+  /// themselves, and wait for the stream's earlier work without a timeout.
   StreamCommunicator(std::unique_ptr<Transport> transport, std::shared_ptr<Device> device,
-                     Options options = Options::from_environment());
+                     Options options = Options::from_environment(),
+                     Returns returns = Returns::at_once);
   /// Collective. Messages go in fused groups instead, and a call as a whole into the caller's
   /// stream, with the folds and copies between them: no thread, and nothing that waits on the host.
   /// Calls in different streams may run one after another. `host` serves to agree on options and to
@@ -96,7 +108,8 @@ class StreamCommunicator {
   ///
   /// No stream is held before `others_came()` returns true; empty: at once. It is asked again and
   /// again when all messages have their places in their streams, and must not use this
-  /// communicator. Ranks whose streams may share hardware queues thereby wait for each other.
+  /// communicator. Ranks whose streams may share hardware queues thereby wait for each other. With
+  /// Returns::complete, which holds none, it is not asked.
   /// Throws Error(timeout) where it never does, and Error(transport) after abort(); the
   /// communicator then takes no more calls.
   void exchange(std::span<const StreamMessage> messages,

@@ -16,7 +16,8 @@ using communicator::InUse;
 using communicator::State;
 
 StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
-                                       std::shared_ptr<Device> device, Options options) {
+                                       std::shared_ptr<Device> device, Options options,
+                                       Returns returns) {
   if (!device) base::refuse("expected a device, found null");
   const Capabilities can = transport->capabilities();
   if (!can.concurrent)
@@ -35,7 +36,8 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
   state_ = State::first(std::move(transport), options, false);
   const Options& agreed = state_->context.options;
   if (!agreed.trace.empty()) state_->recording.start(*state_, agreed.trace_events);
-  state_->device = std::make_unique<communicator::ThreadedCalls>(*state_, std::move(device));
+  state_->device =
+      std::make_unique<communicator::ThreadedCalls>(*state_, std::move(device), returns);
 }
 
 StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> host,

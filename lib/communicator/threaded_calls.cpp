@@ -21,10 +21,9 @@ void StreamOperation::mark(Device& device, Stream stream) {
   reached_->set(stream);
 }
 
-void StreamOperation::start_when_reached(Stream stream) {
+void StreamOperation::hold(Stream stream) {
   gate_->hold(stream);
-  held_ = ahead_ = true;
-  completed_ = 0;
+  held_ = true;
 }
 
 bool StreamOperation::reach() {
@@ -62,10 +61,13 @@ void StreamOperation::given_up() noexcept {
   if (held_) gate_->open();
 }
 
-ThreadedCalls::ThreadedCalls(State& state, std::shared_ptr<Device> device)
-    : DeviceCalls(state, std::move(device)), meet_(share_devices()) {
+ThreadedCalls::ThreadedCalls(State& state, std::shared_ptr<Device> device, Returns returns)
+    : DeviceCalls(state, std::move(device)),
+      returns_(returns),
+      meet_(returns == Returns::at_once && share_devices()) {
   state_.planner.plan_for(Planner::Memory::device, &queue_);
   Family& family = state_.launcher.family();
+  if (returns_ == Returns::complete) return;
   if (!family.progress_thread)
     family.progress_thread = std::make_unique<ProgressThread>(family.operations);
 }
@@ -84,7 +86,7 @@ bool ThreadedCalls::share_devices() const {
 ProgressThread& ThreadedCalls::thread() const { return *state_.launcher.family().progress_thread; }
 
 std::unique_ptr<DeviceCalls> ThreadedCalls::split(State* part, int, int) {
-  return part ? std::make_unique<ThreadedCalls>(*part, device_) : nullptr;
+  return part ? std::make_unique<ThreadedCalls>(*part, device_, returns_) : nullptr;
 }
 
 std::unique_ptr<StreamOperation> ThreadedCalls::take_operation() {
@@ -143,19 +145,23 @@ void ThreadedCalls::enqueue(const Call& call, Stream stream) {
     std::rethrow_exception(wrong);
   }
   give(std::move(operation), stream, true);
+  complete();
 }
 
 void ThreadedCalls::give(std::unique_ptr<StreamOperation> operation, Stream stream, bool ordered) {
   Launcher& launcher = state_.launcher;
-  thread().began();
-  try {
-    operation->start_when_reached(stream);
-  } catch (const Error& error) {
-    thread().ended();
-    launcher.break_off(error.what());
-    operation->abandon();
-    throw;
+  if (returns_ == Returns::at_once) {
+    thread().began();
+    try {
+      operation->hold(stream);
+    } catch (const Error& error) {
+      thread().ended();
+      launcher.break_off(error.what());
+      operation->abandon();
+      throw;
+    }
   }
+  operation->start_when_reached();
   StreamOperation* const given = operation.get();
   Request request = state_.request(std::move(operation));
   launcher.keep(*given, ordered);
@@ -180,6 +186,10 @@ std::unique_ptr<StreamOperation> ThreadedCalls::prepare(const StreamMessage& mes
     state_.recording.record_message(*operation->execution().run, kind, message.peer, tag,
                                     {message.data, message.count, message.type});
   return operation;
+}
+
+void ThreadedCalls::complete() {
+  if (returns_ == Returns::complete) wait_for_all();
 }
 
 void ThreadedCalls::wait_until(const std::function<bool()>& others_came) {
@@ -221,7 +231,7 @@ void ThreadedCalls::exchange(std::span<const StreamMessage> messages,
       prepared.push_back(prepare(message));
       prepared.back()->mark(*device_, message.stream);
     }
-    if (others_came) wait_until(others_came);
+    if (others_came && returns_ == Returns::at_once) wait_until(others_came);
     for (std::size_t i = 0; i < prepared.size(); ++i)
       give(std::move(prepared[i]), messages[i].stream, false);
   } catch (const std::exception& error) {
@@ -230,6 +240,7 @@ void ThreadedCalls::exchange(std::span<const StreamMessage> messages,
       if (operation) operation->abandon();
     throw;
   }
+  complete();
 }
 
 void ThreadedCalls::abort() noexcept {
@@ -240,6 +251,10 @@ void ThreadedCalls::abort() noexcept {
 
 void ThreadedCalls::synchronize() {
   const InUse in_use(state_.launcher.busy());
+  wait_for_all();
+}
+
+void ThreadedCalls::wait_for_all() {
   for (const UnderWay& one : under_way_) {
     if (one.request.done()) continue;
     try {

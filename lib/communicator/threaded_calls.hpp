@@ -18,16 +18,17 @@ namespace baton::communicator {
 class ThreadedCalls;
 
 /// An operation at a point of a device's stream. It starts when the stream reaches that point, and
-/// holds the stream until it is complete.
+/// may hold the stream until it is complete.
 class StreamOperation final : public Operation {
  public:
   StreamOperation(const Context& context, Runs& runs, Watch& watch, execute::UseFlag& busy,
                   ThreadedCalls& calls)
       : Operation(context, runs, watch, busy), calls_(calls) {}
 
-  /// Both steps of placing it at this point of the stream.
+  /// The steps of placing it at this point of the stream; the last one holds the stream.
   void mark(Device& device, Stream stream);
-  void start_when_reached(Stream stream);
+  void start_when_reached() { ahead_ = true, completed_ = 0; }
+  void hold(Stream stream);
   bool ahead() const override { return ahead_; }
 
  private:
@@ -46,10 +47,11 @@ class StreamOperation final : public Operation {
   std::chrono::steady_clock::time_point since_;  // time of the last progress
 };
 
-/// A thread of the family moves the messages while the stream waits.
+/// A thread of the family moves the messages while the stream waits; with Returns::complete, the
+/// calling thread does, and no stream waits.
 class ThreadedCalls final : public DeviceCalls {
  public:
-  ThreadedCalls(State& state, std::shared_ptr<Device> device);
+  ThreadedCalls(State& state, std::shared_ptr<Device> device, Returns returns);
 
   void enqueue(const Call& call, Stream stream) override;
   void exchange(std::span<const StreamMessage> messages,
@@ -73,6 +75,9 @@ class ThreadedCalls final : public DeviceCalls {
   std::unique_ptr<StreamOperation> prepare(const StreamMessage& message);
   /// Starts an operation that is marked in the stream. `ordered`: it is a collective.
   void give(std::unique_ptr<StreamOperation> operation, Stream stream, bool ordered);
+  /// With Returns::complete: returns when all calls are complete. Throws what went wrong.
+  void complete();
+  void wait_for_all();
   void wait_until(const std::function<bool()>& others_came);
   /// Throws the first unreported error, once.
   void tell_error();
@@ -82,6 +87,7 @@ class ThreadedCalls final : public DeviceCalls {
   /// Returns when all ranks have called it.
   void meet();
 
+  const Returns returns_;
   const bool meet_;  // before a collective holds a stream
   std::exception_ptr error_;
   std::vector<UnderWay> under_way_;                   // oldest first

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <map>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -134,12 +136,18 @@ Options options_with(const std::string& name) {
   return options;
 }
 
+/// What programs do behind a call may stop the calls by which its messages move, see Returns.
+Returns returns() {
+  const char* const streams = std::getenv("BATON_NCCL_STREAMS");
+  return streams && std::string_view(streams) == "held" ? Returns::at_once : Returns::complete;
+}
+
 }  // namespace
 
 Member::Member(Origin origin, int rank, int size, int ordinal, const std::string& name)
     : Member(origin,
              StreamCommunicator(connect(origin, rank, size, ordinal), platform::device(ordinal),
-                                options_with(name)),
+                                options_with(name), returns()),
              ordinal) {}
 
 Member::Member(Origin origin, StreamCommunicator communicator, int ordinal)

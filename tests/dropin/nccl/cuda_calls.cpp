@@ -322,6 +322,26 @@ void aggregated(Ranks& ranks) {
   }
 }
 
+void read_behind(Ranks& ranks) {
+  constexpr std::int64_t count = 700;
+  const Pattern all{ncclInt32, ncclSum, ranks.front().size, 5};
+  for (int turn = 0; turn < 3; ++turn) {
+    for (const Rank& r : ranks)
+      put(r, r.send, count, ncclInt32, [&](auto i) { return all.input(r.rank, i); });
+    together(ranks, [&](Rank& r) {
+      ok(ncclAllReduce(r.send, r.recv, count, ncclInt32, ncclSum, r.comm, r.stream));
+    });
+    for (const Rank& r : ranks) {
+      Host host(count * sizeof(std::int32_t));
+      ok(cudaSetDevice(r.device));
+      ok(cudaMemcpyAsync(host.data(), r.recv, host.size(), cudaMemcpyDeviceToHost, r.stream));
+      ok(cudaStreamSynchronize(r.stream));
+      CHECK(nccl_pattern::wrong(host.data(), count, ncclInt32,
+                                [&](auto i) { return all.result(i); }) == 0);
+    }
+  }
+}
+
 void refused_in_captures(Ranks& ranks) {
   std::vector<cudaStream_t> streams;  // the default stream cannot be captured
   for (const Rank& r : ranks) {

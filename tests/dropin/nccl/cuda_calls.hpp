@@ -50,6 +50,8 @@ void movements(Ranks& ranks, const Case& one, int root);
 void messages(Ranks& ranks, const Case& one);
 /// Several calls in one group, timed by events, in buffers that are registered.
 void aggregated(Ranks& ranks);
+/// Copies to pageable memory behind collectives: CUDA's other calls wait for such a copy.
+void read_behind(Ranks& ranks);
 /// A graph cannot hold a collective: that is refused, and breaks nothing.
 void refused_in_captures(Ranks& ranks);
 

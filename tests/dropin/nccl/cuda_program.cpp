@@ -51,6 +51,7 @@ void everything(Ranks& ranks) {
     messages(ranks, {ncclInt8, 0, 5000, false, shift});
   }
   aggregated(ranks);
+  read_behind(ranks);
   refused_in_captures(ranks);
   all_reduce(ranks, {ncclFloat32, ncclSum, 4, false});
 }

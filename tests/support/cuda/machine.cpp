@@ -54,6 +54,11 @@ StreamState entered(StreamState stream) {
 
 void keep_last_error(cudaError_t code) { last_error = code; }
 
+std::shared_mutex& copies_to_pageable() {
+  static std::shared_mutex& mutex = *new std::shared_mutex;
+  return mutex;
+}
+
 int devices() {
   static const int count = std::min(number_in("STAND_IN_DEVICES", 4), most_devices);
   return count;

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <shared_mutex>
 #include <vector>
 
 #include "baton/error.hpp"
@@ -46,11 +47,15 @@ inline void require(bool holds, cudaError_t code) {
   if (!holds) throw Refusal{code};
 }
 void keep_last_error(cudaError_t code);
+/// Held by a copy to pageable memory until its stream has done it; all other calls wait meanwhile.
+std::shared_mutex& copies_to_pageable();
 
 /// Calls it; what it throws becomes the result.
 template <class Call>
 cudaError_t answer(const Call& call) noexcept {
   cudaError_t code = cudaSuccess;
+  copies_to_pageable().lock_shared();
+  copies_to_pageable().unlock_shared();
   try {
     call();
   } catch (const Refusal& refusal) {

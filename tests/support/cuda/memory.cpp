@@ -74,6 +74,10 @@ void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, CU
     stream.give([into, bytes = std::vector<std::byte>(at, at + bytes)] {
       std::memcpy(into, bytes.data(), bytes.size());
     });
+  } else if (target.type == cudaMemoryTypeUnregistered) {
+    const std::lock_guard lock(copies_to_pageable());
+    stream.give([=] { std::memmove(into, at, bytes); });
+    stream.synchronize();
   } else {
     stream.give([=] { std::memmove(into, at, bytes); });
   }
