@@ -33,7 +33,7 @@ INCLUDES = [
     (r"include/.*\.h", r'<std(def|int)\.h>|"baton/c/\w+\.h"'),
     (r"include/.*", rf'{STANDARD}|"baton/[\w/]+\.hpp"'),
     (r"transformer/program/.*", rf'{STANDARD}|<(?:sched|unistd)\.h>|<fmt/\w+\.h>|<CLI/CLI\.hpp>|<nlohmann/json\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
-    (r"transformer/cuda/.*", rf'{STANDARD}|<fmt/\w+\.h>|<cuda_runtime(_api)?\.h>|<cublasLt\.h>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"|"\w+\.cuh"'),
+    (r"transformer/cuda/.*", rf'{STANDARD}|<fmt/\w+\.h>|<cuda(_runtime(_api)?)?\.h>|<cublasLt\.h>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"|"\w+\.cuh"'),
     (r"transformer/state/.*", rf'{STANDARD}|<fmt/\w+\.h>|<nlohmann/json\.hpp>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
     (r"transformer/data/.*", rf'{STANDARD}|<(fcntl|iconv|unistd|sys/stat|sentencepiece_\w+)\.h>|<fmt/\w+\.h>|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/]+\.hpp"'),
     (r"transformer/.*", rf'{STANDARD}|<fmt/\w+\.h>|<(cblas|omp|oneapi/dnnl/dnnl|sys/(mman|prctl))\.h>|<oneapi/dnnl/dnnl\.hpp>|<hwy/[\w/-]+\.h>|"hwy/[\w/-]+\.h"|"transformer/[\w/-]+\.(hpp|cpp)"|"baton/[\w/]+\.hpp"|"(\.\./)?[\w/-]+\.(hpp|inc)"'),
