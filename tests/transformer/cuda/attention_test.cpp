@@ -28,7 +28,8 @@ const Case cases[] = {{1, 1, 1, 1, 1, 1, false},        {2, 5, 5, 4, 2, 3, true}
                       {1, 64, 64, 1, 1, 64, true},      {1, 3, 130, 2, 1, 8, false},
                       {2, 65, 65, 2, 1, 12, true, 0.3}, {1, 7, 67, 2, 2, 5, false, 0.5},
                       {1, 70, 70, 3, 1, 65, true},      {1, 66, 10, 1, 1, 128, false, 0.25},
-                      {1, 130, 130, 2, 2, 128, true},   {1, 200, 129, 1, 1, 16, false}};
+                      {1, 130, 130, 2, 2, 128, true},   {2, 70, 130, 4, 2, 72, true},
+                      {1, 200, 129, 1, 1, 16, false}};
 
 /// Of a part of a larger tensor: samples, heads and queries that others have come first.
 AttentionOptions options_of(const Case& c) {
