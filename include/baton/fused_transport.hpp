@@ -49,7 +49,8 @@ class FusedTransport {
   virtual void abort() noexcept = 0;
 
   /// The transport of the ranks that give the same color, ordered by key, then by rank; null where
-  /// color is negative. Collective, with nothing under way. Throws Error(transport).
+  /// color is negative. Collective, with nothing under way. Throws Error(transport); then this one
+  /// is aborted.
   virtual std::unique_ptr<FusedTransport> split(int color, int key) = 0;
 };
 

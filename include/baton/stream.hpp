@@ -16,10 +16,10 @@
 
 namespace BATON_API baton {
 
-/// When calls return whose messages a thread moves.
+/// When calls return whose messages the host moves. Equal on all ranks.
 enum class Returns : std::uint8_t {
-  at_once,  ///< the stream is held until the call is complete
-  complete  ///< when the call is complete: the host waits, and no stream is held
+  at_once,  ///< after enqueueing: the stream is held until the call is complete
+  complete  ///< after completion: the calling thread moves the messages, no stream is held
 };
 
 /// A message of StreamCommunicator::exchange().
@@ -43,7 +43,8 @@ struct StreamMessage {
 /// side by side. Every rank makes the same calls in the same order, whatever their streams; one
 /// thread at a time uses a communicator. Where ranks of one process have one device, or all ranks
 /// are threads of one process, a call returns when all ranks have come to it, since their streams
-/// may share hardware queues.
+/// may share hardware queues. With Returns::complete, a call returns when it is complete instead:
+/// the calling thread moves its messages, no stream is held, and the call throws its own failure.
 ///
 /// Buffers, shapes and choices are as for Communicator, and so are the results, to the bit. Errors:
 /// Error(invalid_argument) before anything is sent where data is not in this device's memory, is
@@ -59,10 +60,10 @@ class StreamCommunicator {
   /// Error(unsupported) if it does not. Streams are held until calls are complete: ranks that share
   /// a CUDA device pass thread_fused_transport() to the next constructor instead (baton/cuda.hpp).
   ///
-  /// Behind a held stream, some of CUDA's calls stop those of all other threads, the library's
-  /// among them, so that the stream is held for ever: a copy to pageable memory is one. Where a
-  /// program may make such calls, pass Returns::complete. Then calls throw their failures
-  /// themselves, and wait for the stream's earlier work without a timeout.
+  /// Some CUDA calls behind a held stream, such as a copy to pageable memory, block the CUDA calls
+  /// of all other threads. The library's are among them, so the stream is never released. Where a
+  /// program may make such calls, pass Returns::complete; calls then wait for the stream's earlier
+  /// work without a timeout. Throws Error(mismatch) where ranks pass different ones.
   StreamCommunicator(std::unique_ptr<Transport> transport, std::shared_ptr<Device> device,
                      Options options = Options::from_environment(),
                      Returns returns = Returns::at_once);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <thread>
 
+#include "../base/backoff.hpp"
 #include "../base/raise.hpp"
 
 namespace baton::communicator {
@@ -121,6 +122,7 @@ void Launcher::finish_oldest() {
   for (Operation* const operation : under_way_) {
     if (operation->number() + static_cast<std::uint64_t>(operation_tags_) > sequence_ + 1) return;
     execute::Waiting waiting(*context_.transport, context_.options.timeout, context_.can.spins);
+    base::Backoff ahead;  // while the stream's earlier work runs
     std::size_t completed = operation->completed();
     while (!operation->finished() && !operation->failed()) {
       check_interrupted();
@@ -128,7 +130,7 @@ void Launcher::finish_oldest() {
       if (const std::size_t now = operation->completed(); now != completed || operation->ahead()) {
         completed = now;
         waiting.progressed();
-        if (operation->ahead()) std::this_thread::yield();
+        operation->ahead() ? ahead.wait() : ahead.reset();
       } else if (!waiting.again()) {
         try {
           operation->fail_timeout();
@@ -144,6 +146,7 @@ void Launcher::finish_oldest() {
 
 void Launcher::wait(Operation& operation) {
   execute::Waiting waiting(*context_.transport, context_.options.timeout, context_.can.spins);
+  base::Backoff ahead;  // while the stream's earlier work runs
   try {
     operation.rethrow();
     std::size_t completed = operation.completed();
@@ -152,8 +155,11 @@ void Launcher::wait(Operation& operation) {
         completed = now;
         waiting.progressed();
         operation.progressed();
-        if (!operation.ahead()) continue;
-        std::this_thread::yield();
+        if (!operation.ahead()) {
+          ahead.reset();
+          continue;
+        }
+        ahead.wait();
         family_->operations.advance(busy_);
       }
       if (!waiting.spinning()) family_->operations.advance(busy_);

@@ -83,7 +83,8 @@ void on_one_device(int size, const TestDevice& test_device, const std::function<
       StreamCommunicator communicator =
           groups ? StreamCommunicator(std::move(transport), test_device.device, std::move(groups),
                                       options)
-                 : StreamCommunicator(std::move(transport), test_device.device, options);
+                 : StreamCommunicator(std::move(transport), test_device.device, options,
+                                      test_device.returns);
       Seat seat{communicator, test_device, test_device.make_stream(), rank, size};
       body(seat);
       communicator.synchronize();

@@ -30,6 +30,7 @@ struct TestDevice {
   /// Runs ranks that are not threads: those of them that are in this process. Empty: all are
   /// threads.
   std::function<void(const std::function<void(std::unique_ptr<baton::Transport>)>&)> launch = {};
+  baton::Returns returns = baton::Returns::at_once;  ///< where messages do not go in groups
 };
 
 /// One rank on a device: its communicator, and a stream as its user has.

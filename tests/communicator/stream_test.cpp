@@ -327,6 +327,85 @@ TEST_CASE("streams: messages that come late need nobody but their two ranks") {
   }
 }
 
+TEST_CASE("streams: calls that return complete hold no stream, and throw their own failures") {
+  TestDevice device = stand_in({.channels = 1, .all_share = true});
+  device.returns = Returns::complete;
+  for (const int size : {1, 2, 4}) in_order(size, device);
+  every_collective(3, device);
+  tensors(device);
+  Options options = support::test_options();
+  options.timeout = 300ms;
+  const auto in_one = [](Seat& seat) {
+    auto* const data = seat.put(numbers(seat.rank, 100));
+    return [&seat, all = Data{data, 100, Datatype::i32}](StreamCommunicator& communicator) {
+      communicator.all_reduce(all, all, sum, seat.stream);
+    };
+  };
+  on_one_device(
+      1, device,
+      [&](Seat& seat) {  // the stream's earlier work has no timeout
+        stand_in_of(seat).run(seat.stream, [] { std::this_thread::sleep_for(700ms); });
+        CHECK_NOTHROW(in_one(seat)(seat.communicator));
+      },
+      options);
+  std::atomic<int> told = 0;  // until then, the other rank is there and does not come
+  const auto stay = [&told](int times) {
+    while (told < times) std::this_thread::sleep_for(1ms);
+  };
+  on_one_device(
+      2, device,
+      [&](Seat& seat) {
+        const auto call = in_one(seat);
+        StreamCommunicator part = seat.communicator.split(0, -seat.rank);
+        call(part), call(seat.communicator);
+        if (seat.rank == 1) return stay(1);
+        const Error error = error_of([&] { call(part); });
+        CHECK(error.code == ErrorCode::timeout);
+        CHECK_MESSAGE(holds(error.what(), {"all_reduce", "waits for"}), error.what());
+        CHECK(error_of([&] { call(part); }).code == ErrorCode::transport);
+        told = 1;
+      },
+      options);
+  on_one_device(2, device, [&](Seat& seat) {
+    const auto call = in_one(seat);
+    auto* const data = seat.put(numbers(seat.rank, 8));
+    const StreamMessage messages[] = {
+        {true, data, 4, Datatype::i32, 1 - seat.rank, seat.stream},
+        {false, data + 4, 4, Datatype::i32, 1 - seat.rank, seat.stream}};
+    seat.communicator.exchange(messages, [] {
+      FAIL_CHECK("no stream is held, so none needs to wait for others");
+      return true;
+    });
+    CHECK(seat.got(data, 8)[4] == numbers(1 - seat.rank, 8)[0]);
+    if (seat.rank == 1) return stay(2);
+    std::thread other([&] {
+      std::this_thread::sleep_for(100ms);
+      seat.communicator.abort("enough");
+    });
+    const Error error = error_of([&] { call(seat.communicator); });
+    other.join();
+    told = 2;
+    CHECK(error.code == ErrorCode::transport);
+    CHECK_MESSAGE(holds(error.what(), {"abort()"}), std::string(error.what()));
+  });
+}
+
+TEST_CASE("streams: ranks whose calls return at different times are told") {
+  const auto device = std::make_shared<StandInDevice>();
+  run_threads(2,
+              [&](std::unique_ptr<Transport> transport) {
+                const int rank = transport->rank();
+                const Error error = error_of([&] {
+                  StreamCommunicator(std::move(transport), device, support::test_options(),
+                                     rank == 0 ? Returns::at_once : Returns::complete);
+                });
+                CHECK(error.code == ErrorCode::mismatch);
+                CHECK_MESSAGE(holds(error.what(), {"at_once on rank 0", "complete on rank 1"}),
+                              error.what());
+              },
+              {.devices = {device}});
+}
+
 TEST_CASE("streams: a transport that serves one thread is refused") {
   struct OneThread final : Transport {
     int rank() const override { return 0; }

@@ -7,7 +7,7 @@ namespace baton::transformer::cuda {
 template <class T>
 void attention(const Attention<T>& of, cudaStream_t stream) {
   if constexpr (std::is_same_v<T, bf16>)
-    if (takes_groups()) return attention_by_groups(of, stream);
+    if (has_wgmma()) return attention_by_warpgroups(of, stream);
   with_sizes(of, [&]<class Kind, int width>() { forward<DeviceTeam, Kind, width>(of, stream); });
 }
 

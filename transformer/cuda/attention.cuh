@@ -1,6 +1,6 @@
 #pragma once
-/// Attention's kernels, and their launches. Those of a Kind by groups are for devices of compute
-/// capability 9.0.
+/// Attention's kernels, and their launches. Those of a Kind by warpgroups are for devices of
+/// compute capability 9.0.
 
 #include "attention_backward_units.hpp"
 #include "attention_units.hpp"
@@ -36,18 +36,18 @@ void prepare(Kernel kernel, int bytes) {
   load_all(kernel);
 }
 
-/// Shared memory of a kernel; by copies, their barriers come last.
+/// Shared memory of a kernel; with TMA, its barriers come last.
 template <class Kind>
 constexpr int shared_with_barriers(int bytes) {
-  return bytes + (Kind::by_copies ? static_cast<int>(sizeof(Chunk)) : 0);
+  return bytes + (Kind::by_tma ? static_cast<int>(sizeof(Chunk)) : 0);
 }
 
-template <class Kernel, class T, class Last>
-void launch(Kernel kernel, int bytes, const Units& units, const Attention<T>& of, const Last& last,
-            cudaStream_t stream) {
+template <class Kernel, class T, class Argument>
+void launch(Kernel kernel, int bytes, const Units& units, const Attention<T>& of,
+            const Argument& argument, cudaStream_t stream) {
   if (units.count() == 0) return;
   kernel<<<blocks_for(units.count(), 1), attention_threads, static_cast<std::size_t>(bytes),
-           stream>>>(of, units, last);
+           stream>>>(of, units, argument);
   launched("attention");
 }
 
@@ -60,18 +60,18 @@ __device__ __forceinline__ Attention<T> known(const Attention<T>& of) {
   return copy;
 }
 
-// A Team is DeviceTeam or, of a Kind by groups, GroupTeam, or by copies CopyTeam, whose last
-// argument is Maps. Swizzled tiles are aligned to 1,024 bytes.
+// A Team is DeviceTeam, WarpgroupTeam of a Kind by warpgroups, or TmaTeam, whose argument is
+// TensorMaps. Swizzled tiles are aligned to 1,024 bytes.
 
-template <template <class> class Team, class Kind, int width, bool plain, class Last,
+template <template <class> class Team, class Kind, int width, bool plain, class Argument,
           class T = typename Kind::Element>
 __global__ void __launch_bounds__(attention_threads, 2)
     attention_kernel(const __grid_constant__ Attention<T> any, Units units,
-                     const __grid_constant__ Last last) {
+                     const __grid_constant__ Argument argument) {
   extern __shared__ __align__(1024) Chunk shared[];
   const Attention<T> of = known<plain>(any);
   Team<typename Forward<Kind, width>::State> team(
-      last, shared + Forward<Kind, width>::shared_bytes / sizeof(Chunk));
+      argument, shared + Forward<Kind, width>::shared_bytes / sizeof(Chunk));
   const std::int64_t count = units.count();
   for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x) {
     attention_unit<Kind, width>(team, of, units.at(unit), shared);
@@ -79,29 +79,29 @@ __global__ void __launch_bounds__(attention_threads, 2)
   }
 }
 
-template <template <class> class Team, class Kind, int width, bool plain, class Last,
+template <template <class> class Team, class Kind, int width, bool plain, class Argument,
           class T = typename Kind::Element>
 __global__ void __launch_bounds__(attention_threads, 2)
     query_gradient_kernel(const __grid_constant__ Attention<T> any, Units units,
-                          const __grid_constant__ Last last) {
+                          const __grid_constant__ Argument argument) {
   extern __shared__ __align__(1024) Chunk shared[];
   const Attention<T> of = known<plain>(any);
   Team<QueryGradientState<Kind, width>> team(
-      last, shared + Backward<Kind, width>::shared_bytes / sizeof(Chunk));
+      argument, shared + Backward<Kind, width>::shared_bytes / sizeof(Chunk));
   const std::int64_t count = units.count();
   for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x)
     query_gradient_unit<Kind, width>(team, of, units.at(unit), shared);
 }
 
-template <template <class> class Team, class Kind, int width, bool plain, class Last,
+template <template <class> class Team, class Kind, int width, bool plain, class Argument,
           class T = typename Kind::Element>
 __global__ void __launch_bounds__(attention_threads, 2)
     key_gradient_kernel(const __grid_constant__ Attention<T> any, Units units,
-                        const __grid_constant__ Last last) {
+                        const __grid_constant__ Argument argument) {
   extern __shared__ __align__(1024) Chunk shared[];
   const Attention<T> of = known<plain>(any);
   Team<KeyGradientState<Kind, width>> team(
-      last, shared + Backward<Kind, width>::shared_bytes / sizeof(Chunk));
+      argument, shared + Backward<Kind, width>::shared_bytes / sizeof(Chunk));
   const std::int64_t count = units.count();
   for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x)
     key_gradient_unit<Kind, width>(team, of, units.at(unit), shared);
@@ -109,37 +109,37 @@ __global__ void __launch_bounds__(attention_threads, 2)
 
 /// Enqueues attention.
 template <template <class> class Team, class Kind, int width, bool plain = false,
-          class Last = Nothing, class T>
-void forward(const Attention<T>& of, cudaStream_t stream, const Last& last = {}) {
+          class Argument = Nothing, class T>
+void forward(const Attention<T>& of, cudaStream_t stream, const Argument& argument = {}) {
   using Sizes = Forward<Kind, width>;
-  launch(&attention_kernel<Team, Kind, width, plain, Last>,
+  launch(&attention_kernel<Team, Kind, width, plain, Argument>,
          shared_with_barriers<Kind>(Sizes::shared_bytes),
-         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, last, stream);
+         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, argument, stream);
 }
 /// Enqueues the gradients by queries, then those by keys and values.
 template <template <class> class Team, class Kind, int width, bool plain = false,
-          class Last = Nothing, class T>
-void backward(const Attention<T>& of, cudaStream_t stream, const Last& last = {}) {
+          class Argument = Nothing, class T>
+void backward(const Attention<T>& of, cudaStream_t stream, const Argument& argument = {}) {
   using Sizes = Backward<Kind, width>;
-  launch(&query_gradient_kernel<Team, Kind, width, plain, Last>,
+  launch(&query_gradient_kernel<Team, Kind, width, plain, Argument>,
          shared_with_barriers<Kind>(Sizes::shared_bytes),
-         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, last, stream);
-  launch(&key_gradient_kernel<Team, Kind, width, plain, Last>,
+         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, argument, stream);
+  launch(&key_gradient_kernel<Team, Kind, width, plain, Argument>,
          shared_with_barriers<Kind>(Sizes::shared_bytes),
-         {of.samples, of.key_heads, of.keys, Sizes::rows, false}, of, last, stream);
+         {of.samples, of.key_heads, of.keys, Sizes::rows, false}, of, argument, stream);
 }
 template <template <class> class Team, class Kind, int width, bool plain = false,
-          class Last = Nothing>
+          class Argument = Nothing>
 void prepare_forward() {
-  prepare(&attention_kernel<Team, Kind, width, plain, Last>,
+  prepare(&attention_kernel<Team, Kind, width, plain, Argument>,
           shared_with_barriers<Kind>(Forward<Kind, width>::shared_bytes));
 }
 template <template <class> class Team, class Kind, int width, bool plain = false,
-          class Last = Nothing>
+          class Argument = Nothing>
 void prepare_backward() {
-  prepare(&query_gradient_kernel<Team, Kind, width, plain, Last>,
+  prepare(&query_gradient_kernel<Team, Kind, width, plain, Argument>,
           shared_with_barriers<Kind>(Backward<Kind, width>::shared_bytes));
-  prepare(&key_gradient_kernel<Team, Kind, width, plain, Last>,
+  prepare(&key_gradient_kernel<Team, Kind, width, plain, Argument>,
           shared_with_barriers<Kind>(Backward<Kind, width>::shared_bytes));
 }
 

@@ -29,7 +29,8 @@ struct Backward {
 
 /// Calls hold(), which starts the tiles that stay, load(number, stage), which starts those of
 /// `tiles`, and work(number, stage, next) when each is there, which calls next() to start those
-/// that come next. Afterwards all may be written.
+/// that come next. Afterwards shared memory may be
+/// overwritten.
 template <class Kind, int stages, class Team, class Hold, class Load, class Work>
 BATON_DEVICE void pass_by(Team& team, std::int64_t tiles, Hold hold, Load load, Work work) {
   if (tiles <= 0) return;
@@ -80,8 +81,8 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
   const auto values = [&](int stage) { return keys(stage) + Sizes::passed; };
   const std::int64_t key_head = at.head * of.key_heads / of.heads;
   const auto hold = [&] {
-    start_tile<Kind, width, Sizes::rows>(team, 0, of, Of::q, at, queries);
-    start_tile<Kind, width, Sizes::rows>(team, 0, of, Of::dout, at, gradients);
+    start_tile<Kind, width, Sizes::rows>(team, 0, of, Source::q, at, queries);
+    start_tile<Kind, width, Sizes::rows>(team, 0, of, Source::dout, at, gradients);
   };
   team.run([&](int thread, State& state) {
     clear<1, width>(state.dq);
@@ -112,8 +113,8 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
       of.causal && at.begin + Sizes::rows < of.keys ? at.begin + Sizes::rows : of.keys;
   const auto load = [&](std::int64_t number, int stage) {
     const Tile from{at.sample, key_head, number * columns};
-    start_tile<Kind, width, columns>(team, stage, of, Of::k, from, keys(stage));
-    start_tile<Kind, width, columns>(team, stage, of, Of::v, from, values(stage));
+    start_tile<Kind, width, columns>(team, stage, of, Source::k, from, keys(stage));
+    start_tile<Kind, width, columns>(team, stage, of, Source::v, from, values(stage));
   };
   const auto scores = [](auto& state) -> auto& { return state.s; };
   const auto gradients_of_scores = [](auto& state) -> auto& { return state.ds; };
@@ -123,10 +124,10 @@ BATON_DEVICE void query_gradient_unit(Team& team, const Attention<T>& of, const 
       team, (last + columns - 1) / columns, hold, load,
       [&](std::int64_t number, int stage, auto next_tiles) {
         const std::int64_t begin = number * columns;
-        if constexpr (!Kind::by_groups) next_tiles();
+        if constexpr (!Kind::by_warpgroups) next_tiles();
         score<Kind, width, 1, columns>(team, queries, keys(stage), scores);
         score<Kind, width, 1, columns>(team, gradients, values(stage), gradients_of_scores);
-        if constexpr (Kind::by_groups) next_tiles();  // beside the products
+        if constexpr (Kind::by_warpgroups) next_tiles();  // beside the products
         await_products<Kind, 1>(team, scores);
         team.run([&](int, State& state) {
           BATON_UNROLL
@@ -206,8 +207,8 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
   };
   const auto dots = [&](int stage) { return log_sums(stage) + columns; };
   const auto hold = [&] {
-    start_tile<Kind, width, Sizes::rows>(team, 0, of, Of::k, at, keys);
-    start_tile<Kind, width, Sizes::rows>(team, 0, of, Of::v, at, values);
+    start_tile<Kind, width, Sizes::rows>(team, 0, of, Source::k, at, keys);
+    start_tile<Kind, width, Sizes::rows>(team, 0, of, Source::v, at, values);
   };
   team.run([&](int, State& state) {
     clear<1, width>(state.dk);
@@ -222,8 +223,8 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
     if ((tile.begin += columns) >= of.queries) tile.begin = first * columns, ++tile.head;
   };
   const auto load = [&](std::int64_t, int stage) {
-    start_tile<Kind, width, columns>(team, stage, of, Of::q, next, queries(stage));
-    start_tile<Kind, width, columns>(team, stage, of, Of::dout, next, gradients(stage));
+    start_tile<Kind, width, columns>(team, stage, of, Source::q, next, queries(stage));
+    start_tile<Kind, width, columns>(team, stage, of, Source::dout, next, gradients(stage));
     team.run([&](int thread, State&) {
       if (thread >= columns) return;
       // Of a row that is not there, q and dout are 0, and so is what is added.
@@ -242,10 +243,10 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
   pass_by<Kind, Sizes::stages>(
       team, tiles * each, hold, load, [&](std::int64_t, int stage, auto next_tiles) {
         const std::int64_t begin = here.begin;
-        if constexpr (!Kind::by_groups) next_tiles();
+        if constexpr (!Kind::by_warpgroups) next_tiles();
         score<Kind, width, 1, columns>(team, keys, queries(stage), scores);
         score<Kind, width, 1, columns>(team, values, gradients(stage), gradients_of_scores);
-        if constexpr (Kind::by_groups) next_tiles();  // beside the products
+        if constexpr (Kind::by_warpgroups) next_tiles();  // beside the products
         await_products<Kind, 1>(team, scores);
         const bool all_visible = at.begin + Sizes::rows <= of.keys &&
                                  (!of.causal || at.begin + Sizes::rows <= begin + 1);
@@ -289,8 +290,6 @@ BATON_DEVICE void key_gradient_unit(Team& team, const Attention<T>& of, const Ti
             for (int i = 0; i < 4; ++i) finish(n, i, 1);
           }
         });
-        const auto dv = [](auto& state) -> auto& { return state.dv; };
-        const auto dk = [](auto& state) -> auto& { return state.dk; };
         accumulate<Kind, width, 1, columns>(
             team, scores, [](auto& state) -> auto& { return state.words; }, gradients(stage), dv);
         accumulate<Kind, width, 1, columns>(

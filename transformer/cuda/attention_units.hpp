@@ -14,7 +14,7 @@ struct Forward {
   static constexpr int rows = warps * blocks * 16;  ///< queries
   static constexpr int columns = passing<Kind, width>;
   /// The next keys and values are copied beside the work on those that are there.
-  static constexpr int stages = Kind::by_groups ? 2 : 1;
+  static constexpr int stages = Kind::by_warpgroups ? 2 : 1;
   /// Of shared memory: queries, then keys and values of each stage.
   static constexpr int shared_bytes =
       (rows + stages * 2 * columns) * chunks<Kind, width> * static_cast<int>(sizeof(Chunk));
@@ -28,8 +28,8 @@ struct Forward {
   };
 };
 
-/// Powers are of scores less a row's `most`, which follows the largest when that is further ahead
-/// than this (in powers of two): what was added up is seldom multiplied anew.
+/// Exponents are relative to a row's `most`. It is raised only when a score exceeds it by more than
+/// this, in powers of two, so results are seldom rescaled.
 inline constexpr float most_growth = 8;
 
 /// `shared`: Forward::shared_bytes, with width at least a head's size.
@@ -44,7 +44,7 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
   const auto keys = [&](int stage) { return others + stage * 2 * passed; };
   const auto values = [&](int stage) { return keys(stage) + passed; };
   const std::int64_t key_head = at.head * of.key_heads / of.heads;
-  const auto load_keys = [&](int stage, Of which, std::int64_t begin, Chunk* to) {
+  const auto load_keys = [&](int stage, Source which, std::int64_t begin, Chunk* to) {
     start_tile<Kind, width, columns>(team, stage, of, which, {at.sample, key_head, begin}, to);
   };
   /// Calls body(block, half) for a thread's rows.
@@ -56,16 +56,16 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
   const std::int64_t last =
       of.causal && at.begin + Sizes::rows < of.keys ? at.begin + Sizes::rows : of.keys;
   const float scale = of.scale * log2_of_e;
-  start_tile<Kind, width, Sizes::rows>(team, 0, of, Of::q, at, queries);
-  load_keys(0, Of::k, 0, keys(0));
-  if (stages == 2) load_keys(0, Of::v, 0, values(0));
+  start_tile<Kind, width, Sizes::rows>(team, 0, of, Source::q, at, queries);
+  load_keys(0, Source::k, 0, keys(0));
+  if (stages == 2) load_keys(0, Source::v, 0, values(0));
   finish_tiles<Kind>(team, 0);
   team.run([&](int, State& state) {
     clear<blocks, width>(state.out);
     each_row([&](int m, int half) { state.most[m][half] = -INFINITY, state.sum[m][half] = 0; });
   });
   /// Makes probabilities, but for a factor of each row, of a block's scores.
-  const auto soften = [&](int m, std::int64_t begin, bool all_visible) {
+  const auto softmax = [&](int m, std::int64_t begin, bool all_visible) {
     team.run([&](int thread, State& state) {
       BATON_UNROLL
       for (int half = 0; half < 2; ++half) {
@@ -125,11 +125,11 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
   for (std::int64_t begin = 0; begin < last; begin += columns, stage = (stage + 1) % stages) {
     const std::int64_t next = begin + columns;
     team.step([&](int, State&) { wait_for_copies<Kind>(); });
-    if constexpr (stages == 1) load_keys(0, Of::v, begin, values(0));
+    if constexpr (stages == 1) load_keys(0, Source::v, begin, values(0));
     await_tiles<Kind>(team, stage);
     const bool all_visible =
         begin + columns <= of.keys && (!of.causal || begin + columns <= at.begin + 1);
-    if constexpr (Kind::by_groups) {  // one block's products beside the other's powers
+    if constexpr (Kind::by_warpgroups) {  // one block's products beside the other's powers
       static_assert(blocks == 2);
       const auto score_block = [&](int m) {
         score<Kind, width, blocks, columns>(team, queries, keys(stage), scores, m);
@@ -138,13 +138,13 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
         return [m](State & state) -> auto& { return state.s[m]; };
       };
       const auto finish_block = [&](int m) {
-        soften(m, begin, all_visible);
+        softmax(m, begin, all_visible);
         accumulate<Kind, width, blocks, columns>(team, scores, words, values(stage), results, m);
       };
       const auto start_next = [&] {
         if (next >= last) return;
-        load_keys(1 - stage, Of::k, next, keys(1 - stage));
-        load_keys(1 - stage, Of::v, next, values(1 - stage));
+        load_keys(1 - stage, Source::k, next, keys(1 - stage));
+        load_keys(1 - stage, Source::v, next, values(1 - stage));
         finish_tiles<Kind>(team, 1 - stage);
       };
       if (!of.causal || begin < at.begin + Sizes::rows / 2) {
@@ -166,9 +166,9 @@ BATON_DEVICE void attention_unit(Team& team, const Attention<T>& of, const Tile&
     } else {
       score<Kind, width, blocks, columns>(team, queries, keys(stage), scores);
       BATON_UNROLL
-      for (int m = 0; m < blocks; ++m) soften(m, begin, all_visible);
+      for (int m = 0; m < blocks; ++m) softmax(m, begin, all_visible);
       team.step([&](int, State&) { wait_for_copies<Kind>(); });
-      if (next < last) load_keys(0, Of::k, next, keys(0));
+      if (next < last) load_keys(0, Source::k, next, keys(0));
       accumulate<Kind, width, blocks, columns>(team, scores, words, values(0), results);
     }
   }

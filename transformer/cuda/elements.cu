@@ -1,4 +1,4 @@
-/// Maps of elements.
+/// TensorMaps of elements.
 
 #include "kernel.cuh"
 #include "kernels.hpp"
@@ -102,8 +102,9 @@ void add_to_rows(std::int64_t rows, std::int64_t n, const T* bias, T* y, cudaStr
   if (rows * n == 0) return;
   const bool quads = rows_take_quads(n, bias, y);
   const auto blocks = static_cast<unsigned>((n + 4 * threads - 1) / (4 * threads));
-  add_to_rows_kernel<<<dim3{blocks, blocks_for(rows, 1) / 2 + 1}, threads, 0, stream>>>(
-      rows, n, quads, bias, y);
+  const auto rows_at_once =
+      static_cast<unsigned>(rows < 65535 ? rows : 65535);  // gridDim.y's limit
+  add_to_rows_kernel<<<dim3{blocks, rows_at_once}, threads, 0, stream>>>(rows, n, quads, bias, y);
   launched("add_to_rows");
 }
 template <class To, class From>

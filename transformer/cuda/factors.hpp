@@ -25,7 +25,7 @@ BATON_DEVICE std::uint32_t as_word(float value) { return std::bit_cast<std::uint
 /// both kinds of f32.
 struct FloatWords {
   using Element = float;
-  static constexpr bool by_groups = false, by_copies = false;
+  static constexpr bool by_warpgroups = false, by_tma = false;
   static constexpr std::uint32_t taken = 0xffffe000;
   /// Where the factors of a word lie in the sum of a product.
   static void spread(std::uint32_t word, int index, float* factors) {
@@ -59,7 +59,7 @@ struct Tf32 : FloatWords {
 /// Products of bf16.
 struct Bf16 {
   using Element = bf16;
-  static constexpr bool by_groups = false, by_copies = false;
+  static constexpr bool by_warpgroups = false, by_tma = false;
   static constexpr int parts = 1;
   static void spread(std::uint32_t word, int index, float* factors) {
     factors[2 * index] = as_float(word << 16), factors[2 * index + 1] = as_float(word & 0xffff0000);
@@ -68,12 +68,12 @@ struct Bf16 {
 };
 /// The same by warpgroups: four warps multiply tiles that tensor cores take from shared memory, as
 /// devices of compute capability 9.0 do.
-struct GroupBf16 : Bf16 {
-  static constexpr bool by_groups = true;
+struct WarpgroupBf16 : Bf16 {
+  static constexpr bool by_warpgroups = true;
 };
-/// The same of rows of whole chunks, whose tiles the device's copy engine brings.
-struct CopiedBf16 : GroupBf16 {
-  static constexpr bool by_copies = true;
+/// The same of rows of whole chunks, whose tiles come by TMA, the Tensor Memory Accelerator.
+struct TmaBf16 : WarpgroupBf16 {
+  static constexpr bool by_tma = true;
 };
 
 /// A word of two bf16; `first` comes first in memory.

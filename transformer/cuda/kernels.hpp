@@ -122,9 +122,9 @@ void attention(const Attention<T>& of, cudaStream_t stream);
 template <class T>
 void attention_backward(const Attention<T>& of, cudaStream_t stream);
 /// Whether the current device multiplies by warpgroups: then both are these, of bf16.
-bool takes_groups();
-void attention_by_groups(const Attention<bf16>& of, cudaStream_t stream);
-void attention_backward_by_groups(const Attention<bf16>& of, cudaStream_t stream);
+bool has_wgmma();
+void attention_by_warpgroups(const Attention<bf16>& of, cudaStream_t stream);
+void attention_backward_by_warpgroups(const Attention<bf16>& of, cudaStream_t stream);
 
 // --- of load_kernels(), each of its file's ------------------------------------------------------
 
@@ -133,6 +133,6 @@ void load_row_kernels();
 void load_loss_kernels();
 void load_attention_kernels();
 void load_attention_backward_kernels();
-void load_attention_group_kernels();
+void load_attention_warpgroup_kernels();
 
 }  // namespace baton::transformer::cuda

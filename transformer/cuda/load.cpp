@@ -10,7 +10,7 @@ void load_kernels() {
   load_loss_kernels();
   load_attention_kernels();
   load_attention_backward_kernels();
-  load_attention_group_kernels();
+  load_attention_warpgroup_kernels();
 }
 
 }  // namespace baton::transformer::cuda

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "groups.hpp"
+#include "wgmma_factors.hpp"
 
 namespace baton::transformer::cuda {
 
@@ -74,13 +74,13 @@ BATON_DEVICE Chunk rounded(const float (&first)[4], const float (&second)[4]) {
 /// done, those of `sums` among them.
 template <class Kind, int pending, class Team, class Sums>
 BATON_DEVICE void await_products(Team& team, Sums sums) {
-  if constexpr (Kind::by_groups) team.template await_products<pending>(sums);
+  if constexpr (Kind::by_warpgroups) team.template await_products<pending>(sums);
 }
 
 /// sums(state) = a · bᵀ, of a warp's rows of the tile a, and all rows of b. Two chunks of a row
 /// make a step of the tensor cores. Ends with await_products().
 template <class Kind, int width, int blocks, int columns, class Team, class SumsOf>
-requires(!Kind::by_groups) BATON_DEVICE
+requires(!Kind::by_warpgroups) BATON_DEVICE
     void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums) {
   constexpr int across = chunks<Kind, width>;
   team.run([&](int, auto& state) { clear<blocks, columns>(sums(state)); });
@@ -125,9 +125,9 @@ requires(!Kind::by_groups) BATON_DEVICE
   }
 }
 
-/// The same by groups, of one block.
+/// The same by warpgroups, of one block.
 template <class Kind, int width, int blocks, int columns, class Team, class SumsOf>
-requires(Kind::by_groups) BATON_DEVICE
+requires(Kind::by_warpgroups) BATON_DEVICE
     void score(Team& team, const Chunk* a, const Chunk* b, SumsOf sums, int block = 0) {
   team.begin_products();
   BATON_UNROLL
@@ -144,7 +144,7 @@ requires(Kind::by_groups) BATON_DEVICE
 /// and each element is a column of another 8 of the results.
 template <class Kind, int width, int blocks, int columns, class Team, class SumsOf, class WordsOf,
           class ResultsOf>
-requires(!Kind::by_groups) BATON_DEVICE
+requires(!Kind::by_warpgroups) BATON_DEVICE
     void accumulate(Team& team, SumsOf p, WordsOf, const Chunk* b, ResultsOf results) {
   using T = typename Kind::Element;
   constexpr int across = chunks<Kind, width>, elements = chunk_elements<T>;
@@ -197,11 +197,11 @@ requires(!Kind::by_groups) BATON_DEVICE
   }
 }
 
-/// The same by groups, of one block, by way of words(state). Results are in the order of columns.
-/// Ends with await_products().
+/// The same by warpgroups, of one block, by way of words(state). Results are in the order of
+/// columns. Ends with await_products().
 template <class Kind, int width, int blocks, int columns, class Team, class SumsOf, class WordsOf,
           class ResultsOf>
-requires(Kind::by_groups) BATON_DEVICE
+requires(Kind::by_warpgroups) BATON_DEVICE
     void accumulate(Team& team, SumsOf p, WordsOf words, const Chunk* b, ResultsOf results,
                     int block = 0) {
   team.run([&](int, auto& state) {
@@ -273,13 +273,7 @@ BATON_DEVICE void store_row(int thread, const Attention<T>& of,
     BATON_UNROLL
     for (int e = 0; e < elements; ++e)
       values[e] = results[chunk / 8 * elements + e][half * 2 + next] * factor;
-    if (of.whole_chunks) {
-      store_chunk(of, chunk_of<T>(values), column, to);
-    } else {
-      BATON_UNROLL
-      for (int e = 0; e < elements; ++e)
-        if (column + e < of.size) store(to + column + e, values[e]);
-    }
+    store_chunk(of, chunk_of<T>(values), column, to);
   }
 }
 
@@ -288,14 +282,14 @@ template <int width>
 using Stored = Chunk[width / 32];
 
 /// Stores all threads' results of a block, row(thread, half) + columns, times factor(state, half);
-/// not where row() is null. By groups, four threads have two elements each of every chunk of their
-/// rows: of each four chunks, a thread collects one.
+/// not where row() is null. By warpgroups, four threads have two elements each of every chunk of
+/// their rows: of each four chunks, a thread collects one.
 template <class Kind, int width, class Team, class T, class ResultsOf, class FactorOf, class RowOf>
 BATON_DEVICE void store_rows(Team& team, const Attention<T>& of, ResultsOf results, int block,
                              FactorOf factor, RowOf row) {
   BATON_UNROLL
   for (int half = 0; half < 2; ++half) {
-    if constexpr (Kind::by_groups) {
+    if constexpr (Kind::by_warpgroups) {
       team.run([&](int, auto& state) {
         const float by = factor(state, half);
         BATON_UNROLL

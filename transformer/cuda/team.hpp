@@ -108,8 +108,8 @@ class HostTeam {
 
   /// Starts copies of a tile, of which load(thread) is a thread's part: here, they are done in
   /// await_copies().
-  template <int, int, class Of, class Tile, class Load>
-  void copy(int stage, Of, const Tile&, Chunk*, Load load) {
+  template <int, int, class Source, class Tile, class Load>
+  void copy(int stage, Source, const Tile&, Chunk*, Load load) {
     copies_[stage].push_back([load] {
       for (int thread = 0; thread < count; ++thread) load(thread);
     });

@@ -38,7 +38,7 @@ struct Heads {
 };
 
 /// The tensors that tiles are of.
-enum class Of { q, k, v, dout };
+enum class Source { q, k, v, dout };
 
 /// The arguments that forward and backward share. Backward uses dots [samples, heads, queries] as
 /// scratch.
@@ -62,11 +62,11 @@ struct Attention {
   float* dots = nullptr;
   Heads<T> dq, dk, dv;
 
-  BATON_DEVICE const Heads<const T>& tensor(Of which) const {
-    return which == Of::q ? q : which == Of::k ? k : which == Of::v ? v : dout;
+  BATON_DEVICE const Heads<const T>& tensor(Source which) const {
+    return which == Source::q ? q : which == Source::k ? k : which == Source::v ? v : dout;
   }
-  BATON_DEVICE std::int64_t positions(Of which) const {
-    return which == Of::q || which == Of::dout ? queries : keys;
+  BATON_DEVICE std::int64_t positions(Source which) const {
+    return which == Source::q || which == Source::dout ? queries : keys;
   }
   BATON_DEVICE std::int64_t row(std::int64_t sample, std::int64_t head, std::int64_t query) const {
     return (sample * heads + head) * queries + query;
@@ -110,7 +110,7 @@ BATON_DEVICE int slot(int eights, int row, int chunk) {
 /// behind the other: PTX's swizzle of 128 bytes.
 template <class Kind, int width, int rows>
 BATON_DEVICE int place_in_tile(int eights, int row, int chunk) {
-  if constexpr (Kind::by_groups) {
+  if constexpr (Kind::by_warpgroups) {
     return slot<8>(chunk / 8 * rows + eights, row, chunk % 8);
   } else {
     return slot<chunks<Kind, width>>(eights, row, chunk);
@@ -131,12 +131,12 @@ BATON_DEVICE void copy_chunk(Chunk* to, const void* from, int bytes) {
 #endif
 }
 /// Returns when the thread's copies are done. After a barrier, other threads and products see them;
-/// not copies by start_tile() of a Kind by copies.
+/// not those that TMA makes.
 template <class Kind>
 BATON_DEVICE void wait_for_copies() {
 #ifdef __CUDA_ARCH__
   asm volatile("cp.async.wait_all;" ::: "memory");
-  if constexpr (Kind::by_groups && !Kind::by_copies)
+  if constexpr (Kind::by_warpgroups && !Kind::by_tma)
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
@@ -225,16 +225,16 @@ BATON_DEVICE void load_tile(int thread, const T* from, std::int64_t stride, std:
 }
 
 /// All threads start to copy a tile of `rows` rows, and zeros beyond the tensor. It is there after
-/// wait_for_copies() and a barrier, or, by copies, after finish_tiles() and await_tiles().
+/// wait_for_copies() and a barrier, or, by TMA, after finish_tiles() and await_tiles().
 template <class Kind, int width, int rows, class Team, class T>
-BATON_DEVICE void start_tile(Team& team, int stage, const Attention<T>& of, Of which,
+BATON_DEVICE void start_tile(Team& team, int stage, const Attention<T>& of, Source which,
                              const Tile& at, Chunk* to) {
   const auto load = [&of, which, at, to](int thread) {
     const Heads<const T>& from = of.tensor(which);
     load_tile<Kind, width, rows>(thread, from.at(at.sample, at.head, at.begin), from.position,
                                  of.positions(which) - at.begin, of, to);
   };
-  if constexpr (Kind::by_copies) {
+  if constexpr (Kind::by_tma) {
     team.template copy<width, rows>(stage, which, at, to, load);
   } else {
     team.run([&](int thread, auto&) { load(thread); });
@@ -243,12 +243,12 @@ BATON_DEVICE void start_tile(Team& team, int stage, const Attention<T>& of, Of w
 /// No more tiles are started for this stage.
 template <class Kind, class Team>
 BATON_DEVICE void finish_tiles(Team& team, int stage) {
-  if constexpr (Kind::by_copies) team.finish_copies(stage);
+  if constexpr (Kind::by_tma) team.finish_copies(stage);
 }
 /// Returns when a stage's tiles are there.
 template <class Kind, class Team>
 BATON_DEVICE void await_tiles(Team& team, int stage) {
-  if constexpr (Kind::by_copies) team.await_copies(stage);
+  if constexpr (Kind::by_tma) team.await_copies(stage);
 }
 
 }  // namespace baton::transformer::cuda

@@ -138,8 +138,14 @@ Options options_with(const std::string& name) {
 
 /// What programs do behind a call may stop the calls by which its messages move, see Returns.
 Returns returns() {
-  const char* const streams = std::getenv("BATON_NCCL_STREAMS");
-  return streams && std::string_view(streams) == "held" ? Returns::at_once : Returns::complete;
+  static const Returns once = [] {
+    const char* const streams = std::getenv("BATON_NCCL_STREAMS");
+    if (!streams || !*streams) return Returns::complete;
+    if (std::string_view(streams) == "held") return Returns::at_once;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("BATON_NCCL_STREAMS: expected held or nothing, found '{}'", streams));
+  }();
+  return once;
 }
 
 }  // namespace

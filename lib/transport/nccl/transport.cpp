@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "baton/cuda.hpp"
@@ -71,14 +72,15 @@ class NcclTransport final : public FusedTransport {
     if (code == ncclSuccess) code = ncclInProgress;
     try {
       nccl::settle(code, "ncclCommSplit", communicator_, rank_, limit_, all);
+      const ncclComm_t made = std::exchange(part, nullptr);
+      if (!made) return nullptr;
+      nccl::finish(made, "ncclCommSplit", rank_, limit_, all);
+      return std::make_unique<NcclTransport>(made, ordinal_, limit_);
     } catch (const Error&) {
       abort();  // ends NCCL's thread, which writes to `part`
       if (part) ncclCommAbort(part);
       throw;
     }
-    if (!part) return nullptr;
-    nccl::finish(part, "ncclCommSplit", rank_, limit_, all);
-    return std::make_unique<NcclTransport>(part, ordinal_, limit_);
   }
 
  private:

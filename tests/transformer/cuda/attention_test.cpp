@@ -163,9 +163,9 @@ TEST_CASE("tiles of attention give what attention on the host gives, and its gra
       check<gpu::F32>(c, odd);
       check<gpu::Tf32>(c, odd);
       check<gpu::Bf16>(c, odd);
-      check<gpu::GroupBf16>(c, odd);
+      check<gpu::WarpgroupBf16>(c, odd);
       if (!odd && c.size % gpu::chunk_elements<bf16> == 0 && c.dropped == 0)
-        check<gpu::CopiedBf16>(c, odd);
+        check<gpu::TmaBf16>(c, odd);
     }
   }
 }
@@ -197,8 +197,8 @@ TEST_CASE("scores that rise far from tile to tile") {
   check_rising<gpu::F32>();
   check_rising<gpu::Tf32>();
   check_rising<gpu::Bf16>();
-  check_rising<gpu::GroupBf16>();
-  check_rising<gpu::CopiedBf16>();
+  check_rising<gpu::WarpgroupBf16>();
+  check_rising<gpu::TmaBf16>();
 }
 
 /// Chunks that eight threads access at once lie in different banks: at different places modulo 8.

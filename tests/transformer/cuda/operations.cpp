@@ -194,6 +194,19 @@ void operations(const TestDevice& test_device) {
   check("wide attention", [] {
     return attentions<T>({1, 70, 2, 128}, {1, 140, 2, 128}, false, 0);
   });
+  // Without dropout, of several tiles: those that TMA brings where there is one.
+  check("causal attention of whole rows", [] {
+    return attentions<T>({1, 200, 2, 64}, {1, 200, 1, 64}, true, 0);
+  });
+  check("wide causal attention", [] {
+    return attentions<T>({1, 200, 1, 128}, {1, 200, 1, 128}, true, 0);
+  });
+  check("attention of rows of 72", [] {
+    return attentions<T>({1, 130, 1, 72}, {1, 200, 1, 72}, false, 0);
+  });
+  check("wide attention with dropout", [] {
+    return attentions<T>({1, 70, 1, 128}, {1, 70, 1, 128}, false, 0.3);
+  });
   check("narrow attention", [] { return attentions<T>({2, 5, 3, 7}, {2, 70, 1, 7}, false, 0.3); });
   check("losses", [] { return losses<T>(70).first; });
   const auto expected = losses<T>(70).second;

@@ -112,7 +112,7 @@ void load_row_kernels() {}
 void load_loss_kernels() {}
 void load_attention_kernels() {}
 void load_attention_backward_kernels() {}
-void load_attention_group_kernels() {}
+void load_attention_warpgroup_kernels() {}
 
 template <class T>
 void activate(Activation f, std::int64_t n, const T* x, T* y, cudaStream_t stream) {

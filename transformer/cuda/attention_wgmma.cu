@@ -1,12 +1,12 @@
 /// Attention of bf16 by warpgroups, compiled for compute capability 9.0 alone.
 
 #include "attention.cuh"
-#include "groups.cuh"
+#include "wgmma.cuh"
 
 namespace baton::transformer::cuda {
 namespace {
 
-int capability() {
+int compute_capability_major() {
   int device = 0, major = 0;
   check(cudaGetDevice(&device), "the current device");
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
@@ -27,11 +27,11 @@ auto encoder() {
   return found;
 }
 
-/// Whether the copy engine can bring a tensor's tiles; then `map` says how.
-bool mapped(const Attention<bf16>& of, Of which, CUtensorMap& map) {
+/// Whether TMA can bring a tensor's tiles; then `map` says how.
+bool mapped(const Attention<bf16>& of, Source which, CUtensorMap& map) {
   const Heads<const bf16>& from = of.tensor(which);
   const std::int64_t positions = of.positions(which);
-  const std::int64_t heads = which == Of::q || which == Of::dout ? of.heads : of.key_heads;
+  const std::int64_t heads = which == Source::q || which == Source::dout ? of.heads : of.key_heads;
   if (!encoder() || positions > INT32_MAX) return false;
   const auto unsign = [](std::int64_t x) { return static_cast<cuuint64_t>(x); };
   const cuuint64_t sizes[] = {unsign(of.size), unsign(positions), unsign(heads),
@@ -49,10 +49,10 @@ bool mapped(const Attention<bf16>& of, Of which, CUtensorMap& map) {
                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
-bool mapped(const Attention<bf16>& of, bool backward, Maps& maps) {
-  bool all = of.whole_chunks && !of.drops;
-  for (const Of which : {Of::q, Of::k, Of::v, Of::dout})
-    if (all && (backward || which != Of::dout))
+bool mapped(const Attention<bf16>& of, bool backward, TensorMaps& maps) {
+  bool all = of.whole_chunks && !of.drops && of.samples * of.heads * of.queries * of.keys > 0;
+  for (const Source which : {Source::q, Source::k, Source::v, Source::dout})
+    if (all && (backward || which != Source::dout))
       all = mapped(of, which, maps.of[static_cast<int>(which)]);
   return all;
 }
@@ -70,32 +70,32 @@ void with_width(const Attention<bf16>& of, Call call) {
 
 }  // namespace
 
-bool takes_groups() { return capability() == 9; }
+bool has_wgmma() { return compute_capability_major() == 9; }
 
-void attention_by_groups(const Attention<bf16>& of, cudaStream_t stream) {
-  Maps maps;
+void attention_by_warpgroups(const Attention<bf16>& of, cudaStream_t stream) {
+  TensorMaps maps;
   const bool copied = mapped(of, false, maps);
   with_width(of, [&]<class W>(W) {
-    copied ? forward<CopyTeam, CopiedBf16, W::width, true>(of, stream, maps)
-           : forward<GroupTeam, GroupBf16, W::width>(of, stream);
+    copied ? forward<TmaTeam, TmaBf16, W::width, true>(of, stream, maps)
+           : forward<WarpgroupTeam, WarpgroupBf16, W::width>(of, stream);
   });
 }
-void attention_backward_by_groups(const Attention<bf16>& of, cudaStream_t stream) {
-  Maps maps;
+void attention_backward_by_warpgroups(const Attention<bf16>& of, cudaStream_t stream) {
+  TensorMaps maps;
   const bool copied = mapped(of, true, maps);
   with_width(of, [&]<class W>(W) {
-    copied ? backward<CopyTeam, CopiedBf16, W::width, true>(of, stream, maps)
-           : backward<GroupTeam, GroupBf16, W::width>(of, stream);
+    copied ? backward<TmaTeam, TmaBf16, W::width, true>(of, stream, maps)
+           : backward<WarpgroupTeam, WarpgroupBf16, W::width>(of, stream);
   });
 }
 
-void load_attention_group_kernels() {
-  if (!takes_groups()) return;
+void load_attention_warpgroup_kernels() {
+  if (!has_wgmma()) return;
   const auto prepare_all = []<class W>(W) {
-    prepare_forward<CopyTeam, CopiedBf16, W::width, true, Maps>();
-    prepare_backward<CopyTeam, CopiedBf16, W::width, true, Maps>();
-    prepare_forward<GroupTeam, GroupBf16, W::width>();
-    prepare_backward<GroupTeam, GroupBf16, W::width>();
+    prepare_forward<TmaTeam, TmaBf16, W::width, true, TensorMaps>();
+    prepare_backward<TmaTeam, TmaBf16, W::width, true, TensorMaps>();
+    prepare_forward<WarpgroupTeam, WarpgroupBf16, W::width>();
+    prepare_backward<WarpgroupTeam, WarpgroupBf16, W::width>();
   };
   prepare_all(Width<narrow_head>());
   prepare_all(Width<largest_head>());

@@ -1,10 +1,10 @@
 #pragma once
 /// Products of warpgroups on devices of compute capability 9.0, PTX's wgmma of bf16, and copies of
-/// tiles by such devices' copy engine, PTX's cp.async.bulk.tensor.
+/// tiles by their Tensor Memory Accelerator (TMA), PTX's cp.async.bulk.tensor.
 
 #include <cuda.h>
 
-#include "groups.hpp"
+#include "wgmma_factors.hpp"
 
 namespace baton::transformer::cuda {
 
@@ -79,7 +79,7 @@ __device__ __forceinline__ void wgmma(float (&c)[16][4], const Chunk& a, std::ui
 
 /// The device's team with products of warpgroups.
 template <class State>
-class GroupTeam : public DeviceTeam<State> {
+class WarpgroupTeam : public DeviceTeam<State> {
  public:
   using DeviceTeam<State>::DeviceTeam;
   __device__ __forceinline__ void begin_products() {
@@ -113,30 +113,29 @@ class GroupTeam : public DeviceTeam<State> {
   }
 };
 
-/// Attention's tensors as the copy engine sees them, in the order of Of, in boxes of 64 elements of
+/// Attention's tensors as TMA sees them, in the order of Source, in boxes of 64 elements of
 /// 64 positions.
-struct Maps {
+struct TensorMaps {
   CUtensorMap of[4];
 };
 
 /// The same with copies of tiles, two stages of them. The first thread starts them; each stage has
 /// a barrier that counts their bytes.
 template <class State>
-class CopyTeam : public GroupTeam<State> {
+class TmaTeam : public WarpgroupTeam<State> {
  public:
   /// `barriers`: one chunk of shared memory.
-  __device__ __forceinline__ CopyTeam(const Maps& maps, Chunk* barriers)
+  __device__ __forceinline__ TmaTeam(const TensorMaps& maps, Chunk* barriers)
       : maps_(maps), barriers_(static_cast<std::uint32_t>(__cvta_generic_to_shared(barriers))) {
     if (threadIdx.x == 0) {
       for (int stage = 0; stage < 2; ++stage)
         asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier(stage)) : "memory");
       asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     }
     __syncthreads();
   }
   template <int width, int rows, class Load>
-  __device__ __forceinline__ void copy(int stage, Of which, const Tile& at, Chunk* to, Load) {
+  __device__ __forceinline__ void copy(int stage, Source which, const Tile& at, Chunk* to, Load) {
     constexpr int box = 64, panels = width / box, bytes = rows * width * sizeof(bf16);
     if (threadIdx.x != 0) return;
     asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier(stage)),
@@ -166,17 +165,17 @@ class CopyTeam : public GroupTeam<State> {
           "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
           "selp.u32 %0, 1, 0, p; }"
           : "=r"(done)
-          : "r"(barrier(stage)), "r"(turns_ >> stage & 1)
+          : "r"(barrier(stage)), "r"(phases_ >> stage & 1)
           : "memory");
-    turns_ ^= 1u << stage;
+    phases_ ^= 1u << stage;
   }
 
  private:
   __device__ __forceinline__ std::uint32_t barrier(int stage) const {
     return barriers_ + stage * static_cast<int>(sizeof(std::uint64_t));
   }
-  const Maps& maps_;
-  std::uint32_t barriers_, turns_ = 0;  // turns_: a stage's bit changes with each wait
+  const TensorMaps& maps_;
+  std::uint32_t barriers_, phases_ = 0;  // phases_: a stage's bit changes with each wait
 };
 
 }  // namespace baton::transformer::cuda
