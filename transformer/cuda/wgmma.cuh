@@ -119,8 +119,8 @@ struct TensorMaps {
   CUtensorMap of[4];
 };
 
-/// The same with copies of tiles, two stages of them. The first thread starts them; each stage has
-/// a barrier that counts their bytes.
+/// A WarpgroupTeam with copies of tiles, in two stages. The first thread starts them; each stage
+/// has a barrier that counts their bytes.
 template <class State>
 class TmaTeam : public WarpgroupTeam<State> {
  public:

@@ -5,8 +5,8 @@
 
 namespace baton::transformer::cuda {
 
-/// 64 rows of a tile of `rows` rows from `first` on, or 8 of a multiple; elements 16 · step and on
-/// of each.
+/// Rows of a tile of `rows` rows, from `first` on, each an index of the product; elements 16 · step
+/// and on of each.
 template <int rows>
 struct Across {
   const Chunk* tile;
@@ -23,7 +23,8 @@ struct Across {
   }
 };
 
-/// The columns of a tile of `rows` rows; rows 16 · step and on.
+/// Columns of a tile of `rows` rows, each an index of the product; elements are of rows 16 · step
+/// and on.
 template <int rows>
 struct Down {
   const Chunk* tile;
