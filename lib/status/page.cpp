@@ -306,22 +306,21 @@ std::vector<std::string> all_files() {
   return files;
 }
 
-void remove_abandoned() {
+void remove_abandoned(const std::vector<std::string>& files) {
+  const auto lives = [](const PeerPage& page) {
+    return condition_of(page.layout().process, 0).life != Life::ended;
+  };
   std::map<std::uint64_t, std::vector<std::string>> dead;
-  std::map<std::uint64_t, bool> lives;
-  for (const std::string& file : all_files()) {
-    const PeerPage page(file);
-    if (!page.valid()) continue;
-    const Layout& layout = page.layout();
-    if (condition_of(layout.process, 0).life == Life::ended) {
-      dead[layout.communicator].push_back(file);
-    } else {
-      lives[layout.communicator] = true;
-    }
-  }
-  for (const auto& [communicator, files] : dead)
-    if (!lives[communicator])
-      for (const std::string& file : files) remove_files(file);
+  for (const std::string& file : files)
+    if (const PeerPage page(file); page.valid() && !lives(page))
+      dead[page.layout().communicator].push_back(file);
+  if (dead.empty()) return;
+  // Ranks that live may have made their pages after `files` were listed.
+  for (const std::string& file : all_files())
+    if (const PeerPage page(file); page.valid() && lives(page))
+      dead.erase(page.layout().communicator);
+  for (const auto& [communicator, abandoned] : dead)
+    for (const std::string& file : abandoned) remove_files(file);
 }
 
 }  // namespace baton::status

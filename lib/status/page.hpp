@@ -257,7 +257,8 @@ class PeerPage {
 bool exists(const std::string& file);
 /// The files of all pages on this machine that this user may read.
 std::vector<std::string> all_files();
-/// Removes files of processes that have ended, where no process of the same communicator lives.
-void remove_abandoned();
+/// Removes those of these files whose processes have ended, where no process of the same
+/// communicator lives.
+void remove_abandoned(const std::vector<std::string>& files = all_files());
 
 }  // namespace baton::status

@@ -291,3 +291,18 @@ TEST_CASE("page: pages of the dead go when their communicator has no living rank
   CHECK(doors_beside(file_of(id, communicator + 1, 0)).empty());
   std::filesystem::remove(file_of(id, communicator, 1));
 }
+
+TEST_CASE("page: pages of the dead stay if a living rank made its page after they were listed") {
+  const pid_t child = fork();
+  if (child == 0) {
+    new Page(communicator, 1, 2, 0, "world");
+    raise(SIGKILL);
+  }
+  const ProcessId id = id_of(child);
+  waitpid(child, nullptr, 0);
+  const auto listed = all_files();
+  const Page late(communicator, 0, 2, 0, "world");
+  remove_abandoned(listed);
+  CHECK(PeerPage(file_of(id, communicator, 1)).valid());
+  std::filesystem::remove(file_of(id, communicator, 1));
+}
