@@ -42,6 +42,16 @@ BATON_HIDDEN inline void check_memory(cudaError_t code, std::size_t bytes, std::
   throw error;
 }
 
+/// The driver's function of this name, as CUDA 12 has it, looked up so that nothing links the
+/// driver; null if there is none.
+BATON_HIDDEN inline void* driver_function(const char* name) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  const cudaError_t code =
+      cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &result);
+  return code == cudaSuccess && result == cudaDriverEntryPointSuccess ? function : nullptr;
+}
+
 /// Makes a device the thread's current one for as long as this lives.
 class BATON_HIDDEN CurrentDevice {
  public:

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <exception>
-#include <thread>
 
 #include "../base/backoff.hpp"
 #include "../base/raise.hpp"
@@ -130,7 +129,11 @@ void Launcher::finish_oldest() {
       if (const std::size_t now = operation->completed(); now != completed || operation->ahead()) {
         completed = now;
         waiting.progressed();
-        operation->ahead() ? ahead.wait() : ahead.reset();
+        if (operation->ahead()) {
+          ahead.wait();
+        } else {
+          ahead.reset();
+        }
       } else if (!waiting.again()) {
         try {
           operation->fail_timeout();

@@ -15,6 +15,25 @@ namespace baton {
 using communicator::InUse;
 using communicator::State;
 
+namespace {
+
+/// Throws Error(mismatch) where ranks differ in it.
+void agree(State& state, Returns returns) {
+  const auto all =
+      state.gathered(static_cast<std::uint64_t>(returns), "exchange of when calls return");
+  const auto other = std::ranges::find_if(all, [&](std::uint64_t one) { return one != all[0]; });
+  if (other == all.end()) return;
+  const auto name = [](std::uint64_t one) {
+    return static_cast<Returns>(one) == Returns::at_once ? "at_once" : "complete";
+  };
+  throw Error(ErrorCode::mismatch,
+              fmt::format("expected the same Returns on all ranks, found {} on rank 0 and {} on "
+                          "rank {}",
+                          name(all[0]), name(*other), other - all.begin()));
+}
+
+}  // namespace
+
 StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
                                        std::shared_ptr<Device> device, Options options,
                                        Returns returns) {
@@ -34,6 +53,7 @@ StreamCommunicator::StreamCommunicator(std::unique_ptr<Transport> transport,
                     "it)",
                     device->name(), can.name));
   state_ = State::first(std::move(transport), options, false);
+  agree(*state_, returns);
   const Options& agreed = state_->context.options;
   if (!agreed.trace.empty()) state_->recording.start(*state_, agreed.trace_events);
   state_->device =

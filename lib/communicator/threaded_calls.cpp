@@ -64,8 +64,7 @@ void StreamOperation::given_up() noexcept {
 ThreadedCalls::ThreadedCalls(State& state, std::shared_ptr<Device> device, Returns returns)
     : DeviceCalls(state, std::move(device)),
       returns_(returns),
-      meet_(share_devices() && returns == Returns::at_once) {
-  agree_on_returns();
+      meet_(returns == Returns::at_once && share_devices()) {
   state_.planner.plan_for(Planner::Memory::device, &queue_);
   Family& family = state_.launcher.family();
   if (returns_ == Returns::complete) return;
@@ -82,20 +81,6 @@ bool ThreadedCalls::share_devices() const {
   std::vector<std::uint64_t> devices = state_.gathered(own, "exchange of devices");
   std::ranges::sort(devices);
   return std::ranges::adjacent_find(devices) != devices.end();
-}
-
-void ThreadedCalls::agree_on_returns() const {
-  const auto all =
-      state_.gathered(static_cast<std::uint64_t>(returns_), "exchange of when calls return");
-  const auto other = std::ranges::find_if(all, [&](std::uint64_t one) { return one != all[0]; });
-  if (other == all.end()) return;
-  const auto name = [](std::uint64_t returns) {
-    return static_cast<Returns>(returns) == Returns::at_once ? "at_once" : "complete";
-  };
-  throw Error(ErrorCode::mismatch,
-              fmt::format("expected the same Returns on all ranks, found {} on rank 0 and {} on "
-                          "rank {}",
-                          name(all[0]), name(*other), other - all.begin()));
 }
 
 ProgressThread& ThreadedCalls::thread() const { return *state_.launcher.family().progress_thread; }

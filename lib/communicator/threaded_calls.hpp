@@ -78,8 +78,6 @@ class ThreadedCalls final : public DeviceCalls {
   /// With Returns::complete: returns when all calls are complete. Throws what went wrong.
   void complete();
   void wait_for_all();
-  /// Throws Error(mismatch) where ranks differ in it.
-  void agree_on_returns() const;
   void wait_until(const std::function<bool()>& others_came);
   /// Throws the first unreported error, once.
   void tell_error();

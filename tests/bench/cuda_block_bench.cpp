@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Options : bench::BlockSizes {
   std::string form = "whole", type = "f32";
-  int ranks = 1, steps = 5;
+  int ranks = 1, steps = 5, bucket_mib = 25;
   bool causal = false;
 };
 
@@ -116,7 +116,7 @@ void block_steps(const Options& options, Communicator& world, StreamCommunicator
                          static_cast<double>(x.size() * mesh.size(Axis::dp)),
                          world.size() > 1 ? Axes(Axis::dp) : Axes()};
     StepOptions how;
-    how.bucket_bytes = 25 << 20;
+    how.bucket_bytes = std::int64_t{options.bucket_mib} << 20;
     return take_turns(options, accelerator, world.rank() == 0, turns,
                       [&] { train_step(block->parallel(), share, adamw, mesh, how); });
   }
@@ -168,6 +168,7 @@ int main(int count, char** words) {  // NOLINT(bugprone-exception-escape): ends 
   app.add_option("--ranks", options.ranks, "threads that share the device");
   app.add_option("--steps", options.steps, "that a line asks for");
   app.add_flag("--causal", options.causal);
+  app.add_option("--bucket-mib", options.bucket_mib, "gradients of one exchange");
   options.add_options(app);
   CLI11_PARSE(app, count, words);
   const bool alone =

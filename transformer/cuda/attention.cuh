@@ -23,124 +23,119 @@ struct Units {
   }
 };
 
-/// Lets a kernel have so much shared memory, and loads it; not where the device has less.
-template <class Kernel>
-void prepare(Kernel kernel, int bytes) {
+// The work of each kernel: a thread block's, its threads' state, and the units that it comes in.
+
+template <class Kind_, int width>
+struct ForwardWork {
+  using Kind = Kind_;
+  using Sizes = Forward<Kind, width>;
+  using State = typename Sizes::State;
+  template <class T>
+  static Units units(const Attention<T>& of) {
+    return {of.samples, of.heads, of.queries, Sizes::rows, true};
+  }
+  template <class Team, class T>
+  static __device__ __forceinline__ void unit(Team& team, const Attention<T>& of, const Tile& at,
+                                              Chunk* shared) {
+    attention_unit<Kind, width>(team, of, at, shared);
+  }
+};
+template <class Kind_, int width>
+struct QueryGradientWork {
+  using Kind = Kind_;
+  using Sizes = Backward<Kind, width>;
+  using State = QueryGradientState<Kind, width>;
+  template <class T>
+  static Units units(const Attention<T>& of) {
+    return {of.samples, of.heads, of.queries, Sizes::rows, true};
+  }
+  template <class Team, class T>
+  static __device__ __forceinline__ void unit(Team& team, const Attention<T>& of, const Tile& at,
+                                              Chunk* shared) {
+    query_gradient_unit<Kind, width>(team, of, at, shared);
+  }
+};
+template <class Kind_, int width>
+struct KeyGradientWork {
+  using Kind = Kind_;
+  using Sizes = Backward<Kind, width>;
+  using State = KeyGradientState<Kind, width>;
+  template <class T>
+  static Units units(const Attention<T>& of) {
+    return {of.samples, of.key_heads, of.keys, Sizes::rows, false};
+  }
+  template <class Team, class T>
+  static __device__ __forceinline__ void unit(Team& team, const Attention<T>& of, const Tile& at,
+                                              Chunk* shared) {
+    key_gradient_unit<Kind, width>(team, of, at, shared);
+  }
+};
+
+/// Attention with what a Kind by TMA knows of it: rows of whole chunks and no dropout, whose code
+/// takes registers.
+template <class Kind, class T>
+__device__ __forceinline__ Attention<T> known(const Attention<T>& of) {
+  Attention<T> copy = of;
+  if (Kind::by_tma) copy.whole_chunks = true, copy.drops = false;
+  return copy;
+}
+
+/// Team: DeviceTeam; of a Kind by warpgroups WarpgroupTeam, and by TMA TmaTeam. Swizzled tiles are
+/// aligned to 1,024 bytes.
+template <template <class> class Team, class Work, class T = typename Work::Kind::Element>
+__global__ void __launch_bounds__(attention_threads, 2)
+    attention_kernel(const __grid_constant__ Attention<T> any, Units units,
+                     const __grid_constant__
+                     typename Team<typename Work::State>::Argument argument) {
+  extern __shared__ __align__(1024) Chunk shared[];
+  const Attention<T> of = known<typename Work::Kind>(any);
+  Team<typename Work::State> team(argument, shared + Work::Sizes::shared_bytes / sizeof(Chunk));
+  const std::int64_t count = units.count();
+  for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x) {
+    Work::unit(team, of, units.at(unit), shared);
+    __syncthreads();  // shared memory may be overwritten
+  }
+}
+
+/// Shared memory of a kernel; with TMA, its barriers come last.
+template <class Work>
+constexpr int bytes_of = Work::Sizes::shared_bytes +
+                         (Work::Kind::by_tma ? static_cast<int>(sizeof(Chunk)) : 0);
+
+/// Lets a kernel have its shared memory, and loads it; not where the device has less.
+template <template <class> class Team, class Work>
+void prepare() {
+  const auto kernel = &attention_kernel<Team, Work>;
   int device = 0, most = 0;
   check(cudaGetDevice(&device), "the current device");
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
         "a device's shared memory");
-  if (bytes > most) return;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+  if (bytes_of < Work >> most) return;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes_of<Work>),
         "shared memory of a kernel of attention");
   load_all(kernel);
 }
-
-/// Shared memory of a kernel; with TMA, its barriers come last.
-template <class Kind>
-constexpr int shared_with_barriers(int bytes) {
-  return bytes + (Kind::by_tma ? static_cast<int>(sizeof(Chunk)) : 0);
+/// Both kernels of backward.
+template <template <class> class Team, class Kind, int width>
+void prepare_backward() {
+  prepare<Team, QueryGradientWork<Kind, width>>();
+  prepare<Team, KeyGradientWork<Kind, width>>();
 }
 
-template <class Kernel, class T, class Argument>
-void launch(Kernel kernel, int bytes, const Units& units, const Attention<T>& of,
-            const Argument& argument, cudaStream_t stream) {
+template <template <class> class Team, class Work, class T, class Argument = Nothing>
+void enqueue(const Attention<T>& of, cudaStream_t stream, const Argument& argument = {}) {
+  const Units units = Work::units(of);
   if (units.count() == 0) return;
-  kernel<<<blocks_for(units.count(), 1), attention_threads, static_cast<std::size_t>(bytes),
-           stream>>>(of, units, argument);
+  attention_kernel<Team, Work>
+      <<<blocks_for(units.count(), 1), attention_threads, bytes_of<Work>, stream>>>(of, units,
+                                                                                    argument);
   launched("attention");
 }
-
-/// Attention with what is known of it when it is compiled: if `plain`, rows of whole chunks and no
-/// dropout, whose code takes registers.
-template <bool plain, class T>
-__device__ __forceinline__ Attention<T> known(const Attention<T>& of) {
-  Attention<T> copy = of;
-  if (plain) copy.whole_chunks = true, copy.drops = false;
-  return copy;
-}
-
-// A Team is DeviceTeam, WarpgroupTeam of a Kind by warpgroups, or TmaTeam, whose argument is
-// TensorMaps. Swizzled tiles are aligned to 1,024 bytes.
-
-template <template <class> class Team, class Kind, int width, bool plain, class Argument,
-          class T = typename Kind::Element>
-__global__ void __launch_bounds__(attention_threads, 2)
-    attention_kernel(const __grid_constant__ Attention<T> any, Units units,
-                     const __grid_constant__ Argument argument) {
-  extern __shared__ __align__(1024) Chunk shared[];
-  const Attention<T> of = known<plain>(any);
-  Team<typename Forward<Kind, width>::State> team(
-      argument, shared + Forward<Kind, width>::shared_bytes / sizeof(Chunk));
-  const std::int64_t count = units.count();
-  for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x) {
-    attention_unit<Kind, width>(team, of, units.at(unit), shared);
-    __syncthreads();
-  }
-}
-
-template <template <class> class Team, class Kind, int width, bool plain, class Argument,
-          class T = typename Kind::Element>
-__global__ void __launch_bounds__(attention_threads, 2)
-    query_gradient_kernel(const __grid_constant__ Attention<T> any, Units units,
-                          const __grid_constant__ Argument argument) {
-  extern __shared__ __align__(1024) Chunk shared[];
-  const Attention<T> of = known<plain>(any);
-  Team<QueryGradientState<Kind, width>> team(
-      argument, shared + Backward<Kind, width>::shared_bytes / sizeof(Chunk));
-  const std::int64_t count = units.count();
-  for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x)
-    query_gradient_unit<Kind, width>(team, of, units.at(unit), shared);
-}
-
-template <template <class> class Team, class Kind, int width, bool plain, class Argument,
-          class T = typename Kind::Element>
-__global__ void __launch_bounds__(attention_threads, 2)
-    key_gradient_kernel(const __grid_constant__ Attention<T> any, Units units,
-                        const __grid_constant__ Argument argument) {
-  extern __shared__ __align__(1024) Chunk shared[];
-  const Attention<T> of = known<plain>(any);
-  Team<KeyGradientState<Kind, width>> team(
-      argument, shared + Backward<Kind, width>::shared_bytes / sizeof(Chunk));
-  const std::int64_t count = units.count();
-  for (std::int64_t unit = blockIdx.x; unit < count; unit += gridDim.x)
-    key_gradient_unit<Kind, width>(team, of, units.at(unit), shared);
-}
-
-/// Enqueues attention.
-template <template <class> class Team, class Kind, int width, bool plain = false,
-          class Argument = Nothing, class T>
-void forward(const Attention<T>& of, cudaStream_t stream, const Argument& argument = {}) {
-  using Sizes = Forward<Kind, width>;
-  launch(&attention_kernel<Team, Kind, width, plain, Argument>,
-         shared_with_barriers<Kind>(Sizes::shared_bytes),
-         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, argument, stream);
-}
-/// Enqueues the gradients by queries, then those by keys and values.
-template <template <class> class Team, class Kind, int width, bool plain = false,
-          class Argument = Nothing, class T>
-void backward(const Attention<T>& of, cudaStream_t stream, const Argument& argument = {}) {
-  using Sizes = Backward<Kind, width>;
-  launch(&query_gradient_kernel<Team, Kind, width, plain, Argument>,
-         shared_with_barriers<Kind>(Sizes::shared_bytes),
-         {of.samples, of.heads, of.queries, Sizes::rows, true}, of, argument, stream);
-  launch(&key_gradient_kernel<Team, Kind, width, plain, Argument>,
-         shared_with_barriers<Kind>(Sizes::shared_bytes),
-         {of.samples, of.key_heads, of.keys, Sizes::rows, false}, of, argument, stream);
-}
-template <template <class> class Team, class Kind, int width, bool plain = false,
-          class Argument = Nothing>
-void prepare_forward() {
-  prepare(&attention_kernel<Team, Kind, width, plain, Argument>,
-          shared_with_barriers<Kind>(Forward<Kind, width>::shared_bytes));
-}
-template <template <class> class Team, class Kind, int width, bool plain = false,
-          class Argument = Nothing>
-void prepare_backward() {
-  prepare(&query_gradient_kernel<Team, Kind, width, plain, Argument>,
-          shared_with_barriers<Kind>(Backward<Kind, width>::shared_bytes));
-  prepare(&key_gradient_kernel<Team, Kind, width, plain, Argument>,
-          shared_with_barriers<Kind>(Backward<Kind, width>::shared_bytes));
+/// The gradients by queries, then those by keys and values.
+template <template <class> class Team, class Kind, int width, class T, class Argument = Nothing>
+void enqueue_backward(const Attention<T>& of, cudaStream_t stream, const Argument& argument = {}) {
+  enqueue<Team, QueryGradientWork<Kind, width>>(of, stream, argument);
+  enqueue<Team, KeyGradientWork<Kind, width>>(of, stream, argument);
 }
 
 }  // namespace baton::transformer::cuda

@@ -29,7 +29,7 @@ struct Backward {
 
 /// Calls hold(), which starts the tiles that stay, load(number, stage), which starts those of
 /// `tiles`, and work(number, stage, next) when each is there, which calls next() to start those
-/// that come next. Afterwards shared memory may be overwritten.
+/// that come next.
 template <class Kind, int stages, class Team, class Hold, class Load, class Work>
 BATON_DEVICE void pass_by(Team& team, std::int64_t tiles, Hold hold, Load load, Work work) {
   if (tiles <= 0) return;
@@ -53,7 +53,6 @@ BATON_DEVICE void pass_by(Team& team, std::int64_t tiles, Hold hold, Load load, 
       start(number + 1);
     }
   }
-  team.step([&](int, auto&) { wait_for_copies<Kind>(); });
 }
 
 template <class Kind, int width>

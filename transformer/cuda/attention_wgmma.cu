@@ -16,14 +16,8 @@ int compute_capability_major() {
 
 /// The driver's cuTensorMapEncodeTiled; null if it has none.
 auto encoder() {
-  static const auto found = [] {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult result;
-    const cudaError_t code = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function,
-                                                              12000, cudaEnableDefault, &result);
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(
-        code == cudaSuccess && result == cudaDriverEntryPointSuccess ? function : nullptr);
-  }();
+  static const auto found = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(
+      baton::cuda::driver_function("cuTensorMapEncodeTiled"));
   return found;
 }
 
@@ -31,7 +25,7 @@ auto encoder() {
 bool mapped(const Attention<bf16>& of, Source which, CUtensorMap& map) {
   const Heads<const bf16>& from = of.tensor(which);
   const std::int64_t positions = of.positions(which);
-  const std::int64_t heads = which == Source::q || which == Source::dout ? of.heads : of.key_heads;
+  const std::int64_t heads = of.head_count(which);
   if (!encoder() || positions > INT32_MAX) return false;
   const auto unsign = [](std::int64_t x) { return static_cast<cuuint64_t>(x); };
   const cuuint64_t sizes[] = {unsign(of.size), unsign(positions), unsign(heads),
@@ -76,25 +70,25 @@ void attention_by_warpgroups(const Attention<bf16>& of, cudaStream_t stream) {
   TensorMaps maps;
   const bool copied = mapped(of, false, maps);
   with_width(of, [&]<class W>(W) {
-    copied ? forward<TmaTeam, TmaBf16, W::width, true>(of, stream, maps)
-           : forward<WarpgroupTeam, WarpgroupBf16, W::width>(of, stream);
+    copied ? enqueue<TmaTeam, ForwardWork<TmaBf16, W::width>>(of, stream, maps)
+           : enqueue<WarpgroupTeam, ForwardWork<WarpgroupBf16, W::width>>(of, stream);
   });
 }
 void attention_backward_by_warpgroups(const Attention<bf16>& of, cudaStream_t stream) {
   TensorMaps maps;
   const bool copied = mapped(of, true, maps);
   with_width(of, [&]<class W>(W) {
-    copied ? backward<TmaTeam, TmaBf16, W::width, true>(of, stream, maps)
-           : backward<WarpgroupTeam, WarpgroupBf16, W::width>(of, stream);
+    copied ? enqueue_backward<TmaTeam, TmaBf16, W::width>(of, stream, maps)
+           : enqueue_backward<WarpgroupTeam, WarpgroupBf16, W::width>(of, stream);
   });
 }
 
 void load_attention_warpgroup_kernels() {
   if (!has_wgmma()) return;
   const auto prepare_all = []<class W>(W) {
-    prepare_forward<TmaTeam, TmaBf16, W::width, true, TensorMaps>();
-    prepare_backward<TmaTeam, TmaBf16, W::width, true, TensorMaps>();
-    prepare_forward<WarpgroupTeam, WarpgroupBf16, W::width>();
+    prepare<TmaTeam, ForwardWork<TmaBf16, W::width>>();
+    prepare_backward<TmaTeam, TmaBf16, W::width>();
+    prepare<WarpgroupTeam, ForwardWork<WarpgroupBf16, W::width>>();
     prepare_backward<WarpgroupTeam, WarpgroupBf16, W::width>();
   };
   prepare_all(Width<narrow_head>());

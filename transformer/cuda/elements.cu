@@ -1,4 +1,4 @@
-/// TensorMaps of elements.
+/// Maps of elements.
 
 #include "kernel.cuh"
 #include "kernels.hpp"

@@ -18,6 +18,7 @@ struct Nothing {};
 template <class State>
 class DeviceTeam {
  public:
+  using Argument = Nothing;
   DeviceTeam() = default;
   /// As teams that take a kernel's last argument and shared memory do; this one takes nothing.
   __device__ __forceinline__ DeviceTeam(const Nothing&, Chunk*) {}

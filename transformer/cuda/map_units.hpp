@@ -1,5 +1,5 @@
 #pragma once
-/// TensorMaps of elements: what a thread does for four of them, or for one of a strided view.
+/// Maps of elements: what a thread does for four of them, or for one of a strided view.
 
 #include <cmath>
 
@@ -34,8 +34,8 @@ struct GeluBackward {
 };
 
 /// The same for bf16: Φ and its derivative from one power. Abramowitz and Stegun, Handbook of
-/// Mathematical Functions, 26.2.17. Φ's absolute error is at most 7.5e-8; its relative error is 0.4
-/// % at -6 and 1 % at -8, where |x · Φ(x)| < 1e-14.
+/// Mathematical Functions, 26.2.17. Φ's absolute error is at most 7.5e-8; its relative error is
+/// 0.4 % at -6 and 1 % at -8, where |x · Φ(x)| < 1e-14.
 struct Normal {
   float below, density;
   explicit BATON_DEVICE Normal(float x) {

@@ -65,8 +65,14 @@ struct Attention {
   BATON_DEVICE const Heads<const T>& tensor(Source which) const {
     return which == Source::q ? q : which == Source::k ? k : which == Source::v ? v : dout;
   }
+  static BATON_DEVICE bool by_queries(Source which) {
+    return which == Source::q || which == Source::dout;
+  }
   BATON_DEVICE std::int64_t positions(Source which) const {
-    return which == Source::q || which == Source::dout ? queries : keys;
+    return by_queries(which) ? queries : keys;
+  }
+  BATON_DEVICE std::int64_t head_count(Source which) const {
+    return by_queries(which) ? heads : key_heads;
   }
   BATON_DEVICE std::int64_t row(std::int64_t sample, std::int64_t head, std::int64_t query) const {
     return (sample * heads + head) * queries + query;

@@ -124,6 +124,7 @@ struct TensorMaps {
 template <class State>
 class TmaTeam : public WarpgroupTeam<State> {
  public:
+  using Argument = TensorMaps;
   /// `barriers`: one chunk of shared memory.
   __device__ __forceinline__ TmaTeam(const TensorMaps& maps, Chunk* barriers)
       : maps_(maps), barriers_(static_cast<std::uint32_t>(__cvta_generic_to_shared(barriers))) {

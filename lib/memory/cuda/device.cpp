@@ -27,11 +27,8 @@ using WaitValue = CUresult(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
 
 /// The driver's function, looked up at first use, so that nothing links the driver.
 WaitValue* wait_value() {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  const cudaError_t code = cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &function, 12000,
-                                                            cudaEnableDefault, &result);
-  if (code != cudaSuccess || result != cudaDriverEntryPointSuccess || !function)
+  void* const function = driver_function("cuStreamWaitValue32");
+  if (!function)
     throw Error(ErrorCode::unsupported,
                 "expected a CUDA driver with cuStreamWaitValue32, found one without");
   return reinterpret_cast<WaitValue*>(function);
