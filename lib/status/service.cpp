@@ -118,32 +118,53 @@ Door own_door() {
   return door;
 }
 
+namespace {
+
+/// One question at one address. `lost`: somebody listened there, and gave no answer.
+Answers ask_at(const std::string& address, const Door& door, const Inquiry& inquiry,
+               Clock::time_point until, bool& lost) {
+  int error = 0;
+  lost = false;
+  try {
+    const auto host =
+        tcp::connected_at_once(fmt::format("{}:{}", address, door.port), until, error);
+    if (!host) return {error == ECONNREFUSED ? Reply::refused : Reply::silent};
+    lost = true;
+    Answers answers{Reply::answered};
+    const auto size = static_cast<int>(inquiry.members.size());
+    const auto blocks = tcp::attend(*host, address, tcp::proof_key(door.number),
+                                    {.rank = 0, .size = size}, packed(inquiry), until);
+    for (const tcp::Bytes& block : blocks) {
+      std::optional<Finding> finding = finding_of(block);
+      if (!finding) return {};
+      answers.findings.push_back(*std::move(finding));
+    }
+    if (answers.findings.size() == inquiry.members.size()) return answers;
+  } catch (const Error&) {  // this address leads elsewhere, or nobody answers
+  }
+  return {};
+}
+
+}  // namespace
+
 Answers ask(const Door& door, const Inquiry& inquiry, std::chrono::milliseconds limit) {
+  constexpr int most_tries = 4;
+  constexpr auto between = 20ms;
   const auto until = Clock::now() + limit;
   if (door.number == 0) return {};
-  const tcp::Bytes key = tcp::proof_key(door.number), question = packed(inquiry);
-  const auto size = static_cast<int>(inquiry.members.size());
   bool all_refuse = door.addresses[0][0] != '\0';
   for (const auto& text : door.addresses) {
     if (text[0] == '\0') break;
     const std::string address(text.data(), strnlen(text.data(), text.size()));
-    try {
-      int error = 0;
-      const auto host =
-          tcp::connected_at_once(fmt::format("{}:{}", address, door.port), until, error);
-      all_refuse = all_refuse && error == ECONNREFUSED;
-      if (!host) continue;
-      Answers answers{Reply::answered};
-      const auto blocks =
-          tcp::attend(*host, address, key, {.rank = 0, .size = size}, question, until);
-      for (const tcp::Bytes& block : blocks) {
-        std::optional<Finding> finding = finding_of(block);
-        if (!finding) break;
-        answers.findings.push_back(*std::move(finding));
-      }
-      if (answers.findings.size() == inquiry.members.size()) return answers;
-    } catch (const Error&) {  // this address leads elsewhere, or nobody answers
+    Answers answers;
+    // A process that is ending may lose a question before its door is closed: then it refuses.
+    bool lost = true;
+    for (int tries = 0; lost && tries < most_tries && Clock::now() < until; ++tries) {
+      if (tries > 0) std::this_thread::sleep_for(between);
+      answers = ask_at(address, door, inquiry, until, lost);
+      if (answers.reply == Reply::answered) return answers;
     }
+    all_refuse = all_refuse && answers.reply == Reply::refused;
   }
   return {all_refuse ? Reply::refused : Reply::silent};
 }

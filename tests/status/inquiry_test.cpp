@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "baton/error.hpp"
 #include "status/service.hpp"
 #include "trace/recorder.hpp"
+#include "transport/tcp/socket.hpp"
 
 using namespace baton;
 using namespace baton::status;
@@ -144,6 +147,21 @@ TEST_CASE("a door answers whoever knows its number, and nobody else") {
   door = own_door();
   door.port = 1;  // nobody listens there
   CHECK(ask(door, about(3), 5s).reply == Reply::refused);
+}
+
+TEST_CASE("a door that closes on a question, as its process ends, is asked again") {
+  std::vector<tcp::Socket> doors = tcp::doors_at(std::vector<std::string>{"127.0.0.1"});
+  Door door;
+  door.number = 1;
+  door.port = static_cast<std::uint64_t>(doors[0].port());
+  door.addresses[0] = {"127.0.0.1"};
+  std::thread ends([&] {
+    const int listener = doors[0].descriptor();
+    CHECK(tcp::readable({&listener, 1}, std::chrono::steady_clock::now() + 5s));
+    doors.clear();  // nobody has taken the connection
+  });
+  CHECK(ask(door, about(3), 5s).reply == Reply::refused);
+  ends.join();
 }
 
 TEST_CASE("ranks of other machines: the first process that answers tells about all") {
