@@ -136,10 +136,11 @@ class Launcher {
 
  private:
   void finish_oldest();
-  /// Whether a call may wait for its own messages only: there is no time limit, and no other
-  /// operation needs to advance.
-  bool may_wait() const {
-    return waits_ && context_.options.timeout.count() == 0 && family_->operations.empty();
+  /// Whom a call tells that it waits in the transport. Null: it may not wait for its own messages
+  /// only, as there is a time limit, or another operation needs to advance.
+  execute::BlockedView* waits_in() {
+    const bool may = waits_ && context_.options.timeout.count() == 0 && family_->operations.empty();
+    return may ? &watch_ : nullptr;
   }
 
   const Context& context_;

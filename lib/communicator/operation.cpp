@@ -45,10 +45,10 @@ void Operation::enter(const char* name, std::uint64_t number, int tag, std::uint
   error_ = nullptr;
 }
 
-void Operation::start(int polls, bool may_wait) {
+void Operation::start(int polls, execute::BlockedView* view) {
   if (comparison_) return comparison_->start(tag_);
   const bool done =
-      execution_.run->start(*context_.transport, execution_.kernels, tag_, {polls, may_wait});
+      execution_.run->start(*context_.transport, execution_.kernels, tag_, {polls, view});
   if (done && !watch_.doubtful(number_)) finish();  // otherwise step() says why not
 }
 

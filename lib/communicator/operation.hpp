@@ -53,8 +53,8 @@ class Operation : public execute::Advancing {
   }
 
   /// Starts the comparison, if there is one, or the run. The run may end here: after at most
-  /// `polls` polls, or by waiting in the transport if `may_wait`.
-  void start(int polls = 0, bool may_wait = false);
+  /// `polls` polls, or by waiting in the transport, of which it tells `view`; null: it may not.
+  void start(int polls = 0, execute::BlockedView* view = nullptr);
   /// Advances it once; true if it is finished. Throws its failure.
   bool step();
   /// Changes exactly if there was progress.

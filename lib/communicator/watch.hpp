@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "../execute/run.hpp"
 #include "../status/diagnosis.hpp"
 #include "../status/inquiry.hpp"
 #include "../status/page.hpp"
@@ -28,7 +29,7 @@ status::Call message_call(StepKind kind, int peer, int tag, std::int64_t count, 
 status::Call internal_call(const char* name);
 
 /// Shows others this rank's operations, and finds out from theirs why one does not complete.
-class Watch {
+class Watch final : public execute::BlockedView {
  public:
   /// Shorter waits are not shown.
   static constexpr std::chrono::milliseconds quiet_before_show{2};
@@ -81,6 +82,12 @@ class Watch {
   void show(const Operation& operation);
   void show(std::string_view waits, int peer);
   void hide() noexcept;
+  void enters(Wait receive, Wait send) noexcept override {
+    if (page_) page_->enters({receive.peer, receive.step}, {send.peer, send.step});
+  }
+  void leaves() noexcept override {
+    if (page_) page_->leaves();
+  }
   /// Shows that the communicator is of no further use.
   void fail(const std::string& why) noexcept;
   /// Whether a peer has given up this collective or an earlier one.

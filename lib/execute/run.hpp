@@ -28,11 +28,29 @@ struct Kernels {
   Datatype type = Datatype::u8;
 };
 
+/// Hears of a run's waits inside the transport's blocking calls, during which the run can tell
+/// nothing.
+class BlockedView {
+ public:
+  /// A step that is a message.
+  struct Wait {
+    int peer = -1;  ///< -1: none
+    std::uint32_t step = 0;
+  };
+  /// The run enters a call that receives a message, or sends one, or both.
+  virtual void enters(Wait receive, Wait send) noexcept = 0;
+  virtual void leaves() noexcept = 0;
+
+ protected:
+  ~BlockedView() = default;
+};
+
 /// How long start() may wait for messages that are near.
 struct Patience {
-  int attempts = 0;       ///< tests of messages before it returns; 0: it only posts
-  bool may_wait = false;  ///< it may wait in the transport's blocking calls, if there is nothing
-                          ///< else to do
+  int attempts = 0;  ///< tests of messages before it returns; 0: it only posts
+  /// Null: it does not wait in the transport's blocking calls. Otherwise it may where there is
+  /// nothing else to do, and tells about it.
+  BlockedView* view = nullptr;
 };
 
 /// Executes a plan in the host's memory, one execution at a time. A step starts when all its

@@ -96,7 +96,7 @@ bool ScriptedRun::start(Transport& transport, const Kernels& kernels, int tag,
   if (script_.empty() || patience.attempts <= 0) return Run::start(transport, kernels, tag);
   begin(transport, kernels, tag);
   int attempts = patience.attempts;
-  const bool may_wait = patience.may_wait && blocking_;
+  const bool may_wait = patience.view && blocking_;
   const std::vector<Line>& script = may_wait ? waiting_script_ : script_;
   const Line* line = script.data();
   const Line* const end = line + script.size();
@@ -114,7 +114,7 @@ bool ScriptedRun::start(Transport& transport, const Kernels& kernels, int tag,
         case ScriptLine::Act::send:
         case ScriptLine::Act::receive:
           if (may_wait && waits_inside(*line)) [[likely]] {
-            line->sends ? send(*line) : receive(*line);
+            line->sends ? send(*line, *patience.view) : receive(*line, *patience.view);
             continue;
           }
           if (line->with != alone) {
@@ -200,23 +200,46 @@ inline void ScriptedRun::work_line(const Line& line) {
   }
 }
 
-void ScriptedRun::send(const Line& line) {
+namespace {
+
+/// The time inside a blocking call.
+class Inside {
+ public:
+  Inside(BlockedView& view, BlockedView::Wait receive, BlockedView::Wait send) : view_(view) {
+    view_.enters(receive, send);
+  }
+  ~Inside() { view_.leaves(); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  BlockedView& view_;
+};
+
+}  // namespace
+
+void ScriptedRun::send(const Line& line, BlockedView& view) {
   const std::int64_t posted = recorded_ ? tracing::now() : 0;
-  blocking_->send({line.peer, tag_ + line.lane, address(line.place), line.bytes});
+  {
+    const Inside inside(view, {}, {line.peer, line.step});
+    blocking_->send({line.peer, tag_ + line.lane, address(line.place), line.bytes});
+  }
   if (recorded_) [[unlikely]] {
     const std::int64_t end = tracing::now();
     moments_[line.step] = {posted, end, end};
   }
 }
 
-void ScriptedRun::receive(const Line& line) {
+void ScriptedRun::receive(const Line& line, BlockedView& view) {
   std::size_t bytes = 0;
   const std::int64_t posted = recorded_ ? tracing::now() : 0;
   const IncomingMessage in{line.peer, tag_ + line.lane, address(line.place), line.bytes};
   if (line.with == alone) {
+    const Inside inside(view, {line.peer, line.step}, {});
     bytes = blocking_->recv(in);
   } else {
     const Line& send = script_[line.with];
+    const Inside inside(view, {line.peer, line.step}, {send.peer, send.step});
     bytes =
         blocking_->send_recv({send.peer, tag_ + send.lane, address(send.place), send.bytes}, in);
   }

@@ -58,9 +58,9 @@ class ScriptedRun final : public SingleCopyRun {
   bool line_landed(const Line& line);
   void work_line(const Line& line);
   /// Waits for a line's message, and sends the one that goes with it.
-  void receive(const Line& line);
+  void receive(const Line& line, BlockedView& view);
   /// Sends a line's message and waits for its end.
-  void send(const Line& line);
+  void send(const Line& line, BlockedView& view);
   /// The progress of a run that has these lines behind it.
   Progress progress_at(std::span<const Line> before) const;
   /// Marks these steps' flights as active.

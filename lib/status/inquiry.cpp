@@ -50,8 +50,7 @@ std::vector<Standing> waiting_elsewhere(std::uint64_t communicator) {
   std::vector<Standing> waiting;
   for (const std::string& file : all_files()) {
     const PeerPage page(file);
-    if (page.valid() && page.layout().communicator != communicator &&
-        page.layout().blocker.load(std::memory_order_relaxed) > 0)
+    if (page.valid() && page.layout().communicator != communicator && waits(page.layout()))
       waiting.push_back(page.read());
   }
   return waiting;

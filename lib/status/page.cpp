@@ -246,6 +246,29 @@ PeerPage::~PeerPage() {
   if (layout_) munmap(layout_, sizeof(Layout));
 }
 
+namespace {
+
+/// The messages for which a rank is inside a blocking call of its transport.
+void read_blocking_call(const Layout& page, Standing& s) {
+  const auto add = [&](const std::atomic<std::uint64_t>& word, const char* kind) {
+    const auto message = MessageStep::of(word.load(std::memory_order_relaxed));
+    if (message.peer < 0) return;
+    if (s.blocker < 0) s.blocker = message.peer;
+    s.waits += fmt::format("{}rank {} (step {}: {})", s.waits.empty() ? "waits for " : ", ",
+                           message.peer, message.step, kind);
+  };
+  add(page.receiving, "recv");
+  add(page.sending, "send");
+}
+
+}  // namespace
+
+bool waits(const Layout& page) {
+  return page.blocker.load(std::memory_order_relaxed) > 0 ||
+         (page.receiving.load(std::memory_order_relaxed) |
+          page.sending.load(std::memory_order_relaxed)) != 0;
+}
+
 Standing read(const Layout& page) {
   Standing s;
   s.communicator = page.communicator;
@@ -257,7 +280,10 @@ Standing read(const Layout& page) {
   s.process = page.process;
   s.thread = page.thread.load(std::memory_order_relaxed);
   s.blocker = std::max(page.blocker.load(std::memory_order_relaxed), 0) - 1;
-  if (s.blocker >= 0) s.waits = page.waits.read();
+  if (s.blocker >= 0)
+    s.waits = page.waits.read();
+  else
+    read_blocking_call(page, s);
   s.failure = page.failure.read();
   s.verdict_number = page.verdict_number.load(std::memory_order_acquire);
   if (s.verdict_number != 0) s.verdict = page.verdict.read();

@@ -101,6 +101,21 @@ inline constexpr std::size_t remembered = 64;
 /// Bytes of a communicator's name.
 inline constexpr std::size_t longest_label = 63;
 
+/// A step that is a message, as one word.
+struct MessageStep {
+  std::int32_t peer = -1;  ///< -1: none
+  std::uint32_t step = 0;
+
+  std::uint64_t word() const {
+    return std::uint64_t{step} << 32 | static_cast<std::uint32_t>(peer + 1);
+  }
+  /// Of any word: another process has written it.
+  static MessageStep of(std::uint64_t word) {
+    const auto place = static_cast<std::int32_t>(word & 0x7fffffff);
+    return {place - 1, static_cast<std::uint32_t>(word >> 32)};
+  }
+};
+
 /// The file's content. All-zero bytes are a valid empty page.
 struct Layout {
   static constexpr char expected[8] = {'b', 'a', 't', 'o', 'n', 's', 't', '3'};
@@ -135,6 +150,8 @@ struct Layout {
     std::array<std::atomic<std::uint64_t>, sizeof(Call) / 8> call;
   };
   std::atomic<std::uint64_t> begun;  ///< operations so far
+  /// The messages for which the rank is inside a blocking call: step * 2^32 + peer + 1; 0: none.
+  std::atomic<std::uint64_t> receiving, sending;
   alignas(64) std::array<Entry, remembered> entries;
   /// The last communicator that this rank could not make from this one, and why.
   std::atomic<std::uint64_t> unmade;  ///< stored when the rest is written; 0: none
@@ -225,6 +242,12 @@ class Page {
     if (layout_->begun.load(std::memory_order_relaxed) - place > remembered) return;  // forgotten
     layout_->entries[place % remembered].end.store(ticks_now(tsc_), std::memory_order_release);
   }
+  /// Notes that the rank enters a call that returns when these messages have ended.
+  void enters(MessageStep receive, MessageStep send) noexcept {
+    layout_->receiving.store(receive.word(), std::memory_order_relaxed);
+    layout_->sending.store(send.word(), std::memory_order_relaxed);
+  }
+  void leaves() noexcept { enters({}, {}); }
   Layout& layout() { return *layout_; }
   const Layout& layout() const { return *layout_; }
 
@@ -235,6 +258,8 @@ class Page {
 };
 
 Standing read(const Layout& page);
+/// Whether its rank waits for messages.
+bool waits(const Layout& page);
 
 /// Another rank's page.
 class PeerPage {

@@ -330,6 +330,25 @@ TEST_CASE("a small send that is the last message is waited for in the transport"
   CHECK(polled.transport.sent_waiting == 0);
 }
 
+TEST_CASE("a script tells what it waits for in the transport, until it returns or throws") {
+  Stage s(exchange, 4);
+  s.transport.near = true;
+  CHECK(s.start_scripted(1, true));
+  CHECK(s.view.seen == "recv 1 in step 1 left send 2 in step 3 left ");
+  Stage both("send 1 input[0:4]\nrecv 2 output[0:4]", 4);
+  both.transport.near = true;
+  CHECK(both.start_scripted(1, true));
+  CHECK(both.view.seen == "recv 2 in step 1 send 1 in step 0 left ");
+  Stage polled(exchange, 4);
+  polled.transport.near = true;
+  CHECK(polled.start_scripted(9));
+  CHECK(polled.view.seen.empty());
+  Stage refused("send 1 input[0:4]", 4);
+  refused.transport.refused = 0;
+  CHECK_THROWS_AS(refused.start_scripted(1, true), Error);
+  CHECK(refused.view.seen == "send 1 in step 0 left ");
+}
+
 TEST_CASE("what is waited for in the transport is recorded too, and what fails as far as it came") {
   for (const char* steps : {exchange, "send 1 input[0:4]", "recv 1 output[0:4]"}) {
     Stage s(steps, 4);

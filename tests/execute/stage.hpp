@@ -177,9 +177,24 @@ class Recorded {
   std::uint32_t plan_;
 };
 
+/// Writes down a run's waits inside the transport.
+struct View final : BlockedView {
+  void enters(Wait receive, Wait send) noexcept override {
+    const auto add = [&](const char* kind, Wait wait) {
+      if (wait.peer < 0) return;
+      seen += kind + std::to_string(wait.peer) + " in step " + std::to_string(wait.step) + " ";
+    };
+    add("recv ", receive);
+    add("send ", send);
+  }
+  void leaves() noexcept override { seen += "left "; }
+  std::string seen;
+};
+
 /// A run of steps of rank 0 of 3, on i8 elements, or on longer ones of the caller's own.
 struct Stage {
   Puppet transport;
+  View view;
   std::vector<std::byte> input, output;
   std::vector<std::byte> scratch = std::vector<std::byte>(1 << 15),
                          slots = std::vector<std::byte>(1 << 15);
@@ -207,7 +222,7 @@ struct Stage {
   }
   bool start_scripted(int attempts, bool may_wait = false) {
     set_bases();
-    return run->start(transport, kernels(), 100, {attempts, may_wait});
+    return run->start(transport, kernels(), 100, {attempts, may_wait ? &view : nullptr});
   }
 
  private:

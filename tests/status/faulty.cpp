@@ -3,9 +3,9 @@
 /// process number of each.
 ///
 /// With ",shrink" after the fault they then go on without it: FOLDER/shrunkRANK has their number
-/// and the sum of as many ones.
+/// and the sum of as many ones. With ",broadcast" the others wait for a broadcast by it instead.
 ///
-/// Usage: faulty FOLDER FAULT[,shrink] CULPRIT [RANK SIZE HOST:PORT]
+/// Usage: faulty FOLDER FAULT[,shrink|,broadcast] CULPRIT [RANK SIZE HOST:PORT]
 /// By UCX where there is an address, otherwise under an MPI launcher. The processes stay until
 /// they are killed.
 
@@ -67,9 +67,9 @@ void go_on(baton::Communicator& c, const std::filesystem::path& folder) {
 
 void run(std::unique_ptr<baton::Transport> transport, const std::filesystem::path& folder,
          std::string fault, int culprit) {
-  const std::size_t comma = fault.find(',');
-  const bool shrinks = comma != std::string::npos;
-  fault.resize(std::min(comma, fault.size()));
+  const std::size_t comma = std::min(fault.find(','), fault.size());
+  const std::string way = fault.substr(comma);
+  fault.resize(comma);
   std::optional<baton::Communicator> c(std::in_place, std::move(transport));
   std::vector<float> x(1000);
   c->broadcast(x, 0);
@@ -77,10 +77,11 @@ void run(std::unique_ptr<baton::Transport> transport, const std::filesystem::pat
   std::ofstream(folder / ("process" + std::to_string(rank))) << getpid() << std::endl;
   try {
     if (rank == culprit) fail(fault, c, x);
+    if (way == ",broadcast") c->broadcast(x, culprit);
     c->all_reduce(x, baton::sum, {"ring", 0});
   } catch (const baton::Error& error) {
     write(folder, std::to_string(rank), error.what());
-    if (shrinks) go_on(*c, folder);
+    if (way == ",shrink") go_on(*c, folder);
   }
   stay();
 }

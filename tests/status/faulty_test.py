@@ -44,8 +44,8 @@ FAULTS = {
 
 
 class Faults(unittest.TestCase):
-    def start(self, folder, fault, culprit, size, timeout=2):
-        environment = os.environ | {"BATON_TIMEOUT": str(timeout)}
+    def start(self, folder, fault, culprit, size, timeout=2, **more):
+        environment = os.environ | {"BATON_TIMEOUT": str(timeout)} | more
         command = [FAULTY, folder, fault, str(culprit)]
         if MPIRUN:
             commands = [[*MPIRUN[:1], "-n", str(size), *MPIRUN[1:], *command]]
@@ -206,13 +206,7 @@ class Faults(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             processes = self.start(folder, "sleeps", 0, 2)
             try:
-                def waits():
-                    mine = self.members(folder)
-                    if len(mine) < 2:
-                        return False
-                    ranks = {r["rank"]: r for r in self.status(mine[0])["ranks"]}
-                    return ranks[1]["waits"] is not None
-                self.wait_for(waits, "a rank that waits")
+                self.wait_for(lambda: self.waiting(folder, 1), "a rank that waits")
                 first = self.members(folder)[0]
                 status = [*self.inside(first), BATON, "status"]
                 launcher = processes[0].pid if MPIRUN else os.getpid()  # that has started them
@@ -239,6 +233,23 @@ class Faults(unittest.TestCase):
                                           check=True).stdout
                 self.assertIn("broadcast of 1000 f32, root 0", contents)
                 self.assertIn("all_reduce of 1000 f32, sum (ring), under way", contents)
+            finally:
+                self.end(processes, self.members(folder))
+
+    def waiting(self, folder, rank):
+        """What a rank of two waits for, in words; None: nothing yet."""
+        members = self.members(folder)
+        if len(members) < 2:
+            return None
+        return {r["rank"]: r for r in self.status(members[0])["ranks"]}[rank]["waits"]
+
+    @unittest.skipUnless(MPIRUN, "needs a transport with blocking calls")
+    def test_status_shows_a_wait_inside_a_blocking_call(self):
+        with tempfile.TemporaryDirectory() as folder:
+            processes = self.start(folder, "sleeps,broadcast", 0, 2, timeout=0, BATON_TRANSPORT="mpi")
+            try:
+                self.wait_for(lambda: self.waiting(folder, 1), "a rank that waits")
+                self.assertEqual(self.waiting(folder, 1), "waits for rank 0 (step 0: recv)")
             finally:
                 self.end(processes, self.members(folder))
 

@@ -108,12 +108,34 @@ TEST_CASE("page: others read its operations and texts while it exists") {
     page.layout().blocker = 3;
     CHECK(other.read().waits == "waits for rank 2");
     CHECK(other.read().blocker == 2);
+    CHECK(waits(other.layout()));
     page.layout().failure.write(std::string(5000, 'x'));
     CHECK(other.read().failure == std::string(1023, 'x'));
     page.layout().failure.write("short");
     CHECK(other.read().failure == "short");
   }
   CHECK_FALSE(seen().valid());
+}
+
+TEST_CASE("page: others read what the rank waits for inside a blocking call") {
+  Page page(communicator, 0, 4, 0, "world");
+  const PeerPage other = seen();
+  page.enters({3, 7}, {1, 6});
+  CHECK(waits(other.layout()));
+  CHECK(other.read().waits == "waits for rank 3 (step 7: recv), rank 1 (step 6: send)");
+  CHECK(other.read().blocker == 3);
+  page.enters({}, {0, 0});
+  CHECK(waits(other.layout()));
+  CHECK(other.read().waits == "waits for rank 0 (step 0: send)");
+  CHECK(other.read().blocker == 0);
+  page.layout().waits.write("waits for rank 2");
+  page.layout().blocker = 3;  // as it is more precise
+  CHECK(other.read().waits == "waits for rank 2");
+  page.layout().blocker = 0;
+  page.leaves();
+  CHECK_FALSE(waits(other.layout()));
+  CHECK(other.read().waits.empty());
+  CHECK(other.read().blocker == -1);
 }
 
 TEST_CASE("page: it remembers the latest operations") {
