@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "baton/device.hpp"
-#include "baton/export.hpp"
 #include "ops/ops.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Type, shape and strides of an operand.
@@ -238,3 +238,4 @@ Array<T> to_host(View<const std::type_identity_t<T>> x);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

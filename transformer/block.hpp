@@ -9,7 +9,8 @@
 #include "module.hpp"
 #include "ops/ops.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Sizes and settings of a block.
@@ -183,3 +184,4 @@ class TransformerBlock : public Module<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

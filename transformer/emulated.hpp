@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "baton/export.hpp"
 #include "ops/ops.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A speed of computations.
@@ -46,3 +46,4 @@ void emulate_optimizer(std::int64_t parameters);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

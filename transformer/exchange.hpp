@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "group.hpp"
 #include "tensor.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// An operation on activations, of which every rank has one.
@@ -143,3 +143,4 @@ Array<T> part_along(View<const std::type_identity_t<T>> x, int dim, int part, in
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

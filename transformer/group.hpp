@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "baton/communicator.hpp"
-#include "baton/export.hpp"
 #include "baton/stream.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 class Accelerator;
@@ -57,3 +57,4 @@ struct Group {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string_view>
 
-#include "baton/export.hpp"
 #include "tensor.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// The use of an array's memory.
@@ -85,3 +85,4 @@ void count_as(Purpose purpose, const Array<T>& array) {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -9,7 +9,8 @@
 #include "exchange.hpp"
 #include "module.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// y [.., out] = x [.., in] · weightᵀ + bias, on this rank alone.
@@ -122,3 +123,4 @@ class GatherParallel : public ExchangeLayer<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -12,7 +12,8 @@
 #include "baton/export.hpp"
 #include "group.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 class BATON_HIDDEN Together;
@@ -93,3 +94,4 @@ class Mesh {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

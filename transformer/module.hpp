@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "ops/ops.hpp"
 #include "param.hpp"
 #include "random.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// One micro-batch on its way through a model: the values that forward keeps for backward, last in
@@ -133,3 +133,4 @@ class Module : public Model<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

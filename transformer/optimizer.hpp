@@ -10,7 +10,8 @@
 #include "baton/export.hpp"
 #include "param.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// What an optimizer keeps of parameters from step to step under one name, "mean" for example.
@@ -132,3 +133,4 @@ class AdamW final : public Optimizer<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "held.hpp"
 #include "mesh.hpp"
 #include "tensor.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 class Accelerator;
@@ -149,3 +149,4 @@ Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& pla
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include "baton/export.hpp"
 #include "tensor.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Philox 4x32 with 10 rounds: four random words of a counter and a key. Salmon, Moraes, Dror,
@@ -71,3 +71,4 @@ struct Dropout {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

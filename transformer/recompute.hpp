@@ -4,7 +4,8 @@
 #include "baton/export.hpp"
 #include "module.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A module as one whose forward keeps only its input, and whose backward begins with the module's
@@ -28,3 +29,4 @@ class Recomputed final : public Module<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "baton/export.hpp"
 #include "baton/record.hpp"
 #include "module.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A computation that lasts as long as this lives. Costs a comparison where nothing is recorded.
@@ -47,3 +47,4 @@ void record_units(Context& context, int micro_batch);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "baton/data.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Any extent, in a shape that expect_shape() compares with.
@@ -22,3 +22,4 @@ void expect_multiple(std::string_view what, std::int64_t value, std::int64_t par
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -10,9 +10,9 @@
 #include <type_traits>
 
 #include "baton/data.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 namespace detail {
@@ -277,3 +277,4 @@ Array<T> Array<T>::copy_of(View<const T> view) {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

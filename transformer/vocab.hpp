@@ -2,12 +2,12 @@
 /// Embedding and cross-entropy of a vocabulary that is cut over the ranks of axis tp. Shoeybi et
 /// al., Megatron-LM (2019).
 
-#include "baton/export.hpp"
 #include "exchange.hpp"
 #include "param.hpp"
 #include "random.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// y [.., d] = rows ids [..] of a table [vocabulary, d]. Every rank of axis tp has a part of the
@@ -46,3 +46,4 @@ double vocab_parallel_cross_entropy(View<const T> logits_shard, View<const std::
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -1,11 +1,11 @@
 #pragma once
 /// Gradients by the weights of linear layers: beside an exchange, or postponed.
 
-#include "baton/export.hpp"
 #include "exchange.hpp"
 #include "module.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// The function between pieces of a computation: it calls the context's and advances `pending`.
@@ -47,3 +47,4 @@ void weight_gradient(const Array<T>& x, const Array<T>& dy, Param<T>& weight, Pa
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

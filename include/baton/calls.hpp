@@ -6,11 +6,11 @@
 
 #include "baton/collective.hpp"
 #include "baton/data.hpp"
-#include "baton/export.hpp"
 #include "baton/options.hpp"
 #include "baton/types.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// The description of one collective call. The functions in namespace `calls` make it. It refers to
 /// the caller's buffers and lists, which must outlive its use.
@@ -144,3 +144,4 @@ Call barrier();
 #define BATON_LIST(...) __VA_ARGS__ __VA_OPT__(, )
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include "baton/export.hpp"
 #include "baton/transport.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// A transport of the same ranks as `inner`, of the host's memory, each of whose messages carries a
 /// checksum of its bytes, length, sender and tag: 8 B more. A message that arrives changed is
@@ -15,3 +15,4 @@ namespace BATON_API baton {
 std::unique_ptr<Transport> checked_transport(std::unique_ptr<Transport> inner);
 
 }  // namespace baton
+#pragma GCC visibility pop

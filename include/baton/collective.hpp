@@ -4,9 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "baton/export.hpp"
-
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// The collectives; calls.hpp has their contracts.
 enum class Collective : std::uint8_t {
@@ -38,3 +37,4 @@ bool gathering(Collective collective);
 bool scattering(Collective collective);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -18,7 +18,8 @@ class Operation;
 struct State;
 }  // namespace baton::communicator
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 class Hosts;
 class Registry;
@@ -224,3 +225,4 @@ class Communicator {
 };
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "baton/device.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// How many CUDA devices this process sees; 0 where there is no driver.
 int cuda_devices();
@@ -32,3 +32,4 @@ std::shared_ptr<Device> cuda_device(int ordinal = 0);
 int cuda_ordinal(const Device& device);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -11,10 +11,10 @@
 
 #include <type_traits>
 
-#include "baton/export.hpp"
 #include "baton/types.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// A range of contiguous elements of a supported datatype (std::vector, std::span, std::array …).
 template <class R>
@@ -123,3 +123,4 @@ struct Tensor {
 };
 
 }  // namespace baton
+#pragma GCC visibility pop

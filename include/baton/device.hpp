@@ -8,10 +8,10 @@
 #include <span>
 #include <string>
 
-#include "baton/export.hpp"
 #include "baton/types.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// A device's stream, a cudaStream_t for one: work that is given to it is done in order.
 using Stream = void*;
@@ -93,3 +93,4 @@ class Device {
 };
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -6,9 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "baton/export.hpp"
-
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// The kind of failure that an Error reports.
 enum class ErrorCode : std::uint8_t {
@@ -41,3 +40,4 @@ class Error : public std::runtime_error {
 };
 
 }  // namespace baton
+#pragma GCC visibility pop

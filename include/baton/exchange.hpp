@@ -5,9 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "baton/export.hpp"
-
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Takes this rank's block and returns the blocks of all ranks, in rank order. Collective. Blocks
 /// may differ in length; they have a few hundred bytes.
@@ -15,3 +14,4 @@ using Exchange =
     std::function<std::vector<std::vector<std::byte>>(const std::vector<std::byte>& own)>;
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/schedule.hpp"
 #include "baton/types.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// How a walk-through is printed.
 struct WalkThrough {
@@ -43,3 +43,4 @@ std::string walk_through(std::span<const Schedule> schedules, const WalkThrough&
 std::string in_words(const Schedule& schedule);
 
 }  // namespace baton
+#pragma GCC visibility pop

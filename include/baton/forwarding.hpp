@@ -4,10 +4,10 @@
 #include <memory>
 #include <utility>
 
-#include "baton/export.hpp"
 #include "baton/transport.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Hands every call to another transport, and every part of it to wrapped(). It has no blocking
 /// calls and no single copy: a class that overrides isend() sees every message.
@@ -53,3 +53,4 @@ class ForwardingTransport : public Transport {
 };
 
 }  // namespace baton
+#pragma GCC visibility pop

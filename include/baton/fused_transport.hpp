@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "baton/device.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Messages among a group of ranks, each with a device. The messages are given to streams; nobody
 /// waits for them on the host. One thread at a time uses one object.
@@ -55,3 +55,4 @@ class FusedTransport {
 };
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -5,11 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "baton/export.hpp"
 #include "baton/thread.hpp"
 #include "baton/transport.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// A program's needs of its ranks.
 struct LaunchOptions {
@@ -68,3 +68,4 @@ int launcher_rank();
 int launcher_ranks();
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 
-#include "baton/export.hpp"
 #include "baton/types.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// into[i] = left[i] (+) right[i]; `into` may be `left` or `right`, no other overlap.
 using FoldFunction = void (*)(void* into, const void* left, const void* right, std::size_t count);
@@ -35,3 +35,4 @@ DivideFunction reference_divide(Datatype type);
 
 }  // namespace host
 }  // namespace baton
+#pragma GCC visibility pop

@@ -14,10 +14,10 @@
 
 #include <memory>
 
-#include "baton/export.hpp"
 #include "baton/transport.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// A transport over a duplicate of `communicator`, which must not be an intercommunicator. MPI must
 /// be initialised, and be finalised after the transport is gone. Collective over `communicator`.
@@ -60,3 +60,4 @@ std::unique_ptr<Transport> mpi_process_transport_within(const Transport& whole, 
                                                         int number);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <memory>
 
-#include "baton/export.hpp"
 #include "baton/fused_transport.hpp"
 #include "baton/options.hpp"
 #include "baton/transport.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// A transport of the ranks of `host`, which carries NCCL's identifier by its tag 0, must not be in
 /// use by anything else meanwhile, and may go afterwards. `device` is cuda_device()'s and outlives
@@ -32,3 +32,4 @@ std::unique_ptr<FusedTransport> nccl_transport(
     std::chrono::milliseconds timeout = Options::from_environment().timeout);
 
 }  // namespace baton
+#pragma GCC visibility pop

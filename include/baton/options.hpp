@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "baton/collective.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 class Registry;
 
@@ -87,3 +87,4 @@ Choice parse_choice(std::string_view text);
 std::int64_t parse_bytes(std::string_view text);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -5,9 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "baton/export.hpp"
-
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// A file that is written in pieces beside the one of its name, as FILE.part-PID, and replaces it
 /// when it is whole: where writing fails, or the program ends meanwhile, a file that was there
@@ -44,3 +43,4 @@ class OutputFile {
 void write_file(const std::string& file, std::string_view content);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -7,7 +7,8 @@
 #include "baton/schedule/algorithm.hpp"
 #include "baton/version.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// The algorithm of these schedules (schedules[r] is rank r's), under their name
 /// (Schedule::Header::algorithm). It serves their collective, number of ranks and root, and every
@@ -23,6 +24,7 @@ namespace BATON_API baton {
 Algorithm algorithm_of(std::span<const Schedule> schedules);
 
 }  // namespace baton
+#pragma GCC visibility pop
 
 extern "C" {
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "baton/export.hpp"
 #include "baton/schedule/computation.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Whether this thread has begun a recording (Communicator::start_recording(), Options::trace) that
 /// goes on: whether record_computation() has an effect.
@@ -35,3 +35,4 @@ class RecordedName {
 };
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -3,11 +3,11 @@
 
 #include <cstddef>
 
-#include "baton/export.hpp"
 #include "baton/options.hpp"
 #include "baton/schedule/algorithm.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// The algorithm and the segment of the least estimate: what a communicator without a tuning table
 /// chooses for calls whose options name none. Depends on no data that differ between ranks. Throws
@@ -21,3 +21,4 @@ Schedule scheduled(const Registry& registry, const Problem& problem, std::size_t
                    const Choice& choice);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -10,10 +10,10 @@
 #include <string>
 
 #include "baton/exchange.hpp"
-#include "baton/export.hpp"
 #include "baton/transport.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// How long ranks wait for each other, and which threads use them.
 struct ShmOptions {
@@ -42,3 +42,4 @@ std::unique_ptr<Transport> shm_transport(int rank, int size, const Exchange& exc
                                          const ShmOptions& = {});
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/schedule.hpp"
 #include "baton/timeline.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Nanoseconds over bytes: straight lines between points, before the first from (0, 0), after the
 /// last as between the last two. No points: no time.
@@ -153,3 +153,4 @@ Prediction simulate(int ranks, const std::function<Schedule(int)>& schedule_of,
                     const SimulateOptions& options = {});
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "baton/device.hpp"
-#include "baton/export.hpp"
 #include "baton/transport.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// A transport of the same ranks as `host`, which need know nothing of devices, whose messages may
 /// lie in `device`'s memory as well as in the host's. Messages travel in segments of `segment`
@@ -29,3 +29,4 @@ std::unique_ptr<Transport> device_transport(std::unique_ptr<Transport> transport
                                             std::shared_ptr<Device> device);
 
 }  // namespace baton
+#pragma GCC visibility pop

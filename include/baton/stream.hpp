@@ -11,10 +11,10 @@
 
 #include "baton/communicator.hpp"
 #include "baton/device.hpp"
-#include "baton/export.hpp"
 #include "baton/fused_transport.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// When calls return whose messages the host moves. Equal on all ranks.
 enum class Returns : std::uint8_t {
@@ -139,3 +139,4 @@ class StreamCommunicator {
 };
 
 }  // namespace baton
+#pragma GCC visibility pop

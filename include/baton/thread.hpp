@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "baton/device.hpp"
-#include "baton/export.hpp"
 #include "baton/fused_transport.hpp"
 #include "baton/transport.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// How ranks as threads behave.
 struct ThreadOptions {
@@ -54,3 +54,4 @@ void run_threads(int size, const std::function<void(std::unique_ptr<Transport>)>
                  const ThreadOptions& = {});
 
 }  // namespace baton
+#pragma GCC visibility pop

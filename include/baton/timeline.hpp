@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/options.hpp"
 #include "baton/schedule.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// One step of one rank in time, in nanoseconds from the timeline's origin; posted <= start <= end.
 ///
@@ -142,3 +142,4 @@ std::vector<JoinedStep> joined(const Timeline& first, std::uint32_t first_operat
 Timeline only(const Timeline& timeline, std::uint32_t operation);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/timeline.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// A recording as it was read.
 struct Trace {
@@ -23,3 +23,4 @@ struct Trace {
 Trace read_trace(std::span<const std::string> files, bool force = false);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "baton/export.hpp"
-
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Facts about a transport; they never change. Callers ask here first: no call throws
 /// "unsupported".
@@ -185,3 +184,4 @@ std::size_t recv(Transport& transport, const IncomingMessage& in);
 std::size_t send_recv(Transport& transport, const OutgoingMessage& out, const IncomingMessage& in);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -6,9 +6,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "baton/export.hpp"
-
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Element types. Integers wrap around. 8- and 16-bit floats fold in fp32, rounded to nearest even.
 /// `user`: what a user's operation takes, of Op::element_bytes bytes each.
@@ -149,3 +148,4 @@ inline constexpr Op sum{OpKind::sum}, avg{OpKind::avg}, prod{OpKind::prod}, min{
     bit_xor{OpKind::bit_xor};
 
 }  // namespace baton
+#pragma GCC visibility pop

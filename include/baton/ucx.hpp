@@ -12,10 +12,10 @@
 #include <string>
 
 #include "baton/exchange.hpp"
-#include "baton/export.hpp"
 #include "baton/transport.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// How long ranks wait for each other, and which threads use them.
 struct UcxOptions {
@@ -50,3 +50,4 @@ std::unique_ptr<Transport> ucx_transport(int rank, int size, const Exchange& exc
                                          const UcxOptions& = {});
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/schedule.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Why a set of schedules is not a correct collective.
 enum class Flaw : std::uint8_t {
@@ -83,3 +83,4 @@ Proof verify(const Algorithm& algorithm, std::span<const Problem> problems,
 std::vector<Problem> problems_of(std::span<const Schedule> schedules);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -6,11 +6,11 @@
 #define BATON_VERSION_MINOR 2
 #define BATON_VERSION_PATCH 0
 
-#include "baton/export.hpp"
-
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// The version of the library that the program runs with: "0.2.0".
 const char* version();
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "baton/communicator.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Request::wait() that calls `meanwhile` before each time that it would leave the core to others.
 /// It may use any communicator, this one too. What it throws is thrown, and the request is still
@@ -14,3 +14,4 @@ namespace BATON_API baton {
 void wait(Request& request, const std::function<void()>& meanwhile);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -242,7 +242,8 @@ TEST_CASE("every count of a long list counts, and so does a user type's size") {
         odd[9] = 1, odd[10] = 3;
         turned[9] = 3, turned[10] = 1;
         for (const auto& [usual, unusual] : {std::pair(even, odd), std::pair(odd, turned)}) {
-          const Error error = error_of([&] { gather(c.rank() == 4 ? unusual : usual); });
+          const Counts& own = c.rank() == 4 ? unusual : usual;
+          const Error error = error_of([&] { gather(own); });
           CHECK(error.code == ErrorCode::mismatch);
           CHECK(holds(error.what(),
                       {"of counts 2, 2, 2, 2, 2, 2, 2, 2, …", "on rank 0", "on rank 4"}));

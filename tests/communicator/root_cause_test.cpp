@@ -485,7 +485,7 @@ TEST_CASE("a communicator is renamed") {
         }
         std::vector<float> x(10);
         for (auto [which, name] : {std::pair(&renamed, "'ice'"), {&c, "'ocean and ice'"}}) {
-          const Error error = error_of([&] { which->all_reduce(x, sum); });
+          const Error error = error_of([&, &of = *which] { of.all_reduce(x, sum); });
           CHECK(holds(error.what(), {"of communicator ", name, " cannot complete"}));
         }
       },

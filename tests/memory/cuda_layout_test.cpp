@@ -312,8 +312,9 @@ TEST_CASE("threads of a warp access different banks of shared memory") {
   struct Case {
     std::int64_t cell, a, b;
   };
-  for (const auto& [cell, a, b] : {Case{1, 4096, 4096}, Case{2, 4096, 4096}, Case{4, 4096, 4096},
-                                   Case{2, 8, 4096}, Case{1, 4096, 8}, Case{2, 4096, 8}}) {
+  for (const Case& size : {Case{1, 4096, 4096}, Case{2, 4096, 4096}, Case{4, 4096, 4096},
+                           Case{2, 8, 4096}, Case{1, 4096, 8}, Case{2, 4096, 8}}) {
+    const std::int64_t cell = size.cell, a = size.a, b = size.b;
     const auto tiles = tiles_of(
         {{byte_at(0x1000), byte_at(0x9000000)}, {cell, a * cell}, {b * cell, cell}, cell, b, a});
     REQUIRE(tiles.has_value());

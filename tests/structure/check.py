@@ -278,7 +278,7 @@ PRIVATE = re.compile(r"(?:class|struct) (?:BATON_HIDDEN )?\w+::\w+ (?:final )?\{
 def opened(text):
     """Namespaces that a text opens outside all others: (name, what stands directly in it)."""
     text = re.sub(r"//.*|/\*.*?\*/|^#.*|\"(?:\\.|[^\"\\])*\"", "", text, flags=re.M)
-    start = re.compile(r"^(?:inline )?namespace ?((?:BATON_API )?[\w:]*) ?\{", re.M)
+    start = re.compile(r"^(?:inline )?namespace ?([\w:]*) ?\{", re.M)
     position = 0
     while found := start.search(text, position):
         depth, own, position = 1, [], found.end()
@@ -287,7 +287,7 @@ def opened(text):
             if depth == 1 or text[position] == "{" and depth == 2:
                 own.append(text[position])
             position += 1
-        yield found[1].removeprefix("BATON_API "), "".join(own)
+        yield found[1], "".join(own)
 
 
 def namespaces(root):
@@ -295,7 +295,7 @@ def namespaces(root):
     declarations of classes of public headers and other libraries; its sources define public names,
     too. Public headers are those that export their namespace, wherever they lie."""
     headers = [file for file in sources(root, ".hpp") if file.parts[0] == "include"
-               or "\nnamespace BATON_API " in (root / file).read_text()]
+               or "\n#pragma GCC visibility push(default)\n" in (root / file).read_text()]
     public = set()
     for file in headers:
         for name, inside in opened((root / file).read_text()):

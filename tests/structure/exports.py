@@ -47,7 +47,7 @@ def words(compiler, headers):
         elif own:
             code += line + "\n"
     code = re.sub(r'"[^"\n]*"', '""', code)
-    # BATON_HIDDEN is the only attribute with a string, beside BATON_API: that of namespaces.
+    # BATON_HIDDEN is the only attribute of types with a string.
     hidden = re.findall(r'\b(?:struct|class) \[\[gnu::visibility\(""\)\]\] (\w+)', code)
     hidden += re.findall(r"\bnamespace baton::(\w+)", code)
     return set(re.findall(r"\w+", code)) - set(hidden)

@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "../accelerator.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Settings of cuda_accelerator().
@@ -36,3 +36,4 @@ std::unique_ptr<Accelerator> cuda_accelerator(const CudaAcceleratorOptions& opti
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "../tensor.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Images of 3 x 32 x 32 pixels, each with a label. The format of a file: Krizhevsky, Learning
@@ -63,3 +63,4 @@ Cifar10 read_cifar10(const std::filesystem::path& folder);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

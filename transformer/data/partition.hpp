@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "../mesh.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Some samples of a data set, in an order.
@@ -75,3 +75,4 @@ void on_all_ranks(Communicator& world, const std::function<void()>& read);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "../tensor.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Cuts text into byte-pair tokens: Sennrich, Haddow, Birch, Neural machine translation of rare
@@ -96,3 +96,4 @@ TextData read_text_data(const std::vector<std::filesystem::path>& files, int voc
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -16,7 +16,8 @@
 #include "../vocab.hpp"
 #include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Sizes and settings of a GPT-2.
@@ -133,3 +134,4 @@ class Gpt2 : public Model<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -10,10 +10,10 @@
 #include "../optimizer.hpp"
 #include "../training/data_parallel.hpp"
 #include "../training/step.hpp"
-#include "baton/export.hpp"
 #include "gpt2.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// This rank's part of a batch of sequences.
@@ -68,3 +68,4 @@ std::vector<std::int32_t> generate(
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

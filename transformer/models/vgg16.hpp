@@ -13,7 +13,8 @@
 #include "../training/batch.hpp"
 #include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Sizes and settings of a VGG16.
@@ -135,3 +136,4 @@ class Vgg16 : public Model<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

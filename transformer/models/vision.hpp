@@ -9,10 +9,10 @@
 #include "../optimizer.hpp"
 #include "../training/data_parallel.hpp"
 #include "../training/step.hpp"
-#include "baton/export.hpp"
 #include "vgg16.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// The images of a range, copied.
@@ -60,3 +60,4 @@ Classification evaluate(const std::function<Array<T>(const ImageBatch<T>& images
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -10,10 +10,10 @@
 
 #include <cstdint>
 
-#include "baton/export.hpp"
 #include "ops.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A square window that moves over an image with zeros around it.
@@ -71,3 +71,4 @@ void average_pool_backward(View<const std::type_identity_t<T>> dy, View<T> dx);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

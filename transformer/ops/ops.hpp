@@ -9,9 +9,9 @@
 
 #include "../random.hpp"
 #include "../tensor.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Threads that each matrix product of linear layers uses, in the whole process; attention has one.
@@ -150,3 +150,4 @@ double cross_entropy(View<const T> logits, View<const std::int32_t> targets, dou
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -7,9 +7,9 @@
 
 #include "../mesh.hpp"
 #include "baton/error.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// An exception, as a sentence that names its place.
@@ -34,3 +34,4 @@ bool any_failed(const Mesh& mesh, const std::optional<Failure>& failure);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

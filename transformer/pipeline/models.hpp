@@ -12,11 +12,11 @@
 
 #include "../models/language.hpp"
 #include "../models/vision.hpp"
-#include "baton/export.hpp"
 #include "runner.hpp"
 #include "stages.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A model whose parts are the stages of a schedule: this rank's parts, and their pipeline.
@@ -111,3 +111,4 @@ Array<T> logits(PipelinedVgg16<T>& model, DataParallel<T>& replicas, const Array
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -9,7 +9,8 @@
 #include "../training/sequential.hpp"
 #include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Partitions of a row of layers (split_module()) as one module. Samples are cut into near-equal
@@ -60,3 +61,4 @@ class Pipe final : public Module<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -9,7 +9,8 @@
 #include "baton/schedule.hpp"
 #include "schedule.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// How long the actions of a pipeline take, and how much they send.
@@ -31,3 +32,4 @@ std::vector<Schedule> programs_of(const PipelineSchedule& schedule, const Pipeli
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

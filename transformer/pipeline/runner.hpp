@@ -17,7 +17,8 @@
 #include "stage.hpp"
 #include "steps.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// The stages that lie on this rank, as one model, and their run by a schedule.
@@ -95,3 +96,4 @@ StepLoss train_step(Pipeline<T>& pipeline, DataParallel<T>& replicas, Optimizer<
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "baton/export.hpp"
-
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Kinds of computations of a stage.
@@ -109,3 +108,4 @@ std::string print(const PipelineSchedule& schedule);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

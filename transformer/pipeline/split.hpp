@@ -8,10 +8,10 @@
 #include "../models/language.hpp"
 #include "../models/vision.hpp"
 #include "../training/sequential.hpp"
-#include "baton/export.hpp"
 #include "stages.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Partitions of neighbouring layers, each with at least one layer, such that the most expensive
@@ -95,3 +95,4 @@ std::vector<LayersStage<T>> stages_of(std::vector<Sequential<T>>& partitions, co
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

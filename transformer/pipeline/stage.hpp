@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "../module.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// The result of a part of a model.
@@ -53,3 +53,4 @@ class PipelineStage : public Model<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -9,7 +9,8 @@
 #include "baton/export.hpp"
 #include "stage.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A part of a GPT-2 as a stage. Where it is cut along axes tp and sp, so are the activations
@@ -106,3 +107,4 @@ class LayersStage final : public PipelineStage<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -6,7 +6,8 @@
 
 #include "schedule.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Kinds of steps.
@@ -29,3 +30,4 @@ std::vector<PipelineStep> steps_of(const PipelineSchedule& schedule, int rank);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -8,7 +8,8 @@
 
 #include "schedule.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Kinds of flaws.
@@ -67,3 +68,4 @@ void expect_right(const PipelineSchedule& schedule);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -8,13 +8,13 @@
 #include <tuple>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/schedule.hpp"
 #include "baton/select.hpp"
 #include "baton/simulate.hpp"
 #include "layout.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A collective of one group.
@@ -106,3 +106,4 @@ class Parts {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

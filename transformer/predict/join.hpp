@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/timeline.hpp"
 #include "program.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A computation of a rank ("2F0", "optimizer"), a collective ("all_reduce"), or one end of a
@@ -54,3 +54,4 @@ JoinedStepItems join(const std::vector<StepItem>& predicted, const Timeline& rec
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -10,9 +10,9 @@
 #include "../models/gpt2.hpp"
 #include "../training/data_parallel.hpp"
 #include "baton/data.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A step of training of a GPT-2.
@@ -123,3 +123,4 @@ std::pair<int, int> layers_of(const StepModel& model, const StepLayout& layout, 
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

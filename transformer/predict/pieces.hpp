@@ -5,12 +5,12 @@
 #include <string_view>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "collectives.hpp"
 #include "layout.hpp"
 #include "times.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A piece of computation. Exchanges are numbered within a unit's forward or backward, in the order
@@ -42,3 +42,4 @@ std::vector<StepPiece> joined(std::vector<StepPiece> pieces);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

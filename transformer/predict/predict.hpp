@@ -5,12 +5,12 @@
 #include <functional>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/simulate.hpp"
 #include "baton/timeline.hpp"
 #include "program.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Memory of the rank that holds the most.
@@ -64,3 +64,4 @@ std::vector<StepLayout> layouts_of(const StepModel& model, int ranks, const Step
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

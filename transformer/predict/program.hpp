@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "../pipeline/schedule.hpp"
-#include "baton/export.hpp"
 #include "baton/schedule.hpp"
 #include "collectives.hpp"
 #include "layout.hpp"
 #include "pieces.hpp"
 #include "times.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// All that a step's programs follow from.
@@ -53,3 +53,4 @@ StepProgram step_program(const StepPlan& plan, int rank);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "baton/export.hpp"
 #include "layout.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// The speed of a rank.
@@ -90,3 +90,4 @@ std::array<double, block_backward_count> backward_operations(const StepModel& mo
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -7,10 +7,10 @@
 #include "../optimizer.hpp"
 #include "../random.hpp"
 #include "../training/data_parallel.hpp"
-#include "baton/export.hpp"
 #include "safetensors.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Where training is, beside what model and optimizer have.
@@ -48,3 +48,4 @@ TrainingPosition load_checkpoint(const std::filesystem::path& file, Model<T>& mo
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -7,10 +7,10 @@
 #include <filesystem>
 
 #include "../models/gpt2.hpp"
-#include "baton/export.hpp"
 #include "weights.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// The format of a GPT-2 of so many layers. A file that is read may have "transformer." before its
@@ -47,3 +47,4 @@ Gpt2Config read_gpt2_config(const std::filesystem::path& file, const Mesh& mesh 
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

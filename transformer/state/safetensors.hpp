@@ -15,7 +15,8 @@
 #include "../tensor.hpp"
 #include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A tensor of a file.
@@ -91,3 +92,4 @@ class SafetensorsWriter {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

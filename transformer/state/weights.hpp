@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "../param.hpp"
-#include "baton/export.hpp"
 #include "safetensors.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// A tensor of a file of weights, as parameters of a model.
@@ -61,3 +61,4 @@ void load_weights(const Params<T>& params, const WeightsFormat& format,
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -9,10 +9,10 @@
 #include "../block.hpp"
 #include "baton/collective.hpp"
 #include "baton/data.hpp"
-#include "baton/export.hpp"
 #include "data_parallel.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Bytes that training keeps for each parameter.
@@ -97,3 +97,4 @@ double transfer_seconds(std::int64_t bytes, double gigabits_per_second);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -7,9 +7,9 @@
 #include "../data/text.hpp"
 #include "../mesh.hpp"
 #include "../tensor.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// x [n, ..] and target [n, ..]: n samples.
@@ -89,3 +89,4 @@ Batch<T> create_batch(std::uint64_t seed, const Shape& x, const Shape& target);
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -2,9 +2,9 @@
 /// Differences of two tensors.
 
 #include "../tensor.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// The difference of a tensor from the expected one.
@@ -24,3 +24,4 @@ Comparison compare_tensors(View<const std::type_identity_t<T>> found,
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -11,7 +11,8 @@
 #include "batch.hpp"
 #include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// How the ranks of a mesh keep one model. A step is: start_step(); for each micro-batch attach(),
@@ -146,3 +147,4 @@ class FullyShardedDataParallel final : public DataParallel<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

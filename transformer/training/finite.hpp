@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "baton/export.hpp"
 #include "sequential.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// The first values of a forward pass that are infinite or NaN on any rank: "the input", "the
@@ -18,3 +18,4 @@ std::string first_not_finite(Sequential<T>& model, const Array<T>& x, Context co
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -5,10 +5,10 @@
 #include <map>
 #include <string>
 
-#include "baton/export.hpp"
 #include "sequential.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Along which dimension a layer's weight is cut: `column` by outputs, `row` by inputs, as Megatron
@@ -27,3 +27,4 @@ void replace_to_tp(Sequential<T>& model, const std::map<std::string, Cut>& cuts,
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -9,7 +9,8 @@
 #include "../ops/ops.hpp"
 #include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// An activation function as a layer.
@@ -68,3 +69,4 @@ class SimpleMLP : public Sequential<T> {
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "batch.hpp"
-#include "baton/export.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Sizes of a SimpleMLP.
@@ -47,3 +47,4 @@ SingleStep<T> full_column_parallel_single_step(const MlpConfig& config, std::uin
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

@@ -7,10 +7,10 @@
 #include "../module.hpp"
 #include "../optimizer.hpp"
 #include "batch.hpp"
-#include "baton/export.hpp"
 #include "data_parallel.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 namespace transformer {
 
 /// Settings of a step.
@@ -109,3 +109,4 @@ StepResult<T> tp_step(Module<T>& model, const Batch<T>& batch, Optimizer<T>& opt
 
 }  // namespace transformer
 }  // namespace baton
+#pragma GCC visibility pop

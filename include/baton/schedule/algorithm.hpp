@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/schedule/step.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// The cost of an algorithm for the rank `problem.rank`, unsegmented. Proved against the schedules.
 struct Cost {
@@ -84,3 +84,4 @@ class Registry {
 std::string refusal(const Algorithm& algorithm, const Problem& problem);
 
 }  // namespace baton
+#pragma GCC visibility pop

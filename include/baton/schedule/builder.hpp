@@ -5,10 +5,10 @@
 #include <memory>
 #include <span>
 
-#include "baton/export.hpp"
 #include "baton/schedule/step.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// A buffer cut into chunks. Indices are cyclic: chunk[-1] is the last.
 class Chunks {
@@ -140,3 +140,4 @@ class ScheduleBuilder {
 };
 
 }  // namespace baton
+#pragma GCC visibility pop

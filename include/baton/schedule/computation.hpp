@@ -6,9 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "baton/export.hpp"
-
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Classes of computations; pictures have a colour for each.
 enum class ComputationKind : std::uint8_t {
@@ -38,3 +37,4 @@ struct Computation {
 };
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -7,9 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "baton/export.hpp"
-
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Ranks grouped by host. Hosts are numbered in the order of their lowest ranks.
 class Hosts {
@@ -46,3 +45,4 @@ std::string print(const Hosts& hosts);
 Hosts parse_hosts(std::string_view text);
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/schedule/step.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// The same collective with every message cut, in packed order, into pieces of at most `segment`
 /// elements, folds and copies with it, and dependencies inferred again, so that pieces overlap.
@@ -69,3 +69,4 @@ Schedule fused(const std::function<Schedule(int rank)>& schedule_of, const Sched
 std::vector<Schedule> fused(std::span<const Schedule> schedules, int window = 0);
 
 }  // namespace baton
+#pragma GCC visibility pop

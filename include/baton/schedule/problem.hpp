@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "baton/collective.hpp"
-#include "baton/export.hpp"
 #include "baton/schedule/hosts.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Uneven block sizes and where the blocks lie, in elements; block i belongs to rank i.
 struct Blocks {
@@ -104,3 +104,4 @@ std::int64_t chunk_offset(std::int64_t count, int chunks, int i);
 int ceil_log2(std::int64_t n);
 
 }  // namespace baton
+#pragma GCC visibility pop

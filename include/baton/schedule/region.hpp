@@ -4,9 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "baton/export.hpp"
-
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// The buffers of one rank that a schedule speaks of.
 ///
@@ -63,3 +62,4 @@ enum class Overlap : std::uint8_t { none, some, assumed };
 Overlap overlap(const Region& a, const Region& b);
 
 }  // namespace baton
+#pragma GCC visibility pop

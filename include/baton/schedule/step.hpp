@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/schedule/computation.hpp"
 #include "baton/schedule/problem.hpp"
 #include "baton/schedule/region.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// Kinds of steps, with their operands.
 enum class StepKind : std::uint8_t {
@@ -142,3 +142,4 @@ class Schedule {
 std::optional<std::string> difference(const Schedule& a, const Schedule& b);
 
 }  // namespace baton
+#pragma GCC visibility pop

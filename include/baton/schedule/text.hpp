@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "baton/export.hpp"
 #include "baton/schedule/step.hpp"
 
-namespace BATON_API baton {
+#pragma GCC visibility push(default)
+namespace baton {
 
 /// The text form of one rank's schedule, dependencies listed.
 std::string print(const Schedule& schedule);
@@ -23,3 +23,4 @@ std::string print(const Schedule& schedule, std::size_t index);
 std::vector<Schedule> parse(std::string_view text, std::string_view origin = "schedule");
 
 }  // namespace baton
+#pragma GCC visibility pop

@@ -116,9 +116,11 @@ void expect_expected(const Run& found) {
     CHECK(equal(found.losses[s].loss, expected().losses[s].loss, 1e-12));
     CHECK(equal(found.losses[s].gradient_norm, expected().losses[s].gradient_norm, 1e-12));
   }
-  for (const auto& [name, value] : found.weights) {
+  for (const auto& weight : found.weights) {
+    const std::string& name = weight.first;
     CAPTURE(name);
-    const auto compared = compare_tensors<double>(value, expected().weights.at(name), 1e-12);
+    const auto compared =
+        compare_tensors<double>(weight.second, expected().weights.at(name), 1e-12);
     // What is added to all keys changes nothing but rounding.
     if (name.find("k_proj_bias") != std::string::npos) {
       CHECK(compared.max_difference <= 1e-12);
@@ -595,7 +597,9 @@ std::vector<Shared> shared_stages(int ranks) {
 
 TEST_CASE("an exception of one of the ranks that compute a stage together reaches every rank") {
   on_worlds([](Communicator& world) {
-    for (const auto& [layout, sharding] : shared_stages(world.size())) {
+    for (const auto& stage : shared_stages(world.size())) {
+      const auto& layout = stage.first;
+      const auto& sharding = stage.second;
       const Mesh mesh(world, layout.axes);
       CAPTURE(mesh.size(Axis::dp));
       CAPTURE(mesh.size(Axis::tp));
