@@ -5,6 +5,8 @@
 #include <string>
 
 #include "baton/schedule/passes.hpp"
+#include "baton/verify.hpp"
+#include "communicator/planner.hpp"
 #include "support/fused_run.hpp"
 #include "support/ranks.hpp"
 #include "support/schedules.hpp"
@@ -91,5 +93,32 @@ TEST_CASE("groups, one after another, end with the bits of the same schedule run
           watchdog.returned(rank);
         },
         options);
+  }
+}
+
+TEST_CASE("ranks agree on fused groups whoever of them calls in place") {
+  constexpr int size = 8;
+  const Registry registry = Registry::builtin();
+  for (const Algorithm& algorithm : registry.all()) {
+    Problem p = problem(algorithm.collective, size, 0, 2 * size + 3, true);
+    if (algorithm.collective == Collective::barrier) p.count = 1;
+    p.hosts = hosts_for(algorithm, size);
+    if (!refusal(algorithm, p).empty()) continue;
+    for (const std::int64_t segment : {0, 12}) {
+      std::vector<Problem> all = problems(p);
+      std::vector<Schedule> groups;
+      for (Problem& own : all) {
+        own.in_place = own.rank % 3 == 0;
+        communicator::Arguments arguments;
+        arguments.element_bytes = sizeof(float);
+        arguments.input_sizes = {own.input_extent()};
+        arguments.output_sizes = {own.output_extent()};
+        groups.push_back(communicator::fused_schedule(arguments, {&algorithm, segment, {}}, own));
+      }
+      const Proof proof = verify_fused(groups, all);
+      CHECK_MESSAGE(proof.findings.empty(), std::string(name(p.collective)), " ", algorithm.name,
+                    ", segment ", segment, ": ",
+                    proof.findings.empty() ? "" : proof.findings[0].sentence);
+    }
   }
 }
