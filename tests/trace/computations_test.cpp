@@ -89,6 +89,21 @@ TEST_CASE("a thread's computations go to the recording that it has begun") {
   });
 }
 
+TEST_CASE("computations of one name share a schedule; those that begin at once keep their order") {
+  baton::run_threads(1, [](std::unique_ptr<baton::Transport> transport) {
+    Communicator world(std::move(transport));
+    world.start_recording();
+    for (const char* const name : {"a", "b", "a"})
+      baton::record_computation({name, ComputationKind::other, 0}, 1, 2);
+    const Timeline timeline = world.stop_recording();
+    REQUIRE(timeline.operations.size() == 3);
+    CHECK(timeline.operations[0].name == "a");
+    CHECK(timeline.operations[1].name == "b");
+    CHECK(timeline.operations[2].name == "a");
+    CHECK(timeline.operations[0].schedules == timeline.operations[2].schedules);
+  });
+}
+
 TEST_CASE("the latest events are kept, computations among them") {
   baton::run_threads(1, [](std::unique_ptr<baton::Transport> transport) {
     Communicator world(std::move(transport));
