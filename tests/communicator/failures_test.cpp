@@ -165,6 +165,29 @@ TEST_CASE("an operation that throws breaks the communicator, not the program") {
       patient());
 }
 
+TEST_CASE("a request that has failed goes no further while others do") {
+  std::latch both(2);
+  on_ranks(
+      2,
+      [&](Communicator& c) {
+        int folds = 0;
+        const Op throws = Op::user(
+            [](void*, const void*, const void*, std::size_t, void* count) {
+              throw std::runtime_error("fold " + std::to_string(++*static_cast<int*>(count)));
+            },
+            &folds, true, "throws");
+        std::vector<float> x(4), y(4);
+        Request fails = c.start_all_reduce(x, throws, {"recursive_doubling", 4});
+        Request waits = c.start_recv(y, 1 - c.rank());
+        while (!fails.done()) static_cast<void>(waits.test());
+        for (int i = 0; i < 100; ++i) CHECK_FALSE(waits.test());
+        both.arrive_and_wait();  // wait() tells the other rank of the failure
+        CHECK_THROWS_WITH_AS(fails.wait(), "fold 1", std::runtime_error);
+        CHECK(folds == 1);
+      },
+      patient());
+}
+
 TEST_CASE("a request that is dropped while an exception passes does not wait") {
   // Without a timeout, whoever waits does so until the watchdog ends the test.
   on_ranks(
