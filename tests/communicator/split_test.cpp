@@ -43,21 +43,23 @@ class Splitting final : public ForwardingTransport {
   }
 };
 
-/// A transport in whose split() rank 2 stays, and rank 1 waits for it; the others do not need it.
+/// A transport in whose split() rank 2 stays, and rank 1 waits for it; the others do not need it,
+/// or wait, too.
 class Staying final : public ForwardingTransport {
  public:
-  Staying(std::unique_ptr<Transport> inner, std::atomic<int>& told)
-      : ForwardingTransport(std::move(inner)), told_(told) {}
+  Staying(std::unique_ptr<Transport> inner, bool all_wait, std::atomic<int>& told)
+      : ForwardingTransport(std::move(inner)), all_wait_(all_wait), told_(told) {}
   std::unique_ptr<Transport> split(int color, int key) override {
     auto part = inner().split(color, key);
     while (rank() == 2 && told_ < size() - 1) std::this_thread::yield();
     std::byte byte{};
-    if (rank() == 1) baton::recv(inner(), {2, 0, &byte, 1});
+    if (rank() == 1 || (all_wait_ && rank() != 2)) baton::recv(inner(), {2, 0, &byte, 1});
     return part;
   }
 
  private:
   std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override { return part; }
+  const bool all_wait_;
   std::atomic<int>& told_;
 };
 
@@ -183,23 +185,27 @@ TEST_CASE("a rank that cannot make a communicator tells those that come later, w
     }
 }
 
-TEST_CASE("split: ranks that are through it name the one that is not") {
-  Watchdog watchdog(4, std::chrono::seconds(60));
-  std::atomic<int> told = 0;
-  std::mutex mutex;
-  std::set<std::string> sentences;
-  run_threads(4, [&](std::unique_ptr<Transport> transport) {
-    Communicator c(std::make_unique<Staying>(std::move(transport), told),
-                   giving_up_after(std::chrono::milliseconds(500)));
-    const Error error = error_of([&] { c.split(0); });
-    if (c.rank() != 2) {
-      const std::lock_guard lock(mutex);
-      sentences.insert(error.what());
-      ++told;
-    }
-    watchdog.returned(c.rank());
-  });
-  REQUIRE(sentences.size() == 1);
-  CHECK(holds(*sentences.begin(), {"split #", "of communicator 'world' cannot complete",
-                                   "rank 2 began it", "rank 1 waits for others"}));
+TEST_CASE("split: ranks that are through it, or wait in it, name the one that stays") {
+  for (const bool all_wait : {false, true}) {
+    CAPTURE(all_wait);
+    Watchdog watchdog(4, std::chrono::seconds(60));
+    std::atomic<int> told = 0;
+    std::mutex mutex;
+    std::set<std::string> sentences;
+    run_threads(4, [&](std::unique_ptr<Transport> transport) {
+      Communicator c(std::make_unique<Staying>(std::move(transport), all_wait, told),
+                     giving_up_after(std::chrono::milliseconds(500)));
+      const Error error = error_of([&] { c.split(0); });
+      if (c.rank() != 2) {
+        const std::lock_guard lock(mutex);
+        CHECK(error.code == ErrorCode::timeout);
+        sentences.insert(error.what());
+        ++told;
+      }
+      watchdog.returned(c.rank());
+    });
+    REQUIRE(sentences.size() == 1);
+    CHECK(holds(*sentences.begin(), {"split #", "of communicator 'world' cannot complete",
+                                     "rank 2 began it", "rank 1 waits for others"}));
+  }
 }
