@@ -236,11 +236,12 @@ std::shared_ptr<State> State::split(int color, int key, std::optional<Options> o
 }
 
 // The transport's split() waits without limit, so all ranks must have come.
-std::unique_ptr<Transport> State::split_transport(int color, int key) {
+State::Part State::split_transport(int color, int key) {
+  const std::vector<std::uint64_t> places = gathered(place(color, key), "split");
   Exchange exchange(launcher, context, "split", context.options.timeout);
   try {
     const base::Supervision supervision([&] { exchange.check(); });
-    return context.transport->split(color, key);
+    return {context.transport->split(color, key), members_of(color, places)};
   } catch (const Error& error) {
     const Error told = exchange.told(error);
     launcher.break_off(told.what());
@@ -250,10 +251,8 @@ std::unique_ptr<Transport> State::split_transport(int color, int key) {
 
 std::shared_ptr<State> State::make_part(std::uint64_t number, int color, int key,
                                         std::optional<Options> own) {
-  const std::vector<std::uint64_t> places = gathered(place(color, key), "split");
-  std::unique_ptr<Transport> transport = split_transport(color, key);
+  auto [transport, members] = split_transport(color, key);
   if (!transport) return nullptr;
-  const std::vector<int> members = members_of(color, places);
   if (!own) {
     auto made = std::make_shared<State>(std::move(transport), *this);
     made->open_watch(*this, number, color, members);

@@ -98,8 +98,13 @@ struct State : std::enable_shared_from_this<State> {
   /// The communicator of the ranks with this color, with this one's options or its own; null where
   /// the color is negative.
   std::shared_ptr<State> split(int color, int key, std::optional<Options> own = {});
-  /// The transport's part of that: all are told who is missing in it.
-  std::unique_ptr<Transport> split_transport(int color, int key);
+  /// A split's transport, null where the color is negative, and its ranks.
+  struct Part {
+    std::unique_ptr<Transport> transport;
+    std::vector<int> members;
+  };
+  /// The transport's part of split(): all are told who is missing in it.
+  Part split_transport(int color, int key);
   /// The communicator of the ranks that call this too within `patience`.
   std::shared_ptr<State> shrink(std::chrono::milliseconds patience);
 

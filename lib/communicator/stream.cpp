@@ -101,7 +101,7 @@ StreamCommunicator StreamCommunicator::split(int color, int key) {
   const InUse in_use(state_->launcher.busy());
   state_->launcher.require_usable();
   const std::uint64_t number = ++state_->splits;
-  std::unique_ptr<Transport> transport = state_->split_transport(color, key);
+  std::unique_ptr<Transport> transport = state_->split_transport(color, key).transport;
   std::shared_ptr<State> part;
   if (transport) part = std::make_shared<State>(std::move(transport), *state_);
   if (part) part->open_watch(*state_, number, color);

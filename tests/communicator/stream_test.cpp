@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <latch>
 #include <map>
 #include <string>
 #include <thread>
@@ -131,6 +132,20 @@ TEST_CASE("streams: a communicator is renamed") {
     CHECK(part.name() == "ice");
     CHECK(holds(error_of([&] { part.set_name(""); }).what(), {"expected a name, found an empty"}));
   });
+}
+
+TEST_CASE("streams: a rank that does not come to a split is named") {
+  std::latch told(1);
+  on_one_device(
+      2, stand_in(),
+      [&](Seat& seat) {
+        if (seat.rank == 1) return told.wait();
+        const Error error = error_of([&] { seat.communicator.split(0); });
+        CHECK(error.code == ErrorCode::timeout);
+        CHECK_MESSAGE(holds(error.what(), {"split #", "rank 1 has not entered it"}), error.what());
+        told.count_down();
+      },
+      support::giving_up_after(500ms));
 }
 
 TEST_CASE("streams: repeated calls take no more of the device's memory") {
