@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 
+#include "baton/export.hpp"
 #include "baton/schedule/builder.hpp"
 #include "slots.hpp"
 #include "writer.hpp"
