@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -193,8 +195,28 @@ Page::Page(std::uint64_t communicator, int rank, int size, std::uint64_t first,
 }
 
 Page::~Page() {
-  if (!file_.empty() && layout_->process.pid == getpid()) remove_files(file_);  // not in a fork
+  if (!file_.empty() && layout_->process.pid == getpid()) {  // not in a fork
+    unlink(file_.c_str());
+    hand_doors_on();
+  }
   munmap(layout_, sizeof(Layout));
+}
+
+// A page is removed before its doors. So doors that come to a page which is still there go with it.
+void Page::hand_doors_on() noexcept {
+  std::string doors = doors_of(file_);
+  if (!status::exists(doors)) return;
+  try {
+    const std::string infix = fmt::format("-{:016x}-", layout_->communicator);
+    for (const std::string& other : all_files()) {
+      if (other.find(infix) == std::string::npos) continue;
+      if (rename(doors.c_str(), doors_of(other).c_str()) != 0) break;
+      doors = doors_of(other);
+      if (status::exists(other)) return;
+    }
+  } catch (const std::exception&) {  // no memory
+  }
+  unlink(doors.c_str());
 }
 
 void Page::put_doors(std::span<const std::byte> doors) noexcept try {

@@ -222,7 +222,8 @@ class Page {
 
   /// Whether others can see it.
   bool shared() const { return !file_.empty(); }
-  /// Puts a file beside it, which goes with it: Elsewhere::written(). Without room there is none.
+  /// Puts a file beside it: Elsewhere::written(). It goes with the last page of the communicator on
+  /// this machine. Without room there is none.
   void put_doors(std::span<const std::byte> doors) noexcept;
 
   /// Notes that an operation begins; returns its place. Costs two stores of a line and a clock.
@@ -252,6 +253,9 @@ class Page {
   const Layout& layout() const { return *layout_; }
 
  private:
+  /// Gives the doors to another page of the communicator, or removes them.
+  void hand_doors_on() noexcept;
+
   Layout* layout_;
   bool tsc_;
   std::string file_;  // empty: none

@@ -1,11 +1,13 @@
 """Processes of which one does not come to a collective: every survivor names it, and `baton status` shows
 it, too.
 
-Usage: faulty_test.py BATON FAULTY [machines | mpirun ARGUMENT...]; without mpirun, processes meet by UCX.
-machines: even and odd ranks have a /dev/shm each, so they see each other as those of two machines do."""
+Usage: faulty_test.py BATON FAULTY [machines | cluster SCRIPT | mpirun ARGUMENT...]
+Without mpirun, processes meet by UCX. machines: even and odd ranks have a /dev/shm each, so they see each
+other as those of two machines do. cluster: mpirun starts them on virtual hosts, by scripts/virtual-cluster."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,14 +21,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 from ports import free_port  # noqa: E402
 
 BATON, FAULTY, *MPIRUN = sys.argv[1:]
-MACHINES = MPIRUN == ["machines"]
+CLUSTER = []
+if MPIRUN[:1] == ["cluster"]:
+    CLUSTER = [MPIRUN[1], "--name", f"faulty-{os.getpid()}"]
+MACHINES = bool(CLUSTER) or MPIRUN == ["machines"]
 if MACHINES:
-    MPIRUN = []
-    BATON = str(Path(BATON).resolve())
-    os.environ["BATON_UCX_TLS"] = "tcp,self"
+    BATON, FAULTY = str(Path(BATON).resolve()), str(Path(FAULTY).resolve())
     os.environ["BATON_INTERFACE"] = ""  # all; and ranks answer others also without a timeout
-    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
-        sys.exit(77)
+    if not CLUSTER:
+        MPIRUN = []
+        os.environ["BATON_UCX_TLS"] = "tcp,self"
+        if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+            sys.exit(77)
 SECONDS = 60
 SIZES = [4, 7] if MACHINES else [2, 4, 7]
 
@@ -43,11 +49,24 @@ FAULTS = {
 })
 
 
+def setUpModule():
+    if CLUSTER and (status := subprocess.run([*CLUSTER, "up", "4", "1gbit"]).returncode) != 0:
+        sys.exit(77 if status == 3 else 1)
+
+
+def tearDownModule():
+    if CLUSTER:
+        subprocess.run([*CLUSTER, "down"], check=True)
+
+
 class Faults(unittest.TestCase):
     def start(self, folder, fault, culprit, size, timeout=2, **more):
         environment = os.environ | {"BATON_TIMEOUT": str(timeout)} | more
         command = [FAULTY, folder, fault, str(culprit)]
-        if MPIRUN:
+        if CLUSTER:
+            alone = ["--per-host", "1" if size == 2 else "2", str(size)]
+            commands = [[*CLUSTER, "run", *alone, *command]]
+        elif MPIRUN:
             commands = [[*MPIRUN[:1], "-n", str(size), *MPIRUN[1:], *command]]
         else:
             address = f"127.0.0.1:{free_port()}"
@@ -55,6 +74,7 @@ class Faults(unittest.TestCase):
         return [subprocess.Popen(c, env=environment, start_new_session=True) for c in commands]
 
     def machine(self, folder, rank):
+        """What starts a process of UCX on its machine."""
         if not MACHINES:
             return []
         memory = Path(folder) / f"shm{rank % 2}"
@@ -83,7 +103,7 @@ class Faults(unittest.TestCase):
             time.sleep(0.01)
 
     def status(self, process):
-        done = subprocess.run([*self.inside(process), BATON, "status", "--json", str(process)],
+        done = subprocess.run([*self.inside(process), BATON, "status", "--json", self.number_inside(process)],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         (one,) = json.loads(done.stdout)
@@ -91,7 +111,25 @@ class Faults(unittest.TestCase):
 
     def inside(self, process):
         """What runs a command on a process's machine."""
-        return ["nsenter", "-m", "-t", str(process)] if MACHINES else []
+        spaces = ["-m", "-p", "-n"] if CLUSTER else ["-m"]
+        return ["nsenter", *spaces, "-t", str(process)] if MACHINES else []
+
+    def number_inside(self, process):
+        """The number that a process has on its machine."""
+        return re.search(r"^NSpid:.*?(\d+)$", Path(f"/proc/{process}/status").read_text(), re.M)[1]
+
+    def process(self, folder, inside):
+        """The process of a job that has this number on its machine; None: it has ended."""
+        if not CLUSTER:
+            return int(inside)
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (process / "cmdline").read_text().split("\0")
+                if words[:2] == [FAULTY, str(folder)] and self.number_inside(process.name) == inside:
+                    return int(process.name)
+            except OSError:
+                pass  # it has ended
+        return None
 
     def each(self, check, cases):
         """Calls check(*case) for all cases, some at a time: a job mostly waits for its timeout."""
@@ -101,7 +139,9 @@ class Faults(unittest.TestCase):
                     done.result()
 
     def members(self, folder):
-        return [int(text) for file in Path(folder).glob("process*") if (text := file.read_text()).endswith("\n")]
+        texts = [file.read_text() for file in Path(folder).glob("process*")]
+        found = [self.process(folder, text.strip()) for text in texts if text.endswith("\n")]
+        return [process for process in found if process is not None]
 
     def test_every_survivor_names_the_culprit(self):
         self.each(self.names_the_culprit, [(size, fault) for size in SIZES for fault in FAULTS])
@@ -133,7 +173,7 @@ class Faults(unittest.TestCase):
                 self.assertNotIn("on another machine", sentence)
                 # The view from outside is the same.
                 for r in survivors:
-                    own = int((Path(folder) / f"process{r}").read_text())
+                    own = self.process(folder, (Path(folder) / f"process{r}").read_text().strip())
                     ranks = {rank["rank"]: rank for rank in self.status(own)["ranks"]}
                     self.assertEqual(ranks[r]["verdict"], sentence)
                     self.assertIsNone(ranks[r]["operations"][-1]["end_ns"])
@@ -151,10 +191,10 @@ class Faults(unittest.TestCase):
 
     @unittest.skipUnless(MACHINES, "needs a machine for each rank")
     def test_a_rank_alone_on_its_machine(self):
-        self.each(self.names_a_rank_alone, [
-            ("sleeps", "its process is alive and sleeps"), ("leaves", "has left the communicator"),
-            ("stopped", "it runs on another machine and does not answer"),
-            ("killed", "its process has ended|its machine refuses connections")])
+        cases = [("sleeps", "its process is alive and sleeps"), ("leaves", "has left the communicator"),
+                 ("stopped", "it runs on another machine and does not answer"),
+                 ("killed", "its process has ended|its machine refuses connections")]
+        self.each(self.names_a_rank_alone, [case for case in cases if case[0] in FAULTS])
 
     def names_a_rank_alone(self, fault, expected):
         with tempfile.TemporaryDirectory() as folder:
@@ -209,13 +249,15 @@ class Faults(unittest.TestCase):
                 self.wait_for(lambda: self.waiting(folder, 1), "a rank that waits")
                 first = self.members(folder)[0]
                 status = [*self.inside(first), BATON, "status"]
-                launcher = processes[0].pid if MPIRUN else os.getpid()  # that has started them
-                for asked in first, launcher:
-                    found = subprocess.run([*status, str(asked), "--json"], capture_output=True, text=True,
+                asked = [self.number_inside(first)]
+                if not CLUSTER:  # what has started them is of the same namespace
+                    asked.append(str(processes[0].pid if MPIRUN else os.getpid()))
+                for process in asked:
+                    found = subprocess.run([*status, process, "--json"], capture_output=True, text=True,
                                            check=True).stdout
                     self.assertEqual([r["here"] for c in json.loads(found) for r in c["ranks"]].count(False),
                                      1 if MACHINES else 0)
-                text = subprocess.run([*status, str(first), "--operations", "2"], capture_output=True,
+                text = subprocess.run([*status, asked[0], "--operations", "2"], capture_output=True,
                                       text=True).stdout
                 self.assertIn("communicator 'world', 2 ranks\n", text)
                 self.assertEqual(text.count("of another machine"), 1 if MACHINES else 0)
@@ -228,7 +270,7 @@ class Faults(unittest.TestCase):
                 self.assertRegex(text, r"    \d+\.\d s ago: #\d+ broadcast of 1000 f32, root 0 \(\S+\), [\d.]+ us")
                 self.assertRegex(text, r"    \d+\.\d s ago: #\d+ all_reduce of 1000 f32, sum \(ring\), under way")
                 trace = str(Path(folder) / "last.trace")
-                subprocess.run([*status, str(first), "-o", trace], check=True)
+                subprocess.run([*status, asked[0], "-o", trace], check=True)
                 contents = subprocess.run([BATON, "timeline", "--from", trace], capture_output=True, text=True,
                                           check=True).stdout
                 self.assertIn("broadcast of 1000 f32, root 0", contents)

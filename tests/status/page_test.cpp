@@ -138,6 +138,23 @@ TEST_CASE("page: others read what the rank waits for inside a blocking call") {
   CHECK(other.read().blocker == -1);
 }
 
+TEST_CASE("page: doors stay until the last rank of the machine has left") {
+  const std::vector<std::byte> doors(100, std::byte{7});
+  const auto file = [](int rank) { return file_of(own_process(), communicator, rank); };
+  Page stranger(communicator + 1, 0, 3, 0, "other");
+  auto first = std::make_unique<Page>(communicator, 0, 3, 0, "world");
+  auto second = std::make_unique<Page>(communicator, 1, 3, 0, "world");
+  first->put_doors(doors);
+  CHECK(doors_beside(file(0)) == doors);
+  CHECK(doors_beside(file(1)).empty());
+  first.reset();
+  CHECK(doors_beside(file(0)).empty());
+  CHECK(doors_beside(file(1)) == doors);
+  second.reset();
+  CHECK(doors_beside(file(1)).empty());
+  CHECK(doors_beside(file_of(own_process(), communicator + 1, 0)).empty());
+}
+
 TEST_CASE("page: it remembers the latest operations") {
   Page page(communicator, 1, 2, 0, "world");
   for (std::uint64_t number = 1; number <= 200; ++number) {

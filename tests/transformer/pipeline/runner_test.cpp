@@ -597,9 +597,9 @@ std::vector<Shared> shared_stages(int ranks) {
 
 TEST_CASE("an exception of one of the ranks that compute a stage together reaches every rank") {
   on_worlds([](Communicator& world) {
-    for (const auto& stage : shared_stages(world.size())) {
-      const auto& layout = stage.first;
-      const auto& sharding = stage.second;
+    for (const Shared& shared : shared_stages(world.size())) {
+      const Layout& layout = shared.layout;
+      const int sharding = shared.sharding;
       const Mesh mesh(world, layout.axes);
       CAPTURE(mesh.size(Axis::dp));
       CAPTURE(mesh.size(Axis::tp));
