@@ -174,11 +174,8 @@ void Comparison::compare_pairs() {
 }
 
 void Comparison::abandon() noexcept {
-  for (Execution* const execution : {&gather_, &broadcast_, &exchange_}) {
-    if (!execution->run) continue;
-    execution->run->abandon();
-    runs_.give_up(*execution);
-  }
+  for (Execution* const execution : {&gather_, &broadcast_, &exchange_})
+    if (execution->run) execution->run->abandon();
 }
 
 void Comparison::judge() {
