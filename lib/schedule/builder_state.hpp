@@ -5,7 +5,6 @@
 #include <iterator>
 #include <map>
 
-#include "baton/export.hpp"
 #include "baton/schedule/builder.hpp"
 #include "slots.hpp"
 #include "writer.hpp"
@@ -51,7 +50,7 @@ class Intervals {
 namespace baton {
 
 /// The steps that a builder has written so far, and where work lies by now.
-struct BATON_HIDDEN ScheduleBuilder::State {
+struct ScheduleBuilder::State {
   explicit State(const Problem& problem);
 
   Problem p;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "baton/export.hpp"
 #include "baton/schedule/step.hpp"
 
 #pragma GCC visibility push(default)
@@ -135,7 +136,7 @@ class ScheduleBuilder {
   Schedule build(std::string algorithm = {});
 
  private:
-  struct State;
+  struct BATON_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 
