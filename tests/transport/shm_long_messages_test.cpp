@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 using contract::Bytes;
 using contract::finish;
 using contract::pattern;
+using contract::same;
 using shm_worlds::on_worlds;
 
 TEST_CASE("shm transport: messages that both sides copy where both wait") {
@@ -43,7 +44,7 @@ TEST_CASE("shm transport: a very long message of a sender that computes is read"
     }
     CHECK(finish(*t, m, "message") == bytes);
     if (t->rank() == 1) {
-      CHECK(data == pattern(bytes, 1));
+      CHECK(same(data, pattern(bytes, 1)));
       received = true;
       received.notify_all();
     }
@@ -66,7 +67,7 @@ void send_across(Transport& t, const Bytes& content) {
   }
   for (Message& m : messages) CHECK(finish(t, m, "message") == very_long);
   if (t.rank() == 1)
-    for (const Bytes& room : rooms) CHECK(room == content);
+    for (const Bytes& room : rooms) CHECK(same(room, content));
 }
 
 /// Both sides have posted a message from rank 0 to rank 1. This one gives it up after `patience`,
@@ -116,11 +117,11 @@ TEST_CASE("shm transport: a very long message that either side gives up at any p
           give_up(*t, m, 30us * round);
           contract::send(*t, 1 - who, 1, {});
         } else if (await(*t, m) && t->rank() == 1) {
-          CHECK(room == content);
+          CHECK(same(room, content));
         }
         const Bytes left = room;
         send_across(*t, content);
-        CHECK(room == left);  // nobody writes there any more
+        CHECK(same(room, left));  // nobody writes there any more
       }
   });
 }
@@ -137,7 +138,7 @@ TEST_CASE("shm transport: very long messages, several at once, for which both si
         t->isend(1 - t->rank(), 3, content.data(), very_long, messages[2 + i]);
       }
       for (Message& m : messages) CHECK(finish(*t, m, "message") == very_long);
-      for (const Bytes& room : rooms) CHECK(room == content);
+      for (const Bytes& room : rooms) CHECK(same(room, content));
     }
   });
 }
