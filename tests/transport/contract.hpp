@@ -39,7 +39,7 @@ inline Bytes pattern(std::size_t bytes, std::uint64_t seed) {
 }
 
 /// Whether they are equal: one call where == is a loop, of which a sanitizer sees every byte.
-inline bool same(const Bytes& a, const Bytes& b) {
+inline bool same_bytes(const Bytes& a, const Bytes& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
@@ -103,7 +103,7 @@ inline void order(Transport& t) {
     for (std::size_t i = messages.size(); i-- > 0;)
       CHECK(finish(t, messages[i], "order") == lengths[i % std::size(lengths)]);
     for (std::size_t i = 0; i < std::size(lengths); ++i)
-      CHECK(same(got[i], pattern(lengths[i], static_cast<std::uint64_t>(from) * 100 + i)));
+      CHECK(same_bytes(got[i], pattern(lengths[i], static_cast<std::uint64_t>(from) * 100 + i)));
   }
 }
 
@@ -123,7 +123,7 @@ inline void tags(Transport& t) {
       t.isend(next, tag, sent.back().data(), length, messages.emplace_back());
     }
     for (std::size_t i = std::size(used); i-- > 0;)
-      CHECK(same(recv(t, prev, used[i], length), pattern(length, seed(prev, used[i]))));
+      CHECK(same_bytes(recv(t, prev, used[i], length), pattern(length, seed(prev, used[i]))));
     for (Message& m : messages) finish(t, m, "tags: send");
   }
 }
@@ -152,7 +152,7 @@ inline void early_and_late(Transport& t) {
         post();
       }
       CHECK(finish(t, m, "early and late") == length);
-      CHECK(same(data, pattern(length, length)));
+      CHECK(same_bytes(data, pattern(length, length)));
     }
   }
 }
@@ -189,7 +189,7 @@ inline void exchanges(Transport& t) {
     const Bytes out = pattern(length, seed(t.rank()));
     Bytes in(length);
     CHECK(send_recv(t, {next, 12, out.data(), length}, {last, 12, in.data(), length}) == length);
-    CHECK(same(in, pattern(length, seed(last))));
+    CHECK(same_bytes(in, pattern(length, seed(last))));
   }
 }
 
@@ -243,7 +243,7 @@ inline void cancelled_receive(Transport& t) {
     t.irecv(0, 5, given_up.data(), length, m);
     t.cancel(m);
     send(t, 0, 6, {});
-    CHECK(same(recv(t, 0, 5, length), pattern(length, 1)));
+    CHECK(same_bytes(recv(t, 0, 5, length), pattern(length, 1)));
     CHECK(given_up == Bytes(length));
   }
 }
@@ -261,7 +261,7 @@ inline void cancelled_send(Transport& t, std::size_t length) {
     send(t, 1, 7, pattern(length, 2));
   } else {
     recv(t, 0, 8, 0);
-    CHECK(same(recv(t, 0, 7, length), pattern(length, 2)));
+    CHECK(same_bytes(recv(t, 0, 7, length), pattern(length, 2)));
   }
 }
 
@@ -323,7 +323,7 @@ inline void traffic(Transport& t, int per_pair, std::uint64_t seed, std::size_t 
       if (!t.test(flying[i]->message, bytes)) continue;
       any = true;
       CHECK(bytes == flying[i]->length);
-      CHECK(same(flying[i]->data, pattern(flying[i]->length, flying[i]->content)));
+      CHECK(same_bytes(flying[i]->data, pattern(flying[i]->length, flying[i]->content)));
       std::swap(flying[i], flying.back());
       flying.pop_back();
     }
@@ -383,7 +383,8 @@ inline void split(Transport& t) {
   for (std::size_t g = 3; g-- > 0;) {
     Transport& group = *groups[g];
     const int prev = (group.rank() + group.size() - 1) % group.size();
-    CHECK(same(recv(group, prev, 4, 32), pattern(32, static_cast<std::uint64_t>(prev) * 10 + g)));
+    CHECK(same_bytes(recv(group, prev, 4, 32),
+                     pattern(32, static_cast<std::uint64_t>(prev) * 10 + g)));
   }
   for (std::size_t g = 0; g < 3; ++g) finish(*groups[g], messages[g], "split: send");
 

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using contract::Bytes;
 using contract::finish;
 using contract::pattern;
-using contract::same;
+using contract::same_bytes;
 using shm_worlds::on_worlds;
 
 TEST_CASE("shm transport: messages that both sides copy where both wait") {
@@ -44,7 +44,7 @@ TEST_CASE("shm transport: a very long message of a sender that computes is read"
     }
     CHECK(finish(*t, m, "message") == bytes);
     if (t->rank() == 1) {
-      CHECK(same(data, pattern(bytes, 1)));
+      CHECK(same_bytes(data, pattern(bytes, 1)));
       received = true;
       received.notify_all();
     }
@@ -67,7 +67,7 @@ void send_across(Transport& t, const Bytes& content) {
   }
   for (Message& m : messages) CHECK(finish(t, m, "message") == very_long);
   if (t.rank() == 1)
-    for (const Bytes& room : rooms) CHECK(same(room, content));
+    for (const Bytes& room : rooms) CHECK(same_bytes(room, content));
 }
 
 /// Both sides have posted a message from rank 0 to rank 1. This one gives it up after `patience`,
@@ -117,11 +117,11 @@ TEST_CASE("shm transport: a very long message that either side gives up at any p
           give_up(*t, m, 30us * round);
           contract::send(*t, 1 - who, 1, {});
         } else if (await(*t, m) && t->rank() == 1) {
-          CHECK(same(room, content));
+          CHECK(same_bytes(room, content));
         }
         const Bytes left = room;
         send_across(*t, content);
-        CHECK(same(room, left));  // nobody writes there any more
+        CHECK(same_bytes(room, left));  // nobody writes there any more
       }
   });
 }
@@ -138,7 +138,7 @@ TEST_CASE("shm transport: very long messages, several at once, for which both si
         t->isend(1 - t->rank(), 3, content.data(), very_long, messages[2 + i]);
       }
       for (Message& m : messages) CHECK(finish(*t, m, "message") == very_long);
-      for (const Bytes& room : rooms) CHECK(same(room, content));
+      for (const Bytes& room : rooms) CHECK(same_bytes(room, content));
     }
   });
 }
