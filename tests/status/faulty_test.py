@@ -74,7 +74,7 @@ class Faults(unittest.TestCase):
         return [subprocess.Popen(c, env=environment, start_new_session=True) for c in commands]
 
     def machine(self, folder, rank):
-        """What starts a process of UCX on its machine."""
+        """The command that starts a process of UCX on its machine."""
         if not MACHINES:
             return []
         memory = Path(folder) / f"shm{rank % 2}"
@@ -110,7 +110,7 @@ class Faults(unittest.TestCase):
         return one
 
     def inside(self, process):
-        """What runs a command on a process's machine."""
+        """The command that runs another one on a process's machine."""
         spaces = ["-m", "-p", "-n"] if CLUSTER else ["-m"]
         return ["nsenter", *spaces, "-t", str(process)] if MACHINES else []
 
@@ -250,7 +250,7 @@ class Faults(unittest.TestCase):
                 first = self.members(folder)[0]
                 status = [*self.inside(first), BATON, "status"]
                 asked = [self.number_inside(first)]
-                if not CLUSTER:  # what has started them is of the same namespace
+                if not CLUSTER:  # there the launcher has another namespace
                     asked.append(str(processes[0].pid if MPIRUN else os.getpid()))
                 for process in asked:
                     found = subprocess.run([*status, process, "--json"], capture_output=True, text=True,
@@ -279,7 +279,7 @@ class Faults(unittest.TestCase):
                 self.end(processes, self.members(folder))
 
     def waiting(self, folder, rank):
-        """What a rank of two waits for, in words; None: nothing yet."""
+        """The messages that a rank of two waits for, in words; None: none yet."""
         members = self.members(folder)
         if len(members) < 2:
             return None
