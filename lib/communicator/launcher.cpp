@@ -63,7 +63,7 @@ void Launcher::run(const Work& work) {
 
 void Launcher::run_blocking() {
   try {
-    blocking_.start(context_.can.spins, waits_in());
+    blocking_.start(context_.can.spins, blocked_view());
   } catch (...) {
     fail(blocking_);
   }
@@ -90,7 +90,8 @@ void Launcher::run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byt
     if (recording_.under_way()) [[unlikely]]
       recording_.record(run, *entry.plan,
                         {entry.call.collective(), entry.call.type(), entry.call.op()}, sequence_);
-    if (ended(run.start(*context_.transport, entry.kernels, tag, {context_.can.spins, waits_in()})))
+    if (ended(run.start(*context_.transport, entry.kernels, tag,
+                        {context_.can.spins, blocked_view()})))
       return;
     for (int i = 0; i < context_.can.spins; ++i) {
       if (ended(run.drive())) return;

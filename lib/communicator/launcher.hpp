@@ -136,9 +136,9 @@ class Launcher {
 
  private:
   void finish_oldest();
-  /// Whom a call tells that it waits in the transport. Null: it may not wait for its own messages
-  /// only, as there is a time limit, or another operation needs to advance.
-  execute::BlockedView* waits_in() {
+  /// Hears of a call's waits in the transport's blocking calls. Null: the call may not wait for its
+  /// own messages only, as there is a time limit, or another operation needs to advance.
+  execute::BlockedView* blocked_view() {
     const bool may = waits_ && context_.options.timeout.count() == 0 && family_->operations.empty();
     return may ? &watch_ : nullptr;
   }

@@ -230,18 +230,17 @@ std::shared_ptr<State> State::making(std::uint64_t communicator,
 
 std::shared_ptr<State> State::split(int color, int key, std::optional<Options> own) {
   launcher.require_usable();
-  const std::uint64_t number = ++splits;
+  const std::uint64_t number = ++splits_;
   return making(name_of_part(number, color),
                 [&] { return make_part(number, color, key, std::move(own)); });
 }
 
 // The transport's split() waits without limit, so all ranks must have come.
-State::Part State::split_transport(int color, int key) {
-  const std::vector<std::uint64_t> places = gathered(place(color, key), "split");
+std::unique_ptr<Transport> State::split_transport(int color, int key) {
   Exchange exchange(launcher, context, "split", context.options.timeout);
   try {
     const base::Supervision supervision([&] { exchange.check(); });
-    return {context.transport->split(color, key), members_of(color, places)};
+    return context.transport->split(color, key);
   } catch (const Error& error) {
     const Error told = exchange.told(error);
     launcher.break_off(told.what());
@@ -251,8 +250,10 @@ State::Part State::split_transport(int color, int key) {
 
 std::shared_ptr<State> State::make_part(std::uint64_t number, int color, int key,
                                         std::optional<Options> own) {
-  auto [transport, members] = split_transport(color, key);
+  const std::vector<std::uint64_t> places = gathered(place(color, key), "split");
+  std::unique_ptr<Transport> transport = split_transport(color, key);
   if (!transport) return nullptr;
+  const std::vector<int> members = members_of(color, places);
   if (!own) {
     auto made = std::make_shared<State>(std::move(transport), *this);
     made->open_watch(*this, number, color, members);

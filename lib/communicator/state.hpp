@@ -84,8 +84,7 @@ struct State : std::enable_shared_from_this<State> {
   /// another, with these ranks of it, if they are known; and, without a message, of one with these
   /// members, ranks of the family's first.
   void open_watch();
-  void open_watch(State& whole, std::uint64_t split, int color,
-                  const std::vector<int>& members = {});
+  void open_watch(State& whole, std::uint64_t split, int color, const std::vector<int>& members);
   /// The names for watches of those.
   std::uint64_t name_of_part(std::uint64_t split, int color) const;
   std::uint64_t name_of_survivors(std::uint32_t shrunk) const;
@@ -98,17 +97,8 @@ struct State : std::enable_shared_from_this<State> {
   /// The communicator of the ranks with this color, with this one's options or its own; null where
   /// the color is negative.
   std::shared_ptr<State> split(int color, int key, std::optional<Options> own = {});
-  /// A split's transport, null where the color is negative, and its ranks.
-  struct Part {
-    std::unique_ptr<Transport> transport;
-    std::vector<int> members;
-  };
-  /// The transport's part of split(): all are told who is missing in it.
-  Part split_transport(int color, int key);
   /// The communicator of the ranks that call this too within `patience`.
   std::shared_ptr<State> shrink(std::chrono::milliseconds patience);
-
-  std::uint64_t splits = 0;  ///< that this communicator has taken part in
 
  private:
   Request start(std::unique_ptr<Operation> operation, bool ordered);
@@ -126,6 +116,8 @@ struct State : std::enable_shared_from_this<State> {
                                 const std::function<std::shared_ptr<State>()>& make);
   std::shared_ptr<State> make_part(std::uint64_t number, int color, int key,
                                    std::optional<Options> own);
+  /// The transport's part of that: all are told who is missing in it.
+  std::unique_ptr<Transport> split_transport(int color, int key);
   template <class Describe>
   void run_anew(RepeatedCalls::Entry& entry, const SimpleCall& simple, std::byte* input,
                 std::byte* output, const Choice& choice, const Describe& describe);
@@ -135,6 +127,7 @@ struct State : std::enable_shared_from_this<State> {
 
   int family_rank_ = 0;  // in the family's first communicator
   std::uint32_t shrunk_ = 0;
+  std::uint64_t splits_ = 0;
 };
 
 }  // namespace baton::communicator

@@ -99,13 +99,7 @@ Device& StreamCommunicator::device() const { return state_->device->device(); }
 StreamCommunicator StreamCommunicator::split(int color, int key) {
   synchronize();
   const InUse in_use(state_->launcher.busy());
-  state_->launcher.require_usable();
-  const std::uint64_t number = ++state_->splits;
-  std::unique_ptr<Transport> transport = state_->split_transport(color, key).transport;
-  std::shared_ptr<State> part;
-  if (transport) part = std::make_shared<State>(std::move(transport), *state_);
-  if (part) part->open_watch(*state_, number, color);
-  if (part) part->join_recording(*state_);
+  std::shared_ptr<State> part = state_->split(color, key);
   auto calls = state_->device->split(part.get(), color, key);
   if (part) part->device = std::move(calls);
   return StreamCommunicator(std::move(part));
