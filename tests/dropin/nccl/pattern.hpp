@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace nccl_pattern {
 
@@ -132,15 +133,18 @@ struct Pattern {
 
   template <class T>
   T folded(T left, T right) const {
+    // Integers wrap around, which only unsigned ones of full width may.
+    using Wrapping = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
+    const auto l = static_cast<Wrapping>(left), r = static_cast<Wrapping>(right);
     switch (op) {
       case ncclProd:
-        return static_cast<T>(left * right);
+        return static_cast<T>(l * r);
       case ncclMax:
         return std::max(left, right);
       case ncclMin:
         return std::min(left, right);
       default:
-        return static_cast<T>(left + right);
+        return static_cast<T>(l + r);
     }
   }
 
