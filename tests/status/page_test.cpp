@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -140,10 +141,12 @@ TEST_CASE("page: others read what the rank waits for inside a blocking call") {
 
 TEST_CASE("page: doors stay until the last rank of the machine has left") {
   const std::vector<std::byte> doors(100, std::byte{7});
-  const auto file = [](int rank) { return file_of(own_process(), communicator, rank); };
-  Page stranger(communicator + 1, 0, 3, 0, "other");
-  auto first = std::make_unique<Page>(communicator, 0, 3, 0, "world");
-  auto second = std::make_unique<Page>(communicator, 1, 3, 0, "world");
+  // Doors go to any page of the communicator, also to one that a killed run of this test has left.
+  const std::uint64_t world = communicator + (static_cast<std::uint64_t>(getpid()) << 32);
+  const auto file = [&](int rank) { return file_of(own_process(), world, rank); };
+  Page stranger(world + 1, 0, 3, 0, "other");
+  auto first = std::make_unique<Page>(world, 0, 3, 0, "world");
+  auto second = std::make_unique<Page>(world, 1, 3, 0, "world");
   first->put_doors(doors);
   CHECK(doors_beside(file(0)) == doors);
   CHECK(doors_beside(file(1)).empty());
@@ -152,7 +155,7 @@ TEST_CASE("page: doors stay until the last rank of the machine has left") {
   CHECK(doors_beside(file(1)) == doors);
   second.reset();
   CHECK(doors_beside(file(1)).empty());
-  CHECK(doors_beside(file_of(own_process(), communicator + 1, 0)).empty());
+  CHECK(doors_beside(file_of(own_process(), world + 1, 0)).empty());
 }
 
 TEST_CASE("page: it remembers the latest operations") {
@@ -274,11 +277,19 @@ TEST_CASE("page: nobody is taken for dead or gone by a process that may open no 
   rlimit usual{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &usual) == 0);
   const rlimit none{0, usual.rlim_max};
+  // It starts before, since sanitizers open files for each thread that starts.
+  std::latch started(1), limited(1);
+  std::thread fresh([&] {
+    started.count_down();
+    limited.wait();
+    CHECK(own_process().pid == getpid());
+  });
+  started.wait();
   REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
   const Life alive = condition_of(id, 0).life;
   const bool there = exists(file_of(own_process(), communicator, 0));
   const bool another = exists(file_of(own_process(), communicator, 1));
-  std::thread fresh([] { CHECK(own_process().pid == getpid()); });
+  limited.count_down();
   fresh.join();
   remove_abandoned();
   REQUIRE(setrlimit(RLIMIT_NOFILE, &usual) == 0);
