@@ -330,7 +330,7 @@ TEST_CASE("a small send that is the last message is waited for in the transport"
   CHECK(polled.transport.sent_waiting == 0);
 }
 
-TEST_CASE("a script tells what it waits for in the transport, until it returns or throws") {
+TEST_CASE("a script tells of its waits in the transport, until they return or throw") {
   Stage s(exchange, 4);
   s.transport.near = true;
   CHECK(s.start_scripted(1, true));
