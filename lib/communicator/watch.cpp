@@ -234,9 +234,8 @@ bool can_speak(const status::Witness& witness) {
          witness.standing->collective(witness.standing->pending()) != nullptr;
 }
 
-/// The sentence on a page, if it holds for this number.
-Watch::Verdict on_page(const status::Standing& page, std::uint64_t number) {
-  if (page.verdict_number == 0 || number < page.verdict_number) return {};
+Watch::Verdict on_page(const status::Standing& page) {
+  if (page.verdict_number == 0) return {};
   return {page.verdict, static_cast<ErrorCode>(page.verdict_code)};
 }
 
@@ -254,21 +253,19 @@ void Watch::report(std::string_view sentence) const {
   static_cast<void>(::write(STDERR_FILENO, line.data(), line.size()) < 0);
 }
 
-Watch::Verdict Watch::heard(std::uint64_t number) const {
-  return on_page(status::read(page_->layout()), number);
-}
+Watch::Verdict Watch::heard() const { return on_page(status::read(page_->layout())); }
 
-Watch::Verdict Watch::awaited(int rank, std::uint64_t number) const {
+Watch::Verdict Watch::awaited(int rank) const {
   const auto end = std::chrono::steady_clock::now() + patience_for_speaker;
   for (;;) {
     // Who speaks writes on all pages; the other one may be gone meanwhile.
-    if (Verdict said = heard(number); !said.sentence.empty()) return said;
+    if (Verdict said = heard(); !said.sentence.empty()) return said;
     if (rank != context_.rank) {
       const status::Finding found = ask({}, std::span(&rank, 1)).front();
       const auto& standing = found.witness.standing;
-      Verdict said = standing ? on_page(*standing, number) : Verdict{};
+      Verdict said = standing ? on_page(*standing) : Verdict{};
       if (!said.sentence.empty()) return said;
-      if (!standing) return heard(number);
+      if (!standing) return heard();
     }
     if (std::chrono::steady_clock::now() > end) return {};
     std::this_thread::sleep_for(std::chrono::milliseconds(far(rank) ? 50 : 1));
@@ -276,7 +273,9 @@ Watch::Verdict Watch::awaited(int rank, std::uint64_t number) const {
 }
 
 Watch::Verdict Watch::tell_all(std::span<const status::Witness> ranks, std::uint64_t number,
-                               const std::string& sentence, ErrorCode code) {
+                               std::string sentence, ErrorCode code) {
+  // As long as on a page: all ranks say the same.
+  sentence.resize(base::beginning_of(sentence, status::longest_verdict).size());
   const int own = context_.rank, size = static_cast<int>(ranks.size());
   int speaker = 0;  // the first with a page that others see
   while (speaker < size &&
@@ -289,9 +288,10 @@ Watch::Verdict Watch::tell_all(std::span<const status::Witness> ranks, std::uint
     return !found.empty() && found.front().done;
   };
   Verdict said{sentence, code};
-  const bool speaks = act({.action = status::Action::claim}, {speaker});
+  const bool speaks =
+      act({.action = status::Action::claim, .number = static_cast<std::uint64_t>(own)}, {speaker});
   if (!speaks) {
-    if (Verdict other = awaited(speaker, number); !other.sentence.empty()) said = std::move(other);
+    if (Verdict other = awaited(speaker); !other.sentence.empty()) said = std::move(other);
   } else if (!context_.options.flight.empty()) {
     write_flight();  // before ranks hear of it, and leave
   }
@@ -328,7 +328,7 @@ void Watch::write_flight() const {
 Watch::Verdict Watch::verdict(const Error& error, const char* name, std::uint64_t number) {
   if (!page_ || processes_.empty()) return {};
   if (number != 0)
-    if (Verdict said = heard(number); !said.sentence.empty()) return said;
+    if (Verdict said = heard(); !said.sentence.empty()) return said;
   const std::vector<status::Witness> ranks = look();
   const std::string sentence = status::diagnosis({.label = label_,
                                                   .rank = context_.rank,
@@ -351,8 +351,9 @@ Watch::Verdict Watch::verdict(const char* name, std::uint64_t own_number, int pe
                               std::chrono::milliseconds waited, ErrorCode code) {
   if (!page_ || processes_.empty()) return {};
   if (own_number != 0)
-    if (Verdict said = heard(own_number); !said.sentence.empty()) return said;
-  const std::vector<status::Witness> ranks = look();
+    if (Verdict said = heard(); !said.sentence.empty()) return said;
+  const std::vector<status::Witness> ranks =
+      own_number == 0 ? look() : status::look_closely([this] { return look(); });
   // Who has not come here may still be in the operation that makes this communicator.
   const auto has_page = [](const status::Witness& rank) { return rank.standing.has_value(); };
   if (whole_ && making_ != 0 && !std::ranges::all_of(ranks, has_page))
@@ -380,7 +381,7 @@ Watch::Verdict Watch::verdict(const char* name, std::uint64_t own_number, int pe
          .number = number,
          .code = static_cast<std::uint32_t>(code)},
         std::span(&r, 1));
-    if (Verdict said = awaited(context_.rank, own_number); !said.sentence.empty()) return said;
+    if (Verdict said = awaited(context_.rank); !said.sentence.empty()) return said;
     break;
   }
   return tell_all(ranks, number, compose(), code);

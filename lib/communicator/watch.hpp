@@ -161,17 +161,17 @@ class Watch final : public execute::BlockedView {
   std::vector<status::Finding> ask(status::Inquiry inquiry, std::span<const int> ranks) const;
   /// Looks at all ranks.
   std::vector<status::Witness> look() const;
-  /// The sentence that a rank has given this one, if it holds for this number.
-  Verdict heard(std::uint64_t number) const;
+  /// The sentence that a rank has given this one. It holds for what fails later, also if that was
+  /// to come before: it is why.
+  Verdict heard() const;
   /// Writes the last operations of this machine's ranks to Options::flight.
   void write_flight() const;
-  /// The sentence on a rank's page, or on the own one, about this number; waits for one that is
-  /// being written.
-  Verdict awaited(int rank, std::uint64_t number) const;
+  /// The sentence on a rank's page, or on the own one; waits for one that is being written.
+  Verdict awaited(int rank) const;
   /// Several ranks may find a failure at once. The one that writes on the first page speaks for
   /// all.
   Verdict tell_all(std::span<const status::Witness> ranks, std::uint64_t number,
-                   const std::string& sentence, ErrorCode code);
+                   std::string sentence, ErrorCode code);
 
   const Context& context_;
   std::uint64_t communicator_ = 0;

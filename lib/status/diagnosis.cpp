@@ -4,13 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <thread>
 #include <utility>
 
 namespace baton::status {
 namespace {
 
 constexpr std::size_t most_named = 8;  // ranks, one by one
+constexpr int more_looks = 3;
+constexpr std::chrono::milliseconds between_looks{50};
 
 std::string ago(const Standing& s, std::int64_t ns) {
   return fmt::format("{:.1f} s",
@@ -106,6 +110,16 @@ bool has_left(const Witness& witness) {
          (life == Life::runs || life == Life::sleeps || life == Life::stopped);
 }
 
+/// It could go on, and does not show that it waits in the collective.
+bool does_not_wait(const Witness& witness, std::uint64_t number) {
+  const Life life = witness.condition.life;
+  if (!witness.standing || !witness.standing->failure.empty() || life == Life::ended ||
+      life == Life::stopped || witness.condition.thread_ended)
+    return false;
+  const Operation* const own = witness.standing->collective(number);
+  return own && own->under_way() && witness.standing->blocker < 0;
+}
+
 /// Why a rank is at fault, if it is.
 std::string fault(int rank, const Witness& witness, std::uint64_t number) {
   const std::string who = fmt::format("rank {}", rank);
@@ -126,7 +140,7 @@ std::string fault(int rank, const Witness& witness, std::uint64_t number) {
     return fmt::format("{} {}: {}", who,
                        entered && entered->under_way() ? "is in it" : "has gone on",
                        describe(witness.condition));
-  if (entered && entered->under_way() && s->blocker < 0)
+  if (does_not_wait(witness, number))
     return fmt::format("{} began it {} ago and does not wait in it ({})", who,
                        ago(*s, entered->begin_ns), describe(witness.condition));
   return {};
@@ -179,6 +193,18 @@ std::uint64_t first_pending(std::span<const Witness> ranks) {
     if (witness.standing && (least == 0 || witness.standing->pending() < least))
       least = witness.standing->pending();
   return least;
+}
+
+std::vector<Witness> look_closely(const std::function<std::vector<Witness>()>& look) {
+  for (int left = more_looks;; --left) {
+    std::vector<Witness> ranks = look();
+    const std::uint64_t number = first_pending(ranks);
+    if (left == 0 || std::ranges::none_of(ranks, [&](const Witness& witness) {
+          return does_not_wait(witness, number);
+        }))
+      return ranks;
+    std::this_thread::sleep_for(between_looks);
+  }
 }
 
 std::string diagnosis(const Complaint& complaint, std::span<const Witness> ranks) {

@@ -2,6 +2,7 @@
 /// The cause of a hang, from the pages of all ranks.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,6 +35,10 @@ struct Complaint {
 /// The collective at which the communicator hangs: the least one that any rank has not completed;
 /// 0: no rank has a page.
 std::uint64_t first_pending(std::span<const Witness> ranks);
+
+/// What `look` finds; a rank that lives and is in the hanging collective gets 150 ms to show that
+/// it waits there, since on a crowded machine it may have had no turn since its last message.
+std::vector<Witness> look_closely(const std::function<std::vector<Witness>()>& look);
 
 /// One sentence, which, unless the rank found a failure, does not depend on the rank that asks,
 /// except for messages: "all_reduce #12 of communicator 'world' cannot complete …: rank 2 has not

@@ -17,12 +17,22 @@ std::uint32_t known_code(std::uint32_t code) {
   return code <= static_cast<std::uint32_t>(ErrorCode::device) ? code : 0;
 }
 
-constexpr std::size_t most_others = 4;  // pages of one process in a finding
+constexpr std::uint32_t no_claimant = ~0u;  // who only tells
+constexpr std::size_t most_others = 4;      // pages of one process in a finding
 
-/// True for the first caller: it writes the page's sentence.
-bool claim(Layout& page) {
+/// Whether `claimant` is the first: it writes the page's sentence.
+bool claim(Layout& page, std::uint32_t claimant) {
   std::uint32_t none = 0;
-  return page.verdict_claim.compare_exchange_strong(none, 1);
+  return page.verdict_claim.compare_exchange_strong(none, claimant);
+}
+
+/// From the least of all numbers on, operations are given up.
+void give_up(Layout& page, std::uint64_t number) {
+  std::uint64_t found = page.given_up.load(std::memory_order_relaxed);
+  while ((found == 0 || number < found) &&
+         !page.given_up.compare_exchange_weak(found, number, std::memory_order_release,
+                                              std::memory_order_relaxed)) {
+  }
 }
 
 /// True for the first caller with this hash.
@@ -42,7 +52,7 @@ void tell(Layout& page, bool claimed, const Inquiry& inquiry) {
     page.verdict_code.store(inquiry.code, std::memory_order_relaxed);
     page.verdict_number.store(inquiry.number, std::memory_order_release);
   }
-  page.given_up.store(inquiry.number, std::memory_order_release);
+  give_up(page, inquiry.number);
 }
 
 /// The pages of other communicators on this machine whose ranks wait.
@@ -63,13 +73,17 @@ bool act(const Inquiry& inquiry, Layout& page) {
     case Action::look:
       break;
     case Action::give_up:
-      page.verdict_code.store(inquiry.code, std::memory_order_relaxed);
-      page.given_up.store(inquiry.number, std::memory_order_release);
+      if (page.verdict_number.load(std::memory_order_relaxed) == 0)
+        page.verdict_code.store(inquiry.code, std::memory_order_relaxed);
+      give_up(page, inquiry.number);
       break;
-    case Action::claim:
-      return claim(page);
+    case Action::claim: {
+      // Asked again, since the first answer was lost.
+      const auto claimant = static_cast<std::uint32_t>(inquiry.number) + 1;
+      return claim(page, claimant) || page.verdict_claim.load() == claimant;
+    }
     case Action::tell:
-      tell(page, claim(page), inquiry);
+      tell(page, claim(page, no_claimant), inquiry);
       break;
     case Action::told:
       tell(page, true, inquiry);

@@ -17,7 +17,7 @@ namespace baton::status {
 enum class Action : std::uint8_t {
   look,       ///< nothing but a look
   give_up,    ///< lets the rank know that operation `number` is given up
-  claim,      ///< the right to write the first sentence of all; `done`: the caller has it
+  claim,      ///< rank `number` wants to write the first sentence of all; `done`: it may
   tell,       ///< the sentence about operation `number`
   told,       ///< the same, of the caller that has the right
   leave_out,  ///< shrink() number `number` goes on without the rank

@@ -20,6 +20,7 @@
 #include <x86intrin.h>
 #endif
 
+#include "../base/utf8.hpp"
 #include "../trace/recorder.hpp"
 #include "../transport/process.hpp"
 
@@ -40,7 +41,8 @@ struct Call {
   std::array<char, 24> text{};
 
   void set_text(std::string_view from) {
-    std::memcpy(text.data(), from.data(), std::min(from.size(), text.size() - 1));
+    const std::string_view kept = base::beginning_of(from, text.size() - 1);
+    std::memcpy(text.data(), kept.data(), kept.size());
   }
   std::string_view note() const { return text.data(); }
   bool operator==(const Call&) const = default;
@@ -101,6 +103,9 @@ inline constexpr std::size_t remembered = 64;
 /// Bytes of a communicator's name.
 inline constexpr std::size_t longest_label = 63;
 
+/// Bytes of a sentence about a failure.
+inline constexpr std::size_t longest_verdict = 2047;
+
 /// A step that is a message, as one word.
 struct MessageStep {
   std::int32_t peer = -1;  ///< -1: none
@@ -131,7 +136,7 @@ struct Layout {
   std::atomic<std::int32_t> thread;          ///< that uses the communicator
   std::atomic<std::int32_t> blocker;         ///< rank that it waits for, + 1; 0: it does not wait
   std::atomic<std::uint64_t> given_up;       ///< by a peer: the operation with this number; 0: none
-  std::atomic<std::uint32_t> verdict_claim;  ///< by the first rank that writes the verdict
+  std::atomic<std::uint32_t> verdict_claim;  ///< by the first that writes the verdict: its rank + 1
   std::atomic<std::uint32_t> verdict_code;   ///< the ErrorCode that goes with it, or will
   std::atomic<std::uint64_t> verdict_number;  ///< of its operation; stored when it is written
   std::atomic<std::uint32_t> shrinks;         ///< 1: it is in shrink(), or has failed and was there
@@ -142,7 +147,8 @@ struct Layout {
   SharedText<longest_label + 1> label;  ///< the communicator's name
   SharedText<256> waits;                ///< "waits for rank 3 (step 4 …)"
   SharedText<1024> failure;             ///< why the communicator is of no use any more
-  SharedText<2048> verdict;             ///< why an operation cannot complete, as all ranks say it
+  SharedText<longest_verdict + 1>
+      verdict;  ///< why an operation cannot complete, as all ranks say it
 
   /// An operation: number (0: a message), ticks of begin and end (0: under way), call.
   struct Entry {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <barrier>
 #include <functional>
+#include <latch>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -101,6 +102,46 @@ TEST_CASE("root cause: a rank that does not come where a communicator is made is
                   {"communicator 'world' of " + std::to_string(size) + " ranks cannot be made",
                    "no progress for 1 s: rank " + std::to_string(absent) + " does not answer"}));
     }
+}
+
+TEST_CASE("root cause: one sentence, also by a rank that fails in an operation before") {
+  std::latch left(1), failed(1);
+  std::mutex mutex;
+  std::vector<std::string> sentences;
+  on_ranks(
+      3,
+      [&](Communicator& c) {
+        if (c.rank() == 2) return left.count_down();  // it leaves
+        left.wait();
+        std::vector<std::int32_t> one(1), all(3);
+        if (c.rank() == 0) failed.wait();
+        const Error error = error_of([&] {
+          c.gather(one, all, 0, {"linear", 0});
+          c.broadcast(all, 2, {"linear", 0});
+        });
+        CHECK(error.code == ErrorCode::transport);
+        CHECK(holds(error.operation, {c.rank() == 0 ? "gather #" : "broadcast #"}));
+        {
+          const std::lock_guard lock(mutex);
+          sentences.emplace_back(error.what());
+        }
+        if (c.rank() == 1) failed.count_down();
+      },
+      Options());
+  REQUIRE(sentences.size() == 2);
+  CHECK(sentences[0] == sentences[1]);
+  CHECK(holds(sentences[0], {"rank 2 has left the communicator"}));
+}
+
+TEST_CASE("root cause: a sentence that is too long for a page is the same on all ranks") {
+  std::string text = sentence_of(16, 8, patient(), [&](Communicator& c) {
+    c.set_name("a communicator whose name is as long as names may be, and longer");
+    std::vector<std::int32_t> x(16), y(16);
+    c.all_reduce(x, sum);
+    if (c.rank() < 8) c.all_to_all(x, y, {"spread_out", 0});
+  });
+  CHECK(text.size() <= status::longest_verdict);
+  MESSAGE(text.size());
 }
 
 TEST_CASE("root cause: a rank that does not come is named by all, with its last operation") {

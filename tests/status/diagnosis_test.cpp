@@ -146,6 +146,35 @@ TEST_CASE("diagnosis: ranks that wait for each other, and one that does not wait
   CHECK(said(ranks).starts_with(head + "all ranks have entered it; rank 0 waits"));
 }
 
+TEST_CASE("diagnosis: a rank that waits may show it late") {
+  int looks = 0;
+  const auto ranks_where_one_waits_from = [&](int look) {
+    return look_closely([&, look] {
+      std::vector<Witness> ranks = {waiting(0, 1), rank(1), waiting(2, 0)};
+      if (++looks < look) ranks[2].standing->blocker = -1;
+      return ranks;
+    });
+  };
+  CHECK(said(ranks_where_one_waits_from(1)).find("rank 2 began it") == std::string::npos);
+  CHECK(looks == 1);
+  looks = 0;
+  CHECK(said(ranks_where_one_waits_from(3)).find("rank 2 began it") == std::string::npos);
+  CHECK(looks == 3);
+  looks = 0;
+  CHECK(said(ranks_where_one_waits_from(1000)).find("rank 2 began it") != std::string::npos);
+  CHECK(looks == 4);
+  looks = 0;
+  const auto ended = [&] {
+    ++looks;
+    std::vector<Witness> ranks = {waiting(0, 1), waiting(1, -1)};
+    ranks[1].condition.life = Life::ended;
+    return ranks;
+  };
+  CHECK(said(look_closely(ended)).find("rank 1 is in it: its process has ended") !=
+        std::string::npos);
+  CHECK(looks == 1);
+}
+
 TEST_CASE("diagnosis: a message names its peer") {
   std::vector<Witness> ranks = {rank(0), rank(1)};
   ranks[0].standing->blocker = 1;

@@ -117,11 +117,17 @@ TEST_CASE("one rank alone may speak, and one alone reports a sentence") {
     return answers(inquiry).front().done;
   };
   CHECK(ask_for(Action::claim, 0));
-  CHECK_FALSE(ask_for(Action::claim, 0));
+  CHECK_FALSE(ask_for(Action::claim, 1));
+  CHECK(ask_for(Action::claim, 0));  // asked again: the answer was lost
   CHECK(ask_for(Action::told, 4, "rank 1 is late"));
   CHECK(ask_for(Action::tell, 4, "another one"));
   CHECK(read(page.layout()).verdict == "rank 1 is late");
   CHECK(page.layout().given_up.load() == 4);
+  CHECK(ask_for(Action::tell, 5, "a later one"));
+  CHECK(ask_for(Action::give_up, 7));
+  CHECK(page.layout().given_up.load() == 4);  // what began before stays given up
+  CHECK(ask_for(Action::give_up, 3));
+  CHECK(page.layout().given_up.load() == 3);
   CHECK(ask_for(Action::report, 99));
   CHECK(ask_for(Action::report, 98));
   CHECK_FALSE(ask_for(Action::report, 99));
