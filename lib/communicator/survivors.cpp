@@ -192,7 +192,7 @@ void Survivors::commit(const Ranks& ranks) {
   committed_ = true;
 }
 
-void Survivors::lead(const Ranks& ranks) {
+bool Survivors::propose(const Ranks& ranks) {
   ++ballot_;
   leading_ = true;
   accepted_ = -1;
@@ -209,7 +209,8 @@ void Survivors::lead(const Ranks& ranks) {
     return true;
   };
   wait(limits_.patience, [&] { return !leading_ || all(); });
-  if (!leading_ || settled()) return;
+  if (settled()) return true;
+  if (!leading_) return false;
   leading_ = false;
   bool complete = true;
   for (int r = 0; r < size_; ++r)
@@ -218,6 +219,15 @@ void Survivors::lead(const Ranks& ranks) {
       complete = false;
     }
   if (complete) commit(ranks);
+  return true;
+}
+
+void Survivors::lead(const Ranks& ranks) {
+  const auto end = Clock::now() + limits_.patience;
+  const auto overtaken = [&] { return accepted_ >= 0 || view() != ranks; };
+  // Who rejects may wait for another one, of which it has yet to see that it is gone.
+  while (!propose(ranks))
+    if (wait(between_looks, overtaken) || Clock::now() > end) return;
 }
 
 void Survivors::follow(int leader) {

@@ -72,6 +72,10 @@ class Survivors {
   bool settled() const { return committed_ || left_out_by_ >= 0; }
   Ranks view() const;
   void consider(int from, std::uint32_t ballot, const Ranks& ranks);
+  /// False: a member rejects the group.
+  bool propose(const Ranks& ranks);
+  /// Proposes a group until its members answer with one voice, another rank leads, or the patience
+  /// is over.
   void lead(const Ranks& ranks);
   void follow(int leader);
   void commit(const Ranks& ranks);

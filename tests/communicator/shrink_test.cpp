@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <latch>
@@ -247,6 +248,43 @@ TEST_CASE("shrink: refusals send nothing") {
     c.all_reduce(x, sum);
     CHECK(x[0] == 2);
   });
+}
+
+TEST_CASE("survivors: a rank that still waits for a dead leader joins the next one") {
+  constexpr int tag = 5;
+  constexpr std::uint32_t turn = 9;
+  std::vector<std::vector<int>> groups(3);
+  std::barrier all(3);
+  std::atomic<bool> dead = false;
+  run_threads(3, [&](std::unique_ptr<Transport> t) {
+    const int rank = t->rank();
+    if (rank == 0) {  // greets, proposes, hears that the others accept, and dies
+      struct {
+        std::uint32_t turn, kind, ballot, ranks;
+      } const hello{turn, 0, 0, 0}, proposal{turn, 1, 1, 0b111};
+      constexpr std::size_t bytes = 13;
+      std::array<Message, 8> messages;
+      std::array<std::array<std::byte, bytes>, 4> answers;
+      for (std::size_t i = 0; i < 4; ++i) {
+        const int peer = i < 2 ? 1 : 2;
+        t->isend(peer, tag, i % 2 == 0 ? &hello : &proposal, bytes, messages[i]);
+        t->irecv(peer, tag, answers[i].data(), bytes, messages[4 + i]);
+      }
+      std::size_t got = 0;
+      for (Message& message : messages)
+        while (!t->test(message, got)) std::this_thread::yield();
+      dead = true;
+      all.arrive_and_wait();
+      return;
+    }
+    int looks = 0;  // rank 2 sees it when rank 1 has proposed for long
+    const auto gone = [&](int other) { return other == 0 && dead && (rank == 1 || ++looks > 10); };
+    communicator::Survivors survivors(*t, tag, turn, {2s, gone});
+    groups[static_cast<std::size_t>(rank)] = survivors.agree();
+    all.arrive_and_wait();
+  });
+  CHECK(groups[1] == std::vector{1, 2});
+  CHECK(groups[2] == std::vector{1, 2});
 }
 
 TEST_CASE("survivors: whatever the order and the delays, no rank is in two groups") {
