@@ -38,6 +38,7 @@ void Launcher::require_usable() const {
 }
 
 void Launcher::break_off(std::string why) {
+  if (!broken_.empty()) return;
   broken_ = why.empty() ? "no reason was given" : std::move(why);
   watch_.fail(broken_);
   planner_.repeated().forget();

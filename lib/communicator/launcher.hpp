@@ -70,7 +70,7 @@ class Launcher {
 
   /// Throws Error(transport) after break_off().
   void require_usable() const;
-  /// Makes further calls impossible. `why` is the reason.
+  /// Makes further calls impossible. `why` is the reason, unless there was one before.
   void break_off(std::string why);
   const std::string& broken() const { return broken_; }
   /// Ends the wait of a call that is in another thread. The caller then breaks off.

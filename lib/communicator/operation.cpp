@@ -148,7 +148,9 @@ void Operation::look_for_blocker() {
   if (peer >= 0)
     if (const auto why = watch_.unmade_by(peer, number_); !why.sentence.empty())
       throw retold(why, numbered(), context_.rank);
-  if (peer < 0 || (!watch_.gone(peer) && !watch_.shrinks(peer))) {
+  // A message may be lost, or have been sent before its rank failed.
+  const bool fails = number_ == 0 && watch_.doubtful(0) && peer >= 0 && watch_.has_failed(peer);
+  if (peer < 0 || (!fails && !watch_.gone(peer) && !watch_.shrinks(peer))) {
     missing_ = -1;
   } else if (peer != missing_) {
     missing_ = peer;

@@ -164,7 +164,11 @@ Request State::start(std::unique_ptr<Operation> operation, bool ordered) {
   Operation& started = *operation;
   Request request = this->request(std::move(operation));
   launcher.keep(started, ordered);
-  started.start();
+  try {
+    started.start();
+  } catch (...) {
+    launcher.fail(started);
+  }
   return request;
 }
 

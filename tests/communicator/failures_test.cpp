@@ -205,6 +205,76 @@ TEST_CASE("a request that is dropped while an exception passes does not wait") {
       Options());
 }
 
+TEST_CASE("the first failure is the reason, whatever is dropped after it") {
+  std::latch over(2);
+  on_ranks(
+      2,
+      [&](Communicator& c) {
+        std::vector<float> x(4), y(4);
+        if (c.rank() == 0) {
+          Request first = c.start_all_reduce(x, sum);
+          {
+            const Request second = c.start_recv(std::span(y), 1);
+            first.abandon("it rains");
+          }
+          CHECK(holds(error_of([&] { c.barrier(); }).what(), {"failed earlier: it rains"}));
+        }
+        over.arrive_and_wait();
+      },
+      patient());
+}
+
+namespace {
+
+/// A transport whose sends to the last rank fail.
+class Cut final : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    if (cut && peer == size() - 1) throw Error(ErrorCode::transport, "the wire is cut");
+    inner().isend(peer, tag, data, bytes, message);
+  }
+  std::atomic<bool> cut = false;
+
+ private:
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
+    return std::make_unique<Cut>(std::move(part));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a call that fails when it starts is told to all, with its number") {
+  for (const bool message : {false, true}) {
+    std::latch over(3);
+    run_threads(3, [&](std::unique_ptr<Transport> transport) {
+      auto owned = std::make_unique<Cut>(std::move(transport));
+      Cut& wire = *owned;
+      Communicator c(std::move(owned));  // without a timeout
+      std::vector<float> x(4);
+      std::string said = "the wire is cut";
+      if (c.rank() == 0) {
+        wire.cut = true;
+        const Error error = error_of([&] {
+          message ? c.start_send(x, 2).wait() : c.start_broadcast(x, 0, {"linear", 0}).wait();
+        });
+        CHECK(error.code == ErrorCode::transport);
+        CHECK(error.rank == 0);
+        CHECK(holds(error.operation, {message ? "send" : "broadcast #"}));
+        CHECK(holds(error.what(), {said}));
+        CHECK(holds(error_of([&] { c.barrier(); }).what(), {"failed earlier: ", said}));
+      } else if (c.rank() == 2) {
+        const Error error = error_of([&] {
+          message ? static_cast<void>(c.recv(std::span(x), 0)) : c.broadcast(x, 0, {"linear", 0});
+        });
+        CHECK(error.code == ErrorCode::transport);
+        CHECK(holds(error.what(), {said}));
+      }
+      over.arrive_and_wait();
+    });
+  }
+}
+
 TEST_CASE(
     "without checking, ranks that disagree about a length all fail, also where the sender waits") {
   // Short and long messages, each way: buffered, or until the receiver comes.
