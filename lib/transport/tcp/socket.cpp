@@ -32,7 +32,7 @@ bool ready(std::span<pollfd> waits, Time until) {
     const int found = poll(waits.data(), waits.size(),
                            static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1'000'000)));
     if (found > 0) return true;
-    if (found == 0 || errno != EINTR) return false;
+    if (found == 0 ? std::chrono::steady_clock::now() >= until : errno != EINTR) return false;
   }
 }
 bool ready(int descriptor, short events, Time until) {
