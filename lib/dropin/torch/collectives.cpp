@@ -52,7 +52,7 @@ at::Tensor scaled(const at::Tensor& tensor, const c10d::ReduceOp& op) {
   const auto& factor = static_cast<const c10d::PreMulSumSupplement&>(*op.supplement_);
   const at::Tensor product = factor.tensor_factor.defined() ? tensor * factor.tensor_factor
                                                             : tensor * factor.double_factor;
-  return product.contiguous();  // the op's memory: it needs no copy of its own
+  return product.to(tensor.scalar_type()).contiguous();  // the op's memory: it needs no copy
 }
 
 std::vector<std::int64_t> counts_of(const Tensors& tensors, Elements elements) {

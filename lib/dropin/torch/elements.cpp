@@ -74,6 +74,11 @@ Elements moved(at::ScalarType type) {
 
 Elements reduced(at::ScalarType type, const c10d::ReduceOp& op) {
   const bool complex = at::isComplexType(type);
+  if (op.op_ == c10d::ReduceOp::PREMUL_SUM && !complex && !at::isFloatingType(type))
+    throw std::invalid_argument(
+        c10::str("baton: Invalid scalar type: expected floating-point "
+                 "numbers to multiply before the sum, found ",
+                 c10::toString(type)));
   const auto own = datatype(complex ? c10::toRealValueType(type) : type);
   const OpKind kind = kind_of(type, op);
   const bool defined = own && defined_on(kind, *own) &&

@@ -77,6 +77,12 @@ def reductions(rank, size):
     turned = torch.ones(3, 4).t()
     dist.all_reduce(turned, dist._make_nccl_premul_sum(2.0))
     same(turned, torch.full((4, 3), 2.0 * size))
+    wide = torch.ones(4)  # the factor's type is another one
+    dist.all_reduce(wide, dist._make_nccl_premul_sum(torch.full((1,), 0.5, dtype=torch.float64)))
+    same(wide, torch.full((4,), size / 2))
+    whole = torch.arange(4096)
+    error = raised(lambda: dist.all_reduce(whole, dist._make_nccl_premul_sum(2.0)))
+    assert isinstance(error, ValueError) and "expected floating-point numbers to multiply" in str(error)
     assert isinstance(raised(lambda: dist.all_reduce(number, OPS.PRODUCT)), ValueError)
     assert "Invalid scalar type" in str(raised(lambda: dist.all_reduce(torch.ones(2, dtype=torch.int16))))
 
