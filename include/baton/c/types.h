@@ -79,7 +79,8 @@ enum {
 };
 
 /// into[i] = left[i] (+) right[i] for `count` elements. `into` may be `left` or `right`. Must be
-/// associative and give the same bits on all ranks. Called by the thread that calls the library.
+/// associative and give the same bits on all ranks. Called by threads that are in the library, also
+/// by one in a call of another communicator, and by several at once.
 typedef void (*baton_op_function)(void* into, const void* left, const void* right, size_t count,
                                   void* context);
 

@@ -76,6 +76,7 @@ Op LocalFold::op() const {
 void LocalFold::fold(void* into, const void* left, const void* right, std::size_t count,
                      void* context) {
   auto& self = *static_cast<LocalFold*>(context);
+  const std::lock_guard in_use(self.in_use_);
   auto* to = static_cast<std::byte*>(into);
   const auto* a = static_cast<const std::byte*>(left);
   const auto* b = static_cast<const std::byte*>(right);

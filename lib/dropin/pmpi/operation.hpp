@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -52,6 +53,7 @@ class LocalFold {
   bool commutes_ = false;
   bool wraps_ = false;  // a sum of 16-bit integers; Open MPI saturates it on some processors
   int code_ = MPI_SUCCESS;
+  std::mutex in_use_;       // a thread that waits in another communicator may fold what arrives
   std::int64_t block_ = 1;  // elements
   std::vector<std::byte> left_, right_;
   std::byte *left_origin_ = nullptr, *right_origin_ = nullptr;
