@@ -154,6 +154,11 @@ class Simulate(CommandTest):
                 ("--sweep: expected --per-host for several", "--sweep", "ranks=2:4", "--hosts",
                  "2x2"),
                 ("--segment: expected bytes", "--segment", "x"),
+                ("--bytes: expected one size, unless with --measure, found several", "--bytes", "8:64M"),
+                ("--factor requires --measure", "--sweep", "bytes=8:64M", "--factor", "4"),
+                ("--measure excludes --calls", "--measure", "1", "--calls", "10"),
+                ("--measure excludes --per-host", "--measure", "1", "--per-host", "2"),
+                ("--schedule excludes --segment", "--schedule", "x", "--segment", "16K"),
                 ("simulate: expected at least ", "all_to_all", "--algorithm", "pairwise", "--ranks",
                  "1000000")]:
             with self.subTest(arguments=arguments):

@@ -60,9 +60,9 @@ def tearDownModule():
 
 
 class Faults(unittest.TestCase):
-    def start(self, folder, fault, culprit, size, timeout=2, **more):
+    def start(self, folder, fault, culprit, size, timeout=2, program=FAULTY, **more):
         environment = os.environ | {"BATON_TIMEOUT": str(timeout)} | more
-        command = [FAULTY, folder, fault, str(culprit)]
+        command = [program, folder, fault, str(culprit)]
         if CLUSTER:
             alone = ["--per-host", "1" if size == 2 else "2", str(size)]
             commands = [[*CLUSTER, "run", *alone, *command]]
@@ -244,7 +244,9 @@ class Faults(unittest.TestCase):
 
     def test_status_shows_a_running_hang(self):
         with tempfile.TemporaryDirectory() as folder:
-            processes = self.start(folder, "sleeps", 0, 2)
+            program = os.fsencode(folder) + b"/faulty-caf\xe9"  # a name that is not UTF-8
+            os.symlink(Path(FAULTY).resolve(), program)
+            processes = self.start(folder, "sleeps", 0, 2, program=program)
             try:
                 self.wait_for(lambda: self.waiting(folder, 1), "a rank that waits")
                 first = self.members(folder)[0]
@@ -258,14 +260,14 @@ class Faults(unittest.TestCase):
                     self.assertEqual([r["here"] for c in json.loads(found) for r in c["ranks"]].count(False),
                                      1 if MACHINES else 0)
                 text = subprocess.run([*status, asked[0], "--operations", "2"], capture_output=True,
-                                      text=True).stdout
+                                      text=True, errors="replace").stdout
                 self.assertIn("communicator 'world', 2 ranks\n", text)
                 self.assertEqual(text.count("of another machine"), 1 if MACHINES else 0)
                 text = text.replace(" of another machine", "")
-                self.assertRegex(text, r"rank 0, process \d+ \(faulty\w*\): in no operation; last #\d+ broadcast of "
+                self.assertRegex(text, r"rank 0, process \d+ \(faulty\S*\): in no operation; last #\d+ broadcast of "
                                        r"1000 f32, root 0 \(\S+\), finished \d+\.\d s ago; its process is alive "
                                        r"and sleeps")
-                self.assertRegex(text, r"rank 1, process \d+ \(faulty\w*\): in #\d+ all_reduce of 1000 f32, sum "
+                self.assertRegex(text, r"rank 1, process \d+ \(faulty\S*\): in #\d+ all_reduce of 1000 f32, sum "
                                        r"\(ring\) for \d+\.\d s; waits for rank 0 \(step \d+: recv")
                 self.assertRegex(text, r"    \d+\.\d s ago: #\d+ broadcast of 1000 f32, root 0 \(\S+\), [\d.]+ us")
                 self.assertRegex(text, r"    \d+\.\d s ago: #\d+ all_reduce of 1000 f32, sum \(ring\), under way")

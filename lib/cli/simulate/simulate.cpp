@@ -236,6 +236,8 @@ int own(const Setting& setting) {
 int run(const SimulateCommand& command, Launch& launch) {
   if (command.measure > 0) return measured(command, launch);
   if (launch.rank() != 0) return 0;
+  if (command.data.sizes().size() != 1)
+    refuse("--bytes: expected one size, unless with --measure, found several");
   const Setting setting(command);
   if (!command.data.file().empty()) return own(setting);
   if (!command.sweep.empty()) return sweep(setting);
@@ -266,17 +268,19 @@ void add_simulate(CommandLine& program) {
               "\n(default shared-memory; format: lib/simulate/README.md)")
       .form("FILE");
   const Option hosts = data.hosts();
-  set.add("--per-host", options->per_host,
-          "number of ranks on each host, 0: all on one (default: the network's)")
-      .form("K")
-      .range(0, 1 << 20)
-      .excludes({hosts});
-  data.segment(
+  const Option per_host =
+      set.add("--per-host", options->per_host,
+              "number of ranks on each host, 0: all on one (default: the network's)")
+          .form("K")
+          .range(0, 1 << 20)
+          .excludes({hosts});
+  const Option segment = data.segment(
       "bytes per message piece, 0: not cut, best: the one with the least predicted time\n"
       "(default: the library chooses)");
-  set.add("--window", options->window, "messages in flight on one channel (default 2)")
-      .form("W")
-      .range(1, 32);
+  const Option window =
+      set.add("--window", options->window, "messages in flight on one channel (default 2)")
+          .form("W")
+          .range(1, 32);
   data.root();
   data.type();
   const Option sweep =
@@ -284,21 +288,24 @@ void add_simulate(CommandLine& program) {
               "ranks=FIRST:LAST or bytes=FIRST:LAST, doubling: times of all algorithms, or of\n"
               "the named one, and the best ones with their ranges")
           .form("WHAT");
-  std::vector<Option> not_measured =
-      data.files_and_goal({collective, algorithm, ranks, bytes, sweep, data.registry()});
-  not_measured.push_back(sweep);
-  set.add("--measure", options->measure,
-          "also run it this many times, on the ranks of mpirun or on threads, and print\n"
-          "predicted and measured times; collective may be all, --bytes a range")
-      .form("RUNS")
-      .range(1, 1'000'000)
-      .excludes(not_measured);
-  set.add("--calls", options->calls, "calls in a row; times are per call (default 1)")
-      .form("N")
-      .range(1, 1'000'000);
+  const Option calls =
+      set.add("--calls", options->calls, "calls in a row; times are per call (default 1)")
+          .form("N")
+          .range(1, 1'000'000);
+  std::vector<Option> not_measured = data.files_and_goal(
+      {collective, algorithm, ranks, bytes, segment, sweep, calls, data.registry()});
+  not_measured.insert(not_measured.end(), {sweep, hosts, per_host, window, calls});
+  const Option measure =
+      set.add("--measure", options->measure,
+              "also run it this many times, on the ranks of mpirun or on threads, and print\n"
+              "predicted and measured times; collective may be all, --bytes a range")
+          .form("RUNS")
+          .range(1, 1'000'000)
+          .excludes(not_measured);
   set.add("--factor", options->factor, "ratio of each size to the one before (default 2)")
       .form("N")
-      .range(2, 1 << 20);
+      .range(2, 1 << 20)
+      .needs(measure);
   add_json(set, options->json, "; scripts/plot draws a sweep");
   add_progress(set, options->progress);
   set.footer(

@@ -226,7 +226,7 @@ int status(const StatusCommand& command, Launch&) {
     for (const auto& [rank, condition] : ranks.unseen)
       fmt::print("  rank {}: {}\n", rank, describe(condition));
   }
-  if (command.json) fmt::print("{}\n", all.dump(2));
+  if (command.json) cli::print(all);
   return 0;
 }
 
