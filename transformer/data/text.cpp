@@ -10,6 +10,7 @@
 
 #include "baton/error.hpp"
 #include "file.hpp"
+#include "utf8.hpp"
 
 namespace baton::transformer {
 namespace {
@@ -30,11 +31,14 @@ std::size_t first_invalid(const std::string& text) {
   return text.size() - left;
 }
 
-/// Where the last `share` of a text begins, at a line's begin.
+/// Where the last `share` of a text begins: at a line's begin, if that adds at most a tenth of it.
 std::size_t validation_begin(const std::string& text, double share) {
-  const auto wanted = static_cast<std::size_t>(static_cast<double>(text.size()) * (1 - share));
-  const std::size_t line = text.rfind('\n', wanted);
-  return line == std::string::npos ? wanted : line + 1;
+  const double bytes = static_cast<double>(text.size()) * share;
+  const std::size_t wanted = text.size() - static_cast<std::size_t>(std::ceil(bytes));
+  const std::size_t line = std::string_view(text).substr(0, wanted).rfind('\n') + 1;  // 0: none
+  return line > 0 && static_cast<double>(wanted - line) <= bytes / 10
+             ? line
+             : data::character_begin(text, wanted);
 }
 
 /// Fowler, Noll, Vo: FNV-1a of 64 bits.

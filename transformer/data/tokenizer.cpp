@@ -31,8 +31,8 @@ std::string_view take_line(std::string_view& text) {
   std::size_t size = std::min(text.find('\n'), text.size() - 1) + 1;
   if (size > longest) {
     const std::size_t blank = text.rfind(' ', longest);
-    size = blank == std::string_view::npos || blank == 0 ? longest : blank;
-    while (blank != size && (text[size] & 0xc0) == 0x80) --size;  // within a character
+    size = blank == std::string_view::npos || blank == 0 ? data::character_begin(text, longest)
+                                                         : blank;
   }
   const std::string_view line = text.substr(0, size);
   text.remove_prefix(size);

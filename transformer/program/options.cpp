@@ -344,6 +344,7 @@ void complete(const CLI::App& app, TrainOptions& options) {
   if (!gpt2) return;
   if (options.text.empty())
     refuse("--model gpt2: expected --text FILE, found none; scripts/data text makes one");
+  if (options.prompt.empty()) refuse("--prompt: expected some text, found none");
   if (!given("--seq")) options.seq = 64;
   const Gpt2Config preset = gpt2_preset(options.preset);
   Gpt2Config& config = options.gpt2;

@@ -181,6 +181,12 @@ void settle(const CLI::App& app, PredictCommand& its) {
     if (app.count("--measured") > 0) refuse("--measured: expected one layout, found --sweep");
     if (app.count("--at-once") > 0)
       refuse("--at-once: expected one layout, found --sweep, which measures one speed for all");
+    for (const char* option : {"--block-forward-ms", "--block-backward-ms", "--head-ms"})
+      if (app.count(option) > 0)
+        refuse(
+            fmt::format("{}: expected one layout, found --sweep, whose layouts differ in it; "
+                        "--gflops gives the speed for all",
+                        option));
     its.model.batch = its.batch > 0 ? its.batch : its.ranks;
     settle_choice();
     return;

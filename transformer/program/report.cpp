@@ -184,7 +184,7 @@ void Report::epoch(const Outcome& outcome) {
   if (!outcome.validation.empty()) {
     fmt::print("{}  {:>10.5g}", options_.checks() ? "            " : "", outcome.validation.back());
     if (!outcome.accuracy.empty()) fmt::print("  {:>7.2f}%", 100 * outcome.accuracy.back());
-    fmt::print("  {:>9.{}f}", static_cast<double>(outcome.items) / outcome.epochs.back().all,
+    fmt::print("  {:>9.{}f}", static_cast<double>(outcome.items.back()) / outcome.epochs.back().all,
                options_.model == ModelKind::vgg16 ? 1 : 0);
   }
   fmt::print("\n");
@@ -270,7 +270,8 @@ void Report::json(const Outcome& outcome) const {
     json["emulated"] = {{"gflops", options_.emulated_gflops},
                         {"optimizer_ns", options_.emulated_optimizer_ns}};
   }
-  json[std::string(item(options_)) + "_per_epoch"] = outcome.items;
+  json[std::string(item(options_)) + "_per_epoch"] =
+      outcome.items.empty() ? 0 : std::ranges::max(outcome.items);
   json[std::string(item(options_)) + "_per_second"] = outcome.items_per_second();
   Json held = Json::object();
   for (int purpose = 0; purpose <= purpose_count; ++purpose) {

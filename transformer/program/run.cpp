@@ -26,8 +26,12 @@ double Outcome::items_per_second() const {
   if (epochs.empty()) return 0;
   const std::size_t dropped = epochs.size() > 1 ? 1 : 0;
   double all = 0;
-  for (std::size_t e = dropped; e < epochs.size(); ++e) all += epochs[e].all;
-  return static_cast<double>(items) * static_cast<double>(epochs.size() - dropped) / all;
+  std::int64_t counted = 0;
+  for (std::size_t e = dropped; e < epochs.size(); ++e) {
+    all += epochs[e].all;
+    counted += items[e];
+  }
+  return static_cast<double>(counted) / all;
 }
 
 namespace {
@@ -78,6 +82,7 @@ struct Trained {
       if (!options.load.empty()) task->load(options.load);
       return task;
     } catch (const Error& error) {
+      if (!world) throw;  // others go on
       throw Refusal(error);
     }
   }
@@ -208,7 +213,7 @@ class Training {
     }
     epoch_seconds_ = 0;
     average(seconds);
-    outcome_.items = items;
+    outcome_.items.push_back(items);
     outcome_.losses.push_back(trained_.sum / static_cast<double>(items));
     if (options_.checks()) compare(epoch, static_cast<double>(items));
     if (const auto found =
@@ -248,13 +253,18 @@ class Training {
       outcome_.stopped = fmt::format(
           "step {}: expected a loss that is a finite number, found {}; the first that is not one "
           "is {}",
-          steps_, result.loss, trained_.task->not_finite(world_, how));
+          steps_, result.loss, not_finite(how));
       return result;
     }
     if (!reference_) return result;
     how.micro_batches = 1;
     reference_->step(number, how, rate);
     return result;
+  }
+  std::string not_finite(const StepOptions& how) {
+    std::string first;
+    trained_.replicas->with_values([&] { first = trained_.task->not_finite(world_, how); });
+    return first;
   }
 
   double learning_rate() const {

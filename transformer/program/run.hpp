@@ -30,7 +30,7 @@ struct Outcome {
   std::vector<double> accuracy;          ///< likewise, of models that classify
   std::vector<EpochSeconds> epochs;      ///< of steps, without the reference's
   std::vector<double> step_seconds;      ///< of each step on this rank
-  std::int64_t items = 0;                ///< samples or tokens of an epoch, on all ranks
+  std::vector<std::int64_t> items;       ///< samples or tokens of each epoch, on all ranks
   Traffic sent;                          ///< in the last step, by the rank that sent the most bytes
   Differences differences;               ///< of what is checked, on rank 0
   std::string stopped;                   ///< why training ended early

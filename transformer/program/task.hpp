@@ -53,7 +53,7 @@ class Task {
   virtual void save(DataParallel<T>& /*replicas*/, const std::string& /*file*/) {}
   /// Text that the model writes.
   virtual std::string writes(DataParallel<T>& /*replicas*/) { return ""; }
-  /// The first thing of the last step that is no finite number.
+  /// The first thing of the last step that is no finite number. Weights are whole.
   virtual std::string not_finite(Communicator& /*world*/, const StepOptions& /*how*/) {
     return "the loss";
   }

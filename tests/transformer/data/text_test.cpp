@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "support/ranks.hpp"
@@ -155,20 +157,29 @@ TEST_CASE("read_text_data: the end of the text is for validation, and nothing is
   const TemporaryFolder folder;
   const std::string text = corpus(), file = folder.write("corpus.txt", text);
   const TextData data = read_text_data({file}, 330, 16, 0.2);
-  const auto text_of = [&](const Sequences& sequences) {
+  const auto text_of = [](const Sequences& sequences, const Tokenizer& tokenizer) {
     std::string whole;
-    for (std::int64_t i = 0; i < sequences.size(); ++i) {
-      whole += data.tokenizer.decode(sequences.batch(std::vector<std::int64_t>{i}).ids);
-    }
+    for (std::int64_t i = 0; i < sequences.size(); ++i)
+      whole += tokenizer.decode(sequences.batch(std::vector<std::int64_t>{i}).ids);
     return whole;
   };
-  const std::string training = text_of(data.training), validation = text_of(data.validation);
+  const std::string training = text_of(data.training, data.tokenizer),
+                    validation = text_of(data.validation, data.tokenizer);
   CHECK(text.starts_with(training));
   CHECK(training.size() > text.size() / 2);
   const std::size_t begin = text.find(validation, training.size());
   REQUIRE(begin != std::string::npos);
   CHECK(text[begin - 1] == '\n');
   CHECK(std::abs(static_cast<double>(begin) / static_cast<double>(text.size()) - 0.8) < 0.01);
+
+  // Without a line's end nearby it is cut between characters, in the share that was asked for.
+  std::string line = "A title\n" + text;
+  std::ranges::replace(line.begin() + 8, line.end(), '\n', ' ');
+  for (const double share : {0.1, 0.1001, 0.1002, 0.1003, 0.3}) {
+    const TextData cut = read_text_data({folder.write("line.txt", line)}, 330, 16, share);
+    const double bytes = static_cast<double>(text_of(cut.validation, cut.tokenizer).size());
+    CHECK(std::abs(bytes / static_cast<double>(line.size()) - share) < 0.02);
+  }
 
   const std::string small = folder.write("small.txt", corpus(12));
   refused([&] { read_text_data({small}, 320, 100, 0.1); },

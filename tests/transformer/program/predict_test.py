@@ -99,10 +99,11 @@ class Predict(CommandTest):
                 ("--memory-limit: expected --sweep", "--memory-limit", "1"),
                 ("--sweep: expected --ranks", "--sweep"),
                 ("--tp: expected none with --sweep", "--sweep", "--ranks", "4", "--tp", "2"),
-                ("within 1e-06 GB", "--sweep", "--ranks", "4", "--memory-limit", "1e-6"),
+                ("--block-forward-ms: expected one layout, found --sweep", "--sweep", "--ranks", "4"),
                 ("--seq: expected at most", "--seq", "100000"),
                 ("ends with one of .svg", "-o", "x.gif")):
             self.refused(sentence, *SMALL, *GIVEN, *arguments)
+        self.refused("within 1e-06 GB", *SMALL, "--gflops", "10", "--sweep", "--ranks", "4", "--memory-limit", "1e-6")
         self.refused("--model", "--predict", "--network", "infiniband-100g")
         self.refused("nowhere", "--predict", "--model", "gpt2", "--preset", "tiny", "--network", "nowhere")
 

@@ -231,7 +231,7 @@ class Train(CommandTest):
         self.assertRegex(self.output(*how, code=1), r"# NOT equal within the tolerance\n$")
 
     def test_a_loss_that_is_not_finite_ends_it(self):
-        for parallel in ["none", "dp", "tp"]:
+        for parallel in ["none", "dp", "tp", "fsdp"]:
             done = self.start("--parallel", parallel, "--lr", "1e30")
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, r"^baton-train: step [23]: expected a loss that is a finite number, "
@@ -329,6 +329,7 @@ class Train(CommandTest):
                 ("--model gpt2: expected --text FILE, found none; scripts/data text makes one", "--model",
                  "gpt2"),
                 ("--prompt: expected --model gpt2, found mlp", "--prompt", "x"),
+                ("--prompt: expected some text, found none", "--model", "gpt2", "--text", "x", "--prompt", ""),
                 ("--seq: expected --model block or gpt2, found mlp", "--seq", "4"),
                 ("--weight-decay: expected --optimizer adamw or momentum, found sgd", "--weight-decay", "0.1"),
                 ("--tolerance: expected --check, --check-output or --check-weights, found none", "--tolerance", "0.1"),
@@ -388,6 +389,10 @@ class Train(CommandTest):
         self.assertEqual(result["samples_per_epoch"], 256)
         later = sum(epoch["all"] for epoch in result["epoch_seconds"][1:])
         self.assertAlmostEqual(result["samples_per_second"], 2 * 256 / later)
+        cut = self.json("--epochs", "3", "--batch-size", "64", "--steps", "9")  # 4 + 4 + 1
+        later = sum(epoch["all"] for epoch in cut["epoch_seconds"][1:])
+        self.assertAlmostEqual(cut["samples_per_second"], 5 * 64 / later)
+        self.assertEqual(cut["samples_per_epoch"], 256)
         # fc1 [32, 2] and fc2 [1, 32] of 4 B, each divided between 2 ranks; SGD keeps nothing.
         held = result["held_bytes"]
         for what, bytes in {"parameters": 192, "gradients": 192, "optimizer": 0, "gathered": 0}.items():
