@@ -12,6 +12,7 @@
 #include "baton/output_file.hpp"
 #include "file.hpp"
 #include "text.hpp"
+#include "utf8.hpp"
 
 namespace baton::transformer {
 
