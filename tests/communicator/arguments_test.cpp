@@ -42,7 +42,7 @@ Call with_recv(Call call, std::span<const std::int64_t> counts,
 }
 
 /// Calls that are wrong on each of three ranks.
-std::vector<Bad> bad_calls() {
+std::vector<Bad> bad_calls(int rank) {
   using enum Datatype;
   std::vector<Bad> bad{
       {"root too large",
@@ -101,11 +101,13 @@ std::vector<Bad> bad_calls() {
        {"all_to_all", "overlapping"}},
       {"reduce_scatter at another's block",
        calls::reduce_scatter(some(9), some(3, 5), sum),
-       {"reduce_scatter", "overlapping"},
-       true},
+       {"reduce_scatter", "overlapping by 12 bytes"}},
       {"all_gather at another's block",
        calls::all_gather(some(3, 1), some(9)),
-       {"all_gather", "overlapping"},
+       {"all_gather", "overlapping by 12 bytes"}},
+      {"overlapping by another amount on each rank",
+       calls::all_reduce(some(8), some(8, 1 + rank), sum),
+       {"all_reduce", "overlapping"},
        true},
       {"unknown algorithm",
        with(calls::all_reduce(some(4), other(4), sum), {"rong", 0}),
@@ -173,7 +175,7 @@ void works(Communicator& c) {
 }
 
 void go_through(Communicator& c) {
-  for (const Bad& bad : bad_calls()) {
+  for (const Bad& bad : bad_calls(c.rank())) {
     const auto check = [&](const Error& error) {
       const bool differ = c.options().check && bad.in_own_words;
       CHECK_MESSAGE(error.code == (differ ? ErrorCode::mismatch : ErrorCode::invalid_argument),
@@ -197,6 +199,31 @@ TEST_CASE("the same with checking on") {
   Options options = test_options();
   options.check = true;
   on_ranks(3, go_through, options);
+}
+
+TEST_CASE("blocks of one side may lie between those of the other") {
+  on_ranks(3, [](Communicator& c) {
+    constexpr std::int64_t even[] = {0, 2, 4}, odd[] = {1, 3, 5}, alone[] = {1, 0, 1};
+    const int rank = c.rank();
+    std::vector<std::int32_t> all(6, -1), expected(6, -1);
+    for (int peer = 0; peer < 3; ++peer) {
+      all[static_cast<std::size_t>(2 * peer)] = 10 * rank + peer;
+      expected[static_cast<std::size_t>(2 * peer)] = 10 * rank + peer;
+      expected[static_cast<std::size_t>(2 * peer + 1)] = 10 * peer + rank;
+    }
+    c.all_to_all_v(all, ones, all, ones, even, odd);
+    CHECK(all == expected);
+    constexpr std::int64_t shifted[] = {1, 2, 5};
+    const Error error = error_of([&] { c.all_to_all_v(all, ones, all, ones, even, shifted); });
+    CHECK(error.code == ErrorCode::invalid_argument);
+    CHECK(holds(error.what(), {"all_to_all", "overlapping by 4 bytes"}));
+    // Rank 1 gives nothing, in the middle of the output.
+    std::vector<std::int32_t> sent{rank}, received{7, 8, 9};
+    const std::int32_t* const from = rank == 1 ? received.data() + 1 : sent.data();
+    constexpr std::int64_t ends[] = {0, 1, 2};
+    c.all_gather_v({from, rank == 1 ? 0 : 1, Datatype::i32}, received, alone, ends);
+    CHECK(received == std::vector<std::int32_t>{0, 8, 2});
+  });
 }
 
 TEST_CASE("a call that was good before is looked at again") {

@@ -205,6 +205,105 @@ void uneven_all_to_alls(Results& results, const Call& call, int rank, int size) 
   results.expect(all, expected, what);
 }
 
+/// Blocks of one array: those sent and those received take turns, a gap behind each.
+struct Turns {
+  Turns(int size, int count)
+      : step(count + 1), end(2 * size * step), counts(size, count), at(size) {
+    for (int peer = 0; peer < size; ++peer) at[peer] = 2 * peer * step;
+  }
+  Buffer<int> array() const { return Buffer<int>(end); }
+  int* sent(Buffer<int>& array, int peer = 0) const { return array.data() + at[peer]; }
+  int* received(Buffer<int>& array, int peer = 0) const { return sent(array, peer) + step; }
+  void send(Buffer<int>& array, int source, int destination, int block) const {
+    fill(array, at[block], source, destination, counts[block]);
+  }
+  void receive(Buffer<int>& array, int source, int destination, int block) const {
+    fill(array, at[block] + step, source, destination, counts[block]);
+  }
+  int step, end;
+  std::vector<int> counts, at;
+};
+
+void interleaved(Results& results, const Call& call, int rank, int size) {
+  const auto [form, count, root, in_place] = call;
+  const auto what = call.text();
+  if (in_place) return;
+  Turns turns(size, count);
+  Buffer<int> exchanged = turns.array();
+  for (int peer = 0; peer < size; ++peer) turns.send(exchanged, rank, peer, peer);
+  Buffer<int> expected(exchanged);
+  for (int peer = 0; peer < size; ++peer) turns.receive(expected, peer, rank, peer);
+  results.succeeds(alltoallv(form, turns.sent(exchanged), turns.counts.data(), turns.at.data(),
+                             MPI_INT, turns.received(exchanged), turns.counts.data(),
+                             turns.at.data(), MPI_INT, MPI_COMM_WORLD),
+                   "alltoallv " + what);
+  results.expect(exchanged, expected, "alltoallv " + what);
+
+  // Then the last rank sends nothing, from inside the block of rank 0.
+  for (const int last : {count, 0}) {
+    turns.counts[size - 1] = last;
+    Buffer<int> gathered = turns.array();
+    turns.send(gathered, rank, 0, rank);
+    expected = gathered;
+    for (int peer = 0; peer < size; ++peer) turns.receive(expected, peer, 0, peer);
+    const bool inside = turns.counts[rank] < count;
+    results.succeeds(
+        allgatherv(form,
+                   inside ? turns.received(gathered) + count / 2 + 1 : turns.sent(gathered, rank),
+                   turns.counts[rank], MPI_INT, turns.received(gathered), turns.counts.data(),
+                   turns.at.data(), MPI_INT, MPI_COMM_WORLD),
+        "allgatherv " + what);
+    results.expect(gathered, expected, "allgatherv " + what);
+  }
+}
+
+/// One array, of which both lists of displacements count from the start.
+void interleaved_at_one_address(Results& results, const Call& call, int rank, int size) {
+  const auto [form, count, root, in_place] = call;
+  const auto what = call.text();
+  if (in_place) return;
+  const Turns turns(size, count);
+  std::vector<int> behind(turns.at);
+  for (int& at : behind) at += turns.step;
+  Buffer<int> array = turns.array();
+  for (int peer = 0; peer < size; ++peer) turns.send(array, rank, peer, peer);
+  Buffer<int> expected(array);
+  for (int peer = 0; peer < size; ++peer) turns.receive(expected, peer, rank, peer);
+  results.succeeds(
+      alltoallv(form, array.data(), turns.counts.data(), turns.at.data(), MPI_INT, array.data(),
+                turns.counts.data(), behind.data(), MPI_INT, MPI_COMM_WORLD),
+      what);
+  results.expect(array, expected, what);
+}
+
+/// The same of collectives with a root, whose array it is.
+void interleaved_at_root(Results& results, const Call& call, int rank, int size) {
+  const auto [form, count, root, in_place] = call;
+  const auto what = call.text();
+  if (in_place) return;
+  const Turns turns(size, count);
+  const bool at_root = rank == root;
+  Buffer<int> gathered = turns.array();
+  turns.send(gathered, rank, 0, rank);
+  Buffer<int> expected(gathered);
+  for (int peer = 0; at_root && peer < size; ++peer) turns.receive(expected, peer, 0, peer);
+  results.succeeds(
+      gatherv(form, turns.sent(gathered, rank), count, MPI_INT, turns.received(gathered),
+              turns.counts.data(), turns.at.data(), MPI_INT, root, MPI_COMM_WORLD),
+      "gatherv " + what);
+  results.expect(gathered, expected, "gatherv " + what);
+
+  Buffer<int> scattered = turns.array();
+  for (int peer = 0; at_root && peer < size; ++peer) turns.send(scattered, root, peer, peer);
+  expected = scattered;
+  turns.receive(expected, root, rank, rank);
+  results.succeeds(
+      scatterv(form, turns.sent(scattered), turns.counts.data(), turns.at.data(), MPI_INT,
+               turns.received(scattered, rank), count, MPI_INT, root, MPI_COMM_WORLD),
+      "scatterv " + what);
+  results.expect(scattered, expected, "scatterv " + what);
+}
+
 /// As uneven_all_to_alls(), with a datatype for each peer: ints, every second int, or all ints as
 /// one element. What is sent as one kind may be received as another.
 void all_to_alls_of_datatypes(Results& results, const Call& call, int rank, int size) {
@@ -311,6 +410,11 @@ void movement(Suite& suite) {
       {"allgatherv", false, uneven_all_gathers},
       {"alltoall", false, all_to_alls},
       {"alltoallv", false, uneven_all_to_alls, openmpi_does_not_end},
+      {"interleaved", false, interleaved},
+      // Open MPI 4.1 takes it for a call in place, MPICH refuses it.
+      {"interleaved_at_one_address", false, interleaved_at_one_address,
+       [](const Call&) { return true; }},
+      {"interleaved_at_root", true, interleaved_at_root},
       // Nor here; MPICH 4.0 mixes up data of two layouts.
       {"alltoallw", false, all_to_alls_of_datatypes,
        [](const Call& call) { return !blocks(call.form) && call.in_place; }},
