@@ -1,8 +1,10 @@
 // Usage: threads
 //
 // MPI_THREAD_MULTIPLE: threads make collectives of both forms and messages, each on a communicator
-// of its own, at the same time; one more makes communicators. Prints a line of case and digest.
+// of its own, at the same time; one more makes communicators. All use a new datatype for the first
+// time at once. Prints a line of case and digest.
 
+#include <barrier>
 #include <thread>
 
 #include "suite.hpp"
@@ -53,6 +55,32 @@ void make(Results& results, MPI_Comm comm) {
   }
 }
 
+constexpr int members = 64;
+
+/// Pairs of ints in descending order.
+MPI_Datatype descending() {
+  MPI_Datatype pair, type;
+  MPI_Type_contiguous(2, MPI_INT, &pair);
+  const std::vector<int> lengths(members, 1);
+  const std::vector<MPI_Datatype> types(members, pair);
+  std::vector<MPI_Aint> at(members);
+  for (int i = 0; i < members; ++i) at[i] = (members - 1 - i) * 2 * sizeof(int);
+  MPI_Type_create_struct(members, lengths.data(), at.data(), types.data(), &type);
+  MPI_Type_free(&pair);
+  MPI_Type_commit(&type);
+  return type;
+}
+
+/// All threads use a new datatype for the first time at once.
+void first_use(Results& results, MPI_Datatype type, MPI_Comm alone) {
+  Buffer<int> in(2 * members), out(2 * members), expected(2 * members);
+  for (int i = 0; i < members; ++i)
+    for (int k = 0; k < 2; ++k) expected[2 * i + k] = in[2 * (members - 1 - i) + k] = 2 * i + k;
+  results.succeeds(MPI_Allgather(in.data(), 1, type, out.data(), 2 * members, MPI_INT, alone),
+                   "Allgather");
+  results.expect(out, expected, "Allgather");
+}
+
 }  // namespace
 
 }  // namespace dropin
@@ -73,6 +101,27 @@ int main(int argc, char** argv) {
     for (int thread = 0; thread < threads; ++thread)
       running.emplace_back([&, thread] { work(of_threads[thread], comms[thread], thread); });
     running.emplace_back([&] { make(of_threads[threads], comms[threads]); });
+    for (std::thread& thread : running) thread.join();
+    for (const Results& one : of_threads) results.add(one);
+    for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+  });
+  suite.run("threads/one_datatype", [](Results& results) {
+    MPI_Comm comms[threads];
+    for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_SELF, &comm);
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    std::barrier together(threads);
+    std::vector<Results> of_threads(threads);
+    std::vector<std::thread> running;
+    for (int thread = 0; thread < threads; ++thread)
+      running.emplace_back([&, thread] {
+        for (int i = 0; i < 500; ++i) {
+          if (thread == 0) type = descending();
+          together.arrive_and_wait();
+          first_use(of_threads[thread], type, comms[thread]);
+          together.arrive_and_wait();
+          if (thread == 0) MPI_Type_free(&type);
+        }
+      });
     for (std::thread& thread : running) thread.join();
     for (const Results& one : of_threads) results.add(one);
     for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);

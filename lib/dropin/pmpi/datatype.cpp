@@ -165,7 +165,15 @@ const TypeInfo* Datatypes::find(MPI_Datatype type) {
   if (type == MPI_DATATYPE_NULL) return nullptr;
   TypeInfo* known = nullptr;
   int found = 0;
-  if (PMPI_Type_get_attr(type, keyval_, &known, &found) != MPI_SUCCESS) return nullptr;
+  const auto look = [&] {
+    return PMPI_Type_get_attr(type, keyval_, &known, &found) == MPI_SUCCESS;
+  };
+  if (!look()) return nullptr;
+  if (found != 0) return known;
+  // Another thread may use the datatype for the first time, too: a second attribute would delete
+  // the first, which is in use.
+  const std::lock_guard lock(first_use_);
+  if (!look()) return nullptr;
   if (found != 0) return known;
   // Packing 0 elements succeeds only for a committed datatype.
   int position = 0;

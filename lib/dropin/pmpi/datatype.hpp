@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <unordered_map>
 
 #include "baton/types.hpp"
@@ -73,6 +74,7 @@ class Datatypes {
   MPI_Comm quiet_;
   std::unordered_map<MPI_Datatype, TypeInfo> predefined_;
   int keyval_ = MPI_KEYVAL_INVALID;
+  std::mutex first_use_;
 };
 
 /// Address of element `index`.
