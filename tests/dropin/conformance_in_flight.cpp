@@ -330,6 +330,10 @@ void sum_of_two(void* in, void* inout, int* count, MPI_Datatype*) {
   for (int i = 0; i < 2 * *count; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
 }
 
+int free_another(MPI_Datatype, int, void* another, void*) {
+  return MPI_Type_free(static_cast<MPI_Datatype*>(another));
+}
+
 /// Handles may be freed while an operation that uses them is under way.
 void freed(Results& results, int rank, int size, bool and_communicator) {
   MPI_Comm comm;
@@ -340,6 +344,12 @@ void freed(Results& results, int rank, int size, bool and_communicator) {
   MPI_Datatype pair;
   MPI_Type_contiguous(2, MPI_INT, &pair);
   MPI_Type_commit(&pair);
+  MPI_Datatype another;  // freed by the end of `pair`
+  MPI_Type_contiguous(3, MPI_INT, &another);
+  int keyval;
+  MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, free_another, &keyval, nullptr);
+  MPI_Type_set_attr(pair, keyval, &another);
+  MPI_Type_free_keyval(&keyval);
   MPI_Op op;
   MPI_Op_create(sum_of_two, 1, &op);
   const int in[] = {rank, rank + 1};
@@ -352,6 +362,7 @@ void freed(Results& results, int rank, int size, bool and_communicator) {
   results.expect(op == MPI_OP_NULL && pair == MPI_DATATYPE_NULL, true, "handles are null");
   if (and_communicator) MPI_Comm_free(&comm);
   results.succeeds(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "Waitall");
+  results.expect(another == MPI_DATATYPE_NULL, true, "the attribute of a datatype is deleted");
   results.expect(out[0], size * (size - 1) / 2, "sum");
   results.expect(out[1], size * (size + 1) / 2, "sum");
   results.expect(word[0] * 10 + word[1], 56, "bcast");

@@ -325,15 +325,18 @@ void DropIn::keep(MPI_Op op, MPI_Datatype type) {
 }
 
 void DropIn::release(MPI_Op op, MPI_Datatype type) {
-  const std::lock_guard lock(uses_mutex_);
-  const auto end = [](auto& uses, auto handle, auto free) {
+  // Whether the handle's last use ends, and the program has freed it.
+  const auto ends = [this](auto& uses, auto handle) {
+    const std::lock_guard lock(uses_mutex_);
     const auto found = uses.find(handle);
-    if (found == uses.end() || --found->second.count > 0) return;
-    if (found->second.freed) free(&handle);
+    if (found == uses.end() || --found->second.count > 0) return false;
+    const bool freed = found->second.freed;
     uses.erase(found);
+    return freed;
   };
-  end(op_uses_, op, PMPI_Op_free);
-  end(type_uses_, type, PMPI_Type_free);
+  // Without the lock: the program's attribute callbacks may free other handles.
+  if (ends(op_uses_, op)) PMPI_Op_free(&op);
+  if (ends(type_uses_, type)) PMPI_Type_free(&type);
 }
 
 int DropIn::free_op(MPI_Op* op) {
