@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "conformance.hpp"
 #include "shapes.hpp"
@@ -223,6 +224,54 @@ void from_the_bottom(Results& results, int rank, int size) {
   MPI_Type_free(&scattered);
 }
 
+int errors = 0;
+void count_error(MPI_Comm*, int*, ...) { ++errors; }
+
+/// Datatypes of Fortran kinds, inside others. They are predefined: nobody may free them.
+void of_kinds(Results& results, int rank, int size) {
+  errors = 0;
+  MPI_Errhandler counting;
+  MPI_Comm_create_errhandler(count_error, &counting);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, counting);
+  MPI_Datatype real, integer;
+  MPI_Type_create_f90_real(15, 307, &real);
+  MPI_Type_create_f90_integer(9, &integer);
+  struct Pair {
+    double real;
+    int integers[2];
+  };
+  const int lengths[] = {1, 2};
+  const MPI_Aint at[] = {0, sizeof(double)};
+  const MPI_Datatype types[] = {real, integer};
+  for (int repeated = 0; repeated < 2; ++repeated) {
+    MPI_Datatype reals, pair;
+    MPI_Type_contiguous(3, real, &reals);
+    MPI_Type_create_struct(2, lengths, at, types, &pair);
+    for (MPI_Datatype* type : {&reals, &pair}) MPI_Type_commit(type);
+    for (int root : {0, size - 1}) {
+      std::vector<double> sent(3);
+      std::vector<Pair> pairs(1);
+      const auto set = [&](int of) {
+        for (int i = 0; i < 3; ++i) sent[i] = of + i * .5;
+        pairs[0] = {of * .25, {of, -of}};
+      };
+      set(root);
+      const auto expected = std::pair(sent, pairs);
+      set(rank);
+      for (Form form : {Form::blocking, Form::nonblocking}) {
+        results.succeeds(bcast(form, sent.data(), 1, reals, root, MPI_COMM_WORLD), "Bcast");
+        results.succeeds(bcast(form, pairs.data(), 1, pair, root, MPI_COMM_WORLD), "Bcast");
+        results.expect(sent, expected.first, "reals");
+        results.expect(pairs, expected.second, "pairs");
+      }
+    }
+    for (MPI_Datatype* type : {&reals, &pair}) MPI_Type_free(type);
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Errhandler_free(&counting);
+  results.expect(errors, 0, "errors");
+}
+
 }  // namespace
 
 void derived_datatypes(Suite& suite) {
@@ -248,6 +297,7 @@ void derived_datatypes(Suite& suite) {
   suite.run("derived_datatypes/large", [&](Results& results) { large(results, rank, size); });
   suite.run("derived_datatypes/bottom",
             [&](Results& results) { from_the_bottom(results, rank, size); });
+  suite.run("derived_datatypes/kinds", [&](Results& results) { of_kinds(results, rank, size); });
 }
 
 }  // namespace dropin

@@ -40,13 +40,19 @@ std::optional<TypeInfo> measured(MPI_Datatype type) {
   return info;
 }
 
+/// Whether the combiner is that of a predefined datatype.
+bool predefined(int combiner) {
+  return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+         combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+}
+
 /// How a datatype was made.
 class Contents {
  public:
   explicit Contents(MPI_Datatype type) {
     int integers = 0, addresses = 0, types = 0;
     if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS ||
-        combiner == MPI_COMBINER_NAMED)
+        predefined(combiner))
       return;
     this->integers.resize(static_cast<std::size_t>(integers) + 1);
     this->addresses.resize(static_cast<std::size_t>(addresses) + 1);
@@ -57,7 +63,7 @@ class Contents {
   }
   ~Contents() {
     for (MPI_Datatype& type : types) {
-      if (Contents(type).combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&type);
+      if (!predefined(Contents(type).combiner)) PMPI_Type_free(&type);
     }
   }
   Contents(const Contents&) = delete;
@@ -75,7 +81,7 @@ bool dense(MPI_Datatype type) {
   const auto info = measured(type);
   if (!info || !info->dense) return false;
   const Contents made(type);
-  if (made.combiner == MPI_COMBINER_NAMED) return true;
+  if (predefined(made.combiner)) return true;
   if (!std::ranges::all_of(made.types, dense)) return false;
   switch (made.combiner) {
     case MPI_COMBINER_DUP:
