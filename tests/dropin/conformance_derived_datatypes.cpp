@@ -1,3 +1,5 @@
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -272,6 +274,22 @@ void of_kinds(Results& results, int rank, int size) {
   results.expect(errors, 0, "errors");
 }
 
+/// One element of more bytes than an int can count, with a gap.
+void huge(Results& results) {
+  constexpr MPI_Aint stride = MPI_Aint{1300} << 20;
+  MPI_Datatype type;
+  MPI_Type_create_hvector(2, 1200 << 20, stride, MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  const std::size_t bytes = 2 * stride;
+  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  results.expect(data != MAP_FAILED, true, "mmap");
+  for (Form form : forms)
+    results.succeeds(bcast(form, data, 1, type, 0, MPI_COMM_SELF), "Bcast of a huge element");
+  munmap(data, bytes);
+  MPI_Type_free(&type);
+}
+
 }  // namespace
 
 void derived_datatypes(Suite& suite) {
@@ -298,6 +316,7 @@ void derived_datatypes(Suite& suite) {
   suite.run("derived_datatypes/bottom",
             [&](Results& results) { from_the_bottom(results, rank, size); });
   suite.run("derived_datatypes/kinds", [&](Results& results) { of_kinds(results, rank, size); });
+  suite.run("derived_datatypes/huge", huge);
 }
 
 }  // namespace dropin

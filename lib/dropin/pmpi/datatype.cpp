@@ -1,6 +1,7 @@
 #include "datatype.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -109,9 +110,22 @@ int forget(MPI_Datatype, int, void* info, void*) {
   return MPI_SUCCESS;
 }
 
-/// Calls body(index, count) for pieces of [first, first + count) whose packed size fits an int.
+/// The type of a number of packed bytes.
+#if MPI_VERSION >= 4
+using Packed = MPI_Count;
+constexpr auto pack_some = PMPI_Pack_c;
+constexpr auto unpack_some = PMPI_Unpack_c;
+#else
+using Packed = int;
+constexpr auto pack_some = PMPI_Pack;
+constexpr auto unpack_some = PMPI_Unpack;
+#endif
+
+/// Calls body(index, count) for pieces of [first, first + count) whose packed size fits an int, if
+/// one element does. MPI_ERR_COUNT if an element is larger than Packed can say.
 template <class Body>
 int in_pieces(std::int64_t first, std::int64_t count, std::int64_t size, const Body& body) {
+  if (count > 0 && size > std::numeric_limits<Packed>::max()) return MPI_ERR_COUNT;
   const std::int64_t most =
       std::max<std::int64_t>(1, (std::int64_t{1} << 30) / std::max<std::int64_t>(size, 1));
   for (std::int64_t i = 0; i < count; i += most) {
@@ -232,11 +246,11 @@ class Based {
 int Datatypes::pack(const void* base, std::int64_t first, std::int64_t count, MPI_Datatype type,
                     const TypeInfo& info, std::byte* to) const {
   return in_pieces(first, count, info.size, [&](std::int64_t index, int n) {
-    int position = 0;
-    const int room = static_cast<int>(n * info.size);
+    Packed position = 0;
+    const auto room = static_cast<Packed>(n * info.size);
     const Based from(element(base, index, info), type);
     if (from.code != MPI_SUCCESS) return from.code;
-    const int code = PMPI_Pack(from.base, n, from.type, to, room, &position, quiet_);
+    const int code = pack_some(from.base, n, from.type, to, room, &position, quiet_);
     to += room;
     return code != MPI_SUCCESS ? code : position == room ? MPI_SUCCESS : MPI_ERR_INTERN;
   });
@@ -245,11 +259,11 @@ int Datatypes::pack(const void* base, std::int64_t first, std::int64_t count, MP
 int Datatypes::unpack(const std::byte* from, void* base, std::int64_t first, std::int64_t count,
                       MPI_Datatype type, const TypeInfo& info) const {
   return in_pieces(first, count, info.size, [&](std::int64_t index, int n) {
-    int position = 0;
-    const int room = static_cast<int>(n * info.size);
+    Packed position = 0;
+    const auto room = static_cast<Packed>(n * info.size);
     const Based to(element(base, index, info), type);
     if (to.code != MPI_SUCCESS) return to.code;
-    const int code = PMPI_Unpack(from, room, &position, to.base, n, to.type, quiet_);
+    const int code = unpack_some(from, room, &position, to.base, n, to.type, quiet_);
     from += room;
     return code;
   });

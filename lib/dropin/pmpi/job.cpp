@@ -141,6 +141,10 @@ const char* Job::prepare_move() {
 
 void Job::place_moved() {
   if (in_place_) (mpi_.recv == MPI_IN_PLACE ? has_out_ : has_in_) = false;
+  if (call_.collective == Collective::broadcast && group_->size == 1) {
+    bytes_ = out_.bytes();
+    has_out_ = false;  // nothing moves
+  }
   if (has_in_) in_.place();
   if (has_out_) out_.place();
   const int rank = group_->rank;
@@ -158,7 +162,7 @@ void Job::place_moved() {
     call_.output = {part ? target.block(rank) : target.data(),
                     part ? target.block_bytes(rank) : target.bytes(), Datatype::u8};
   }
-  bytes_ = std::max(call_.input.count, call_.output.count);
+  bytes_ = std::max({bytes_, call_.input.count, call_.output.count});
   const auto uneven_in = [&](const Side& side) {
     side.layout(in_counts_, in_offsets_);
     call_.send_counts = in_counts_;
@@ -245,7 +249,7 @@ int Job::before() {
     case Collective::barrier:
       return MPI_SUCCESS;
     case Collective::broadcast:
-      return at_root() ? out_.pack(*datatypes_) : MPI_SUCCESS;
+      return at_root() && has_out_ ? out_.pack(*datatypes_) : MPI_SUCCESS;
     case Collective::gather:
     case Collective::all_gather:
       return has_in_     ? in_.pack(*datatypes_)
