@@ -290,6 +290,29 @@ void huge(Results& results) {
   MPI_Type_free(&type);
 }
 
+/// Copies without gaps need more memory than there is.
+void exhausted(Results& results) {
+  MPI_Datatype gapped, row, table;
+  MPI_Type_create_resized(MPI_BYTE, 0, 2, &gapped);
+  MPI_Type_contiguous(1 << 20, gapped, &row);
+  MPI_Type_contiguous(1 << 20, row, &table);
+  MPI_Type_commit(&table);
+  MPI_Comm alone;
+  {
+    const Unprofiled making;
+    MPI_Comm_dup(MPI_COMM_SELF, &alone);
+  }
+  MPI_Comm_set_errhandler(alone, MPI_ERRORS_RETURN);
+  std::byte in[1], out[1];
+  for (Form form : forms) {
+    int error = MPI_SUCCESS;
+    MPI_Error_class(allgather(form, in, 1 << 10, table, out, 1 << 10, table, alone), &error);
+    results.expect(error, MPI_ERR_NO_MEM, "the class of the error");
+  }
+  MPI_Comm_free(&alone);
+  for (MPI_Datatype* type : {&gapped, &row, &table}) MPI_Type_free(type);
+}
+
 }  // namespace
 
 void derived_datatypes(Suite& suite) {
@@ -317,6 +340,7 @@ void derived_datatypes(Suite& suite) {
             [&](Results& results) { from_the_bottom(results, rank, size); });
   suite.run("derived_datatypes/kinds", [&](Results& results) { of_kinds(results, rank, size); });
   suite.run("derived_datatypes/huge", huge);
+  suite.run_beyond_library("derived_datatypes/exhausted", exhausted);
 }
 
 }  // namespace dropin

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "baton/version.hpp"
@@ -61,6 +62,14 @@ int start_passed_on(const MpiCall& call, MPI_Request* request, const char* why) 
   const int code = call.own(call, request);
   count_passed_on(mpi_name(call.function, true), call.comm, why);
   return code;
+}
+
+/// Raises the error that memory, as for copies of data with gaps, is missing.
+int raise_no_memory(const MpiCall& call, const Group& group, bool nonblocking) {
+  report_if_fatal(group, call.comm,
+                  fmt::format("{}: expected memory for copies of the data, found too little",
+                              mpi_name(call.function, nonblocking)));
+  return raise(call.comm, MPI_ERR_NO_MEM);
 }
 
 /// The algorithm of a call that has run or has been started.
@@ -211,6 +220,8 @@ int run(const MpiCall& call) {
     return raise(call.comm, code);
   } catch (const Error& error) {
     return raise(call.comm, code_of(error, *group, call.comm));
+  } catch (const std::bad_alloc&) {
+    return raise_no_memory(call, *group, false);
   }
 }
 
@@ -233,6 +244,8 @@ int start(const MpiCall& call, MPI_Request* request) {
     return raise(call.comm, drop_in->add(std::move(pending), request));
   } catch (const Error& error) {
     return raise(call.comm, code_of(error, **group, call.comm));
+  } catch (const std::bad_alloc&) {
+    return raise_no_memory(call, **group, true);
   }
 }
 
