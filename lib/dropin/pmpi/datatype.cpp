@@ -50,30 +50,58 @@ bool predefined(int combiner) {
 /// How a datatype was made.
 class Contents {
  public:
-  explicit Contents(MPI_Datatype type) {
-    int integers = 0, addresses = 0, types = 0;
-    if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS ||
-        predefined(combiner))
-      return;
-    this->integers.resize(static_cast<std::size_t>(integers) + 1);
-    this->addresses.resize(static_cast<std::size_t>(addresses) + 1);
-    this->types.resize(static_cast<std::size_t>(types), MPI_DATATYPE_NULL);
-    if (PMPI_Type_get_contents(type, integers, addresses, types, this->integers.data(),
-                               this->addresses.data(), this->types.data()) != MPI_SUCCESS)
-      this->types.clear();
-  }
+  explicit Contents(MPI_Datatype type) : read_(read(type)) {}
   ~Contents() {
     for (MPI_Datatype& type : types) {
-      if (!predefined(Contents(type).combiner)) PMPI_Type_free(&type);
+      if (!Contents(type).is_predefined()) PMPI_Type_free(&type);
     }
   }
   Contents(const Contents&) = delete;
   Contents& operator=(const Contents&) = delete;
 
+  bool is_read() const { return read_; }  ///< or the MPI library does not tell
+  bool is_predefined() const { return read_ && predefined(combiner); }
+  /// Elements of member i of a struct, and its displacement.
+  std::int64_t length(std::size_t i) const {
+    return large.empty() ? integers[i + 1] : static_cast<std::int64_t>(large[i + 1]);
+  }
+  std::int64_t displacement(std::size_t i) const {
+    return large.empty() ? addresses[i] : static_cast<std::int64_t>(large[types.size() + 1 + i]);
+  }
+
   int combiner = MPI_COMBINER_NAMED;
   std::vector<int> integers;
   std::vector<MPI_Aint> addresses;
+  std::vector<MPI_Count> large;  ///< instead, of a constructor of MPI 4 with large counts
   std::vector<MPI_Datatype> types;
+
+ private:
+  bool read(MPI_Datatype type) {
+#if MPI_VERSION >= 4  // the other functions refuse constructors with large counts
+    MPI_Count n = 0, a = 0, l = 0, t = 0;
+    if (PMPI_Type_get_envelope_c(type, &n, &a, &l, &t, &combiner) != MPI_SUCCESS) return false;
+#else
+    int n = 0, a = 0, t = 0;
+    constexpr int l = 0;
+    if (PMPI_Type_get_envelope(type, &n, &a, &t, &combiner) != MPI_SUCCESS) return false;
+#endif
+    if (predefined(combiner)) return true;
+    integers.resize(static_cast<std::size_t>(n));
+    addresses.resize(static_cast<std::size_t>(a));
+    large.resize(static_cast<std::size_t>(l));
+    types.resize(static_cast<std::size_t>(t), MPI_DATATYPE_NULL);
+#if MPI_VERSION >= 4
+    const int code = PMPI_Type_get_contents_c(type, n, a, l, t, integers.data(), addresses.data(),
+                                              large.data(), types.data());
+#else
+    const int code =
+        PMPI_Type_get_contents(type, n, a, t, integers.data(), addresses.data(), types.data());
+#endif
+    if (code != MPI_SUCCESS) types.clear();
+    return code == MPI_SUCCESS;
+  }
+
+  bool read_;  // behind the members that read() fills
 };
 
 /// Whether data lies in memory in the order in which it is sent. Size and extent alone do not tell:
@@ -82,7 +110,8 @@ bool dense(MPI_Datatype type) {
   const auto info = measured(type);
   if (!info || !info->dense) return false;
   const Contents made(type);
-  if (predefined(made.combiner)) return true;
+  if (!made.is_read()) return false;
+  if (made.is_predefined()) return true;
   if (!std::ranges::all_of(made.types, dense)) return false;
   switch (made.combiner) {
     case MPI_COMBINER_DUP:
@@ -93,9 +122,9 @@ bool dense(MPI_Datatype type) {
     case MPI_COMBINER_STRUCT: {
       std::int64_t end = 0;
       for (std::size_t i = 0; i < made.types.size(); ++i) {
-        const int length = made.integers[i + 1];
+        const std::int64_t length = made.length(i);
         if (length == 0) continue;
-        if (made.addresses[i] != end) return false;
+        if (made.displacement(i) != end) return false;
         end += length * measured(made.types[i])->size;
       }
       return true;
