@@ -116,7 +116,7 @@ class Faults(unittest.TestCase):
 
     def number_inside(self, process):
         """The number that a process has on its machine."""
-        return re.search(r"^NSpid:.*?(\d+)$", Path(f"/proc/{process}/status").read_text(), re.M)[1]
+        return re.search(r"^NSpid:.*?(\d+)$", Path(f"/proc/{process}/status").read_text(errors="replace"), re.M)[1]
 
     def process(self, folder, inside):
         """The process of a job that has this number on its machine; None: it has ended."""
@@ -124,7 +124,7 @@ class Faults(unittest.TestCase):
             return int(inside)
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                words = (process / "cmdline").read_text().split("\0")
+                words = (process / "cmdline").read_text(errors="replace").split("\0")
                 if words[:2] == [FAULTY, str(folder)] and self.number_inside(process.name) == inside:
                     return int(process.name)
             except OSError:
