@@ -172,7 +172,7 @@ void Launcher::wait(Operation& operation) {
       operation.rethrow();
       check_interrupted();
       if (!waiting.again()) operation.fail_timeout();
-      if (!waiting.spinning()) operation.idled();
+      if (!waiting.spinning()) operation.idled(true);
     }
   } catch (...) {
     fail(operation);

@@ -41,7 +41,7 @@ void Operation::enter(const char* name, std::uint64_t number, int tag, std::uint
   tag_ = tag;
   finished_ = false;
   quiet_ = 0;
-  shown_ = false;
+  shown_ = timed_ = false;
   error_ = nullptr;
 }
 
@@ -105,17 +105,18 @@ bool Operation::advance(const execute::UseFlag* held) noexcept {
 
 void Operation::progressed() noexcept {
   quiet_ = 0;
+  timed_ = false;
   if (std::exchange(shown_, false)) watch_.hide();
 }
 
-// A program may poll an operation thousands of times: few of the calls read the clock.
-void Operation::idled() {
+void Operation::idled(bool waits) {
   if (finished_) return;
   ++quiet_;
+  const bool looks = waits || quiet_ % polls_per_clock == 0;
   if (!shown_) {
-    if (quiet_ % polls_per_clock != 0) return;
+    if (!looks) return;
     const auto now = std::chrono::steady_clock::now();
-    if (quiet_ == polls_per_clock) quiet_since_ = now;
+    if (!std::exchange(timed_, true)) quiet_since_ = now;
     if (now - quiet_since_ < Watch::quiet_before_show) return;
     watch_.show(*this);
     shown_ = true;
@@ -123,7 +124,7 @@ void Operation::idled() {
     look_at_ = now + between_looks;
   }
   if (watch_.told(number_)) fail_told();
-  if (quiet_ % polls_per_clock == 0) look_for_blocker();
+  if (looks) look_for_blocker();
 }
 
 void Operation::fail_if_void() const {

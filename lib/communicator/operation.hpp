@@ -69,7 +69,10 @@ class Operation : public execute::Advancing {
   void progressed() noexcept;
   /// After a step without progress. If that goes on, the rank's page shows what the operation waits
   /// for, and the call throws if a peer has given it up, or the peer that it waits for is gone.
-  void idled();
+  /// `waits`: the caller gives up the processor between steps, and on a crowded machine has few
+  /// turns; otherwise it may be a program that polls thousands of times, and few of the calls read
+  /// the clock.
+  void idled(bool waits = false);
 
   bool advance(const execute::UseFlag* held) noexcept override;
   /// Whether it holds an unreported error.
@@ -136,7 +139,7 @@ class Operation : public execute::Advancing {
   static constexpr unsigned polls_per_clock = 16;
   unsigned quiet_ = 0;  // calls of idled() since progress
   std::chrono::steady_clock::time_point quiet_since_;
-  bool shown_ = false;
+  bool shown_ = false, timed_ = false;  // timed: quiet_since_ is of this wait
   // A peer that is gone may have sent a message that is still on its way.
   static constexpr unsigned polls_of_missing = 128;
   static constexpr std::chrono::milliseconds between_looks{20}, wait_for_missing{1000};

@@ -99,7 +99,7 @@ void State::wait(Request& request, const std::function<void()>& meanwhile) {
     }
     if (!waiting.spinning()) meanwhile();
     if (!waiting.again()) in_use([&]() -> bool { operation->fail_timeout(); });
-    if (!waiting.spinning()) in_use([&] { return operation->idled(), false; });
+    if (!waiting.spinning()) in_use([&] { return operation->idled(true), false; });
   }
   request.operation_.reset();
 }

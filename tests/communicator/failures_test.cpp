@@ -246,11 +246,12 @@ class Cut final : public ForwardingTransport {
 
 TEST_CASE("a call that fails when it starts is told to all, with its number") {
   for (const bool message : {false, true}) {
-    std::latch over(3);
+    std::latch made(3), over(3);
     run_threads(3, [&](std::unique_ptr<Transport> transport) {
       auto owned = std::make_unique<Cut>(std::move(transport));
       Cut& wire = *owned;
       Communicator c(std::move(owned));  // without a timeout
+      made.arrive_and_wait();
       std::vector<float> x(4);
       std::string said = "the wire is cut";
       if (c.rank() == 0) {

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "baton/forwarding.hpp"
 #include "baton/schedule/text.hpp"
 #include "baton/trace.hpp"
 #include "status/page.hpp"
@@ -102,6 +103,39 @@ TEST_CASE("root cause: a rank that does not come where a communicator is made is
                   {"communicator 'world' of " + std::to_string(size) + " ranks cannot be made",
                    "no progress for 1 s: rank " + std::to_string(absent) + " does not answer"}));
     }
+}
+
+namespace {
+
+/// A transport on a crowded machine: who gives up the processor gets it back late.
+class Crowded final : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  void idle(std::chrono::microseconds) override { std::this_thread::sleep_for(100ms); }
+
+ private:
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
+    return std::make_unique<Crowded>(std::move(part));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("root cause: a rank with few turns shows that it waits") {
+  std::barrier all(3);
+  run_threads(3, [&](std::unique_ptr<Transport> transport) {
+    if (transport->rank() == 0) transport = std::make_unique<Crowded>(std::move(transport));
+    Communicator c(std::move(transport), giving_up_after(1s));
+    std::vector<float> x(10);
+    if (c.rank() == 1) {
+      const Error error = error_of([&] { c.all_reduce(x, sum); });
+      CHECK(holds(error.what(), {"rank 2 has not entered it", "rank 0 waits for rank"}));
+      CHECK(std::string(error.what()).find("does not wait in it") == std::string::npos);
+    } else if (c.rank() == 0) {
+      CHECK(error_of([&] { c.all_reduce(x, sum); }).code == ErrorCode::timeout);
+    }
+    all.arrive_and_wait();
+  });
 }
 
 TEST_CASE("root cause: one sentence, also by a rank that fails in an operation before") {
