@@ -156,9 +156,9 @@ class Simulate(CommandTest):
                 ("--segment: expected bytes", "--segment", "x"),
                 ("--bytes: expected one size, unless with --measure, found several", "--bytes", "8:64M"),
                 ("--factor requires --measure", "--sweep", "bytes=8:64M", "--factor", "4"),
-                ("--measure excludes --calls", "--measure", "1", "--calls", "10"),
-                ("--measure excludes --per-host", "--measure", "1", "--per-host", "2"),
-                ("--schedule excludes --segment", "--schedule", "x", "--segment", "16K"),
+                ("--calls excludes --measure", "--measure", "1", "--calls", "10"),
+                ("--per-host excludes --measure", "--measure", "1", "--per-host", "2"),
+                ("--segment excludes --schedule", "--schedule", "x", "--segment", "16K"),
                 ("simulate: expected at least ", "all_to_all", "--algorithm", "pairwise", "--ranks",
                  "1000000")]:
             with self.subTest(arguments=arguments):
