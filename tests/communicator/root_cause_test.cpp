@@ -111,7 +111,7 @@ namespace {
 class Crowded final : public ForwardingTransport {
  public:
   using ForwardingTransport::ForwardingTransport;
-  void idle(std::chrono::microseconds) override { std::this_thread::sleep_for(100ms); }
+  void idle(std::chrono::microseconds) override { std::this_thread::sleep_for(300ms); }
 
  private:
   std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
@@ -125,13 +125,14 @@ TEST_CASE("root cause: a rank with few turns shows that it waits") {
   std::barrier all(3);
   run_threads(3, [&](std::unique_ptr<Transport> transport) {
     if (transport->rank() == 0) transport = std::make_unique<Crowded>(std::move(transport));
-    Communicator c(std::move(transport), giving_up_after(1s));
+    Communicator c(std::move(transport), giving_up_after(4s));
     std::vector<float> x(10);
     if (c.rank() == 1) {
       const Error error = error_of([&] { c.all_reduce(x, sum); });
       CHECK(holds(error.what(), {"rank 2 has not entered it", "rank 0 waits for rank"}));
       CHECK(std::string(error.what()).find("does not wait in it") == std::string::npos);
     } else if (c.rank() == 0) {
+      std::this_thread::sleep_for(2s);  // its own time is not over when rank 1 asks
       CHECK(error_of([&] { c.all_reduce(x, sum); }).code == ErrorCode::timeout);
     }
     all.arrive_and_wait();
