@@ -176,7 +176,6 @@ TEST_CASE("root cause: a sentence that is too long for a page is the same on all
     if (c.rank() < 8) c.all_to_all(x, y, {"spread_out", 0});
   });
   CHECK(text.size() <= status::longest_verdict);
-  MESSAGE(text.size());
 }
 
 TEST_CASE("root cause: a rank that does not come is named by all, with its last operation") {
