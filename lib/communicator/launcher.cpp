@@ -94,9 +94,10 @@ void Launcher::run_again(RepeatedCalls::Entry& entry, std::byte* input, std::byt
     if (ended(run.start(*context_.transport, entry.kernels, tag,
                         {context_.can.spins, blocked_view()})))
       return;
-    for (int i = 0; i < context_.can.spins; ++i) {
+    execute::Spins spins(context_.can.spins);
+    do {
       if (ended(run.drive())) return;
-    }
+    } while (spins.again());
   } catch (...) {
     adopt();
     fail(blocking_);

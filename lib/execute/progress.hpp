@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "baton/transport.hpp"
+#include "spins.hpp"
 
 namespace baton::execute {
 
@@ -106,17 +107,16 @@ class Waiting {
  public:
   /// `spins`: attempts before the first Transport::idle(), the transport's number; 256 at most.
   Waiting(Transport& transport, std::chrono::milliseconds timeout, int spins)
-      : transport_(transport),
-        timeout_(timeout),
-        spins_(static_cast<std::uint32_t>(std::clamp(spins, 1, most_spins))) {}
+      : transport_(transport), timeout_(timeout), most_spins_(std::clamp(spins, 1, 256)) {}
 
   /// Call this after each attempt that completed nothing. False if `timeout` has passed since the
   /// last progress.
   bool again() {
-    if (++attempts_ < spins_) return true;
+    const bool first = spinning();
+    if (spins_.again()) return true;
     if (timeout_.count() > 0) {
       const auto now = std::chrono::steady_clock::now();
-      if (attempts_ == spins_) {
+      if (first) {
         deadline_ = now + timeout_;
       } else if (now > deadline_) {
         return false;
@@ -126,16 +126,15 @@ class Waiting {
     return true;
   }
   /// Call this after progress.
-  void progressed() { attempts_ = 0; }
-  bool spinning() const { return attempts_ < spins_; }
+  void progressed() { spins_ = Spins(most_spins_); }
+  bool spinning() const { return !spins_.over(); }
 
  private:
-  static constexpr int most_spins = 256;
   Transport& transport_;
   std::chrono::milliseconds timeout_;
-  std::uint32_t spins_;
+  int most_spins_;
+  Spins spins_{most_spins_};
   std::chrono::steady_clock::time_point deadline_;
-  std::uint32_t attempts_ = 0;
 };
 
 }  // namespace baton::execute

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "../memory/copy.hpp"
+#include "spins.hpp"
 
 namespace baton::execute {
 namespace {
@@ -95,7 +96,7 @@ bool ScriptedRun::start(Transport& transport, const Kernels& kernels, int tag,
                         const Patience& patience) {
   if (script_.empty() || patience.attempts <= 0) return Run::start(transport, kernels, tag);
   begin(transport, kernels, tag);
-  int attempts = patience.attempts;
+  Spins spins(patience.attempts);
   const bool may_wait = patience.view && blocking_;
   const std::vector<Line>& script = may_wait ? waiting_script_ : script_;
   const Line* line = script.data();
@@ -127,7 +128,7 @@ bool ScriptedRun::start(Transport& transport, const Kernels& kernels, int tag,
           posted |= std::uint64_t{1} << line->step;
           [[fallthrough]];
         case ScriptLine::Act::await:
-          while (near && !line_landed(*line)) near = --attempts > 0;
+          while (near && !line_landed(*line)) near = spins.again();
       }
       if (!near) break;
       posted = 0;

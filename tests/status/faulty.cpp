@@ -57,12 +57,15 @@ void write(const std::filesystem::path& folder, const std::string& name, const s
   std::filesystem::rename(part, folder / name);
 }
 
-void go_on(baton::Communicator& c, const std::filesystem::path& folder) {
+/// An error is printed here: a launcher's end of the process may wait for others.
+void go_on(baton::Communicator& c, const std::filesystem::path& folder) try {
   baton::Communicator survivors = c.shrink(std::chrono::seconds(2));
   std::vector<float> ones(10000, 1);
   survivors.all_reduce(ones, baton::sum);
   write(folder, "shrunk" + std::to_string(c.rank()),
         std::to_string(survivors.size()) + " " + std::to_string(static_cast<int>(ones.back())));
+} catch (const baton::Error& error) {
+  std::fprintf(stderr, "faulty: rank %d did not go on: %s\n", c.rank(), error.what());
 }
 
 void run(std::unique_ptr<baton::Transport> transport, const std::filesystem::path& folder,
