@@ -25,7 +25,7 @@ def parsed():
         "table so far is printed. Exit code 1 if one did not end as promised.")
     parser.add_argument("--hours", type=float, default=1, help="how long; 1 unless given")
     parser.add_argument("--ranks", type=int, default=8, help="of the job; 8 unless given")
-    parser.add_argument("--seed", type=int, default=1, help="of the ranks that are hit")
+    parser.add_argument("--seed", type=int, default=1, help="of the cases' order and the ranks that are hit")
     parser.add_argument("--only", nargs="+", choices=names, metavar="WHAT", default=["threads", "processes"],
                         help="some of: " + ", ".join(f'"{name}"' for name in names))
     parser.add_argument("--over", nargs="+", choices=["ucx", "shm"], default=["ucx", "shm"],
@@ -52,9 +52,9 @@ def end_by_signals():
 class Threads:
     """The program `soak` in several parts, beside the job."""
 
-    def __init__(self, folder, seconds, parts):
-        self.running = [subprocess.Popen([folder / "soak", str(seconds), str(part), str(parts)], text=True,
-                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def __init__(self, folder, seconds, parts, seed):
+        self.running = [subprocess.Popen([folder / "soak", *map(str, [seconds, part, parts, seed])],
+                                         text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                         for part in range(parts)]
 
     def end(self):
@@ -126,7 +126,7 @@ def main():
     begin = time.monotonic()
     names = [name for name in process_faults.FAULTS if name in options.only or "processes" in options.only]
     parts = 2 * (os.cpu_count() or 2)  # they wait most of the time
-    threads = Threads(folder, seconds, parts) if "threads" in options.only else None
+    threads = Threads(folder, seconds, parts, options.seed) if "threads" in options.only else None
     none = {"times": 0, "survivors": 0, "deaf": 0, "seconds": [], "problems": [], "skipped": ""}
     totals = {(name, over): copy.deepcopy(none)
               for over in options.over for name in process_faults.faults_of(over) if name in names}

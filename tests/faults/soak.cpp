@@ -3,8 +3,8 @@
 /// the timeout of a second, until the time is over or SIGINT or SIGTERM comes. Prints its counts as
 /// JSON; a case that did not end as promised goes to standard error at once.
 ///
-/// Usage: soak SECONDS PART PARTS: the collectives on so many ranks whose number is PART modulo
-/// PARTS.
+/// Usage: soak SECONDS PART PARTS SEED: the collectives on so many ranks whose number is PART
+/// modulo PARTS.
 
 #include <algorithm>
 #include <chrono>
@@ -36,7 +36,7 @@ struct Counts {
 /// seed.
 class Walk {
  public:
-  Walk(Kind kind, std::size_t part, std::size_t parts) {
+  Walk(Kind kind, std::size_t part, std::size_t parts, std::uint64_t seed) : seed_(seed) {
     std::size_t number = 0;
     for (const Subject& subject : subjects())
       for (int size = 2; size <= 9; ++size)
@@ -81,14 +81,14 @@ class Walk {
 
   std::vector<Case> all_;
   std::size_t next_ = 0;
-  std::uint64_t seed_ = 0;
+  std::uint64_t seed_;
   Counts counts_;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 5) return 2;
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { signalled = 1; });
   const auto seconds = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(std::atof(argv[1])));
@@ -96,7 +96,8 @@ int main(int argc, char** argv) {
   std::vector<Walk> walks;
   for (int kind = 0; kind < kinds; ++kind)
     walks.emplace_back(static_cast<Kind>(kind), static_cast<std::size_t>(std::atoi(argv[2])),
-                       static_cast<std::size_t>(std::atoi(argv[3])));
+                       static_cast<std::size_t>(std::atoi(argv[3])),
+                       static_cast<std::uint64_t>(std::atoll(argv[4])));
   constexpr int rarer = 10;
   for (int round = 0; signalled == 0 && Clock::now() < end; ++round)
     for (int kind = 0; kind < kinds; ++kind)
