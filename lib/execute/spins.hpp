@@ -20,7 +20,7 @@ class Spins {
   bool over() const { return over_; }
 
  private:
-  static constexpr int first_look = 4;
+  static constexpr int first_look = 8;
   static constexpr std::chrono::microseconds longest_attempt{100};
 
   void look() {
