@@ -45,7 +45,8 @@ class Request {
   Request& operator=(Request&&) noexcept;
   ~Request();
 
-  /// Advances all operations of the communicator; whether this one is complete. Throws as wait().
+  /// Advances all operations of the communicator; whether this one is complete. Throws as wait(),
+  /// and again each time it is asked afterwards.
   bool test();
   /// Whether test() would return true or throw at once. Advances nothing.
   bool done() const;

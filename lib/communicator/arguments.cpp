@@ -66,12 +66,8 @@ struct Checker {
   }
   Datatype type() const { return has_input ? call_input_type() : call_output_type(); }
   std::size_t element_bytes() const {
-    if (type() != Datatype::user) return size_of(type());
-    if (!reducing(call.collective) || call.op.kind != OpKind::user || call.op.element_bytes == 0)
-      fail(
-          "expected Datatype::user with a user's operation that states its element_bytes, found it "
-          "with none");
-    return call.op.element_bytes;
+    return element_bytes_of(name(call.collective), type(),
+                            reducing(call.collective) ? call.op : Op());
   }
   bool in_place_list() const { return call.inputs.empty() && !call.outputs.empty(); }
   Datatype call_output_type() const {
@@ -117,6 +113,7 @@ constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
 struct Bytes {
   const std::byte* begin;
   const std::byte* end;
+  bool operator==(const Bytes&) const = default;
 };
 
 Bytes bytes_of(const void* data, std::int64_t count, std::size_t element_bytes) {
@@ -129,19 +126,41 @@ std::int64_t common(const Bytes& a, const Bytes& b) {
   return std::max<std::int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
 }
 
-/// The memory of a buffer's blocks in ascending order, joined where they touch or overlap.
-std::vector<Bytes> memory_of(const Bytes& all, std::span<const std::int64_t> counts,
+/// Buffers laid end to end.
+struct Buffers {
+  std::span<std::byte* const> bases;
+  std::span<const std::int64_t> sizes;  // elements
+};
+
+/// Appends the memory of `count` elements from element `first` on. What touches is joined.
+void append_memory(const Buffers& of, std::int64_t first, std::int64_t count,
+                   std::size_t element_bytes, std::vector<Bytes>& memory) {
+  for (std::size_t i = 0; i < of.sizes.size() && count > 0; ++i) {
+    const std::int64_t taken = std::min(of.sizes[i] - first, count);
+    if (taken > 0) {
+      const Bytes piece = bytes_of(of.bases[i] + static_cast<std::size_t>(first) * element_bytes,
+                                   taken, element_bytes);
+      if (!memory.empty() && memory.back().end == piece.begin)
+        memory.back().end = piece.end;
+      else
+        memory.push_back(piece);
+      count -= taken;
+    }
+    first = std::max<std::int64_t>(0, first - of.sizes[i]);
+  }
+}
+
+/// The memory of their blocks in ascending order, joined where they touch or overlap. Without
+/// counts, all of it.
+std::vector<Bytes> memory_of(const Buffers& of, std::span<const std::int64_t> counts,
                              std::span<const std::int64_t> offsets, std::size_t element_bytes) {
-  if (counts.empty()) return {all};
   std::vector<Bytes> blocks;
+  if (counts.empty()) append_memory(of, 0, total(of.sizes), element_bytes, blocks);
   std::int64_t end = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const std::int64_t offset = offsets.empty() ? end : offsets[i];
     end = offset + counts[i];
-    if (counts[i] > 0) {
-      blocks.push_back(bytes_of(all.begin + static_cast<std::size_t>(offset) * element_bytes,
-                                counts[i], element_bytes));
-    }
+    append_memory(of, offset, counts[i], element_bytes, blocks);
   }
   std::ranges::sort(blocks, std::less<>(), &Bytes::begin);
   std::vector<Bytes> joined;
@@ -272,43 +291,62 @@ void bind_counts(const Checker& check, Arguments& a) {
   }
 }
 
-/// Whether input and output are the same memory, as in place demands. Throws on any other overlap.
-bool in_place(const Checker& check, const Arguments& a) {
-  if (!check.has_input || !check.has_output) return false;
-  const Data& output = check.call.output;
-  const ConstData& input = check.call.input;
-  Bytes in = bytes_of(input.data, check.in, a.element_bytes);
-  Bytes out = bytes_of(output.data, check.out, a.element_bytes);
-  if (common(in, out) == 0) return false;
-  const Bytes whole_in = in, whole_out = out;
+/// The elements of input and output that are the same memory where a call is in place.
+struct InPlace {
+  std::int64_t input_first, output_first, count;
+  bool possible;  // whether there are any
+};
+
+InPlace in_place_part(const Checker& check, const Arguments& a) {
   const auto own = static_cast<std::size_t>(check.rank);
   const auto offset_of = [&](std::span<const std::int64_t> counts,
                              std::span<const std::int64_t> offsets) {
     if (counts.empty()) return a.count * check.rank;
     return offsets.empty() ? total(counts.first(own)) : offsets[own];
   };
-  const auto bytes = static_cast<std::int64_t>(a.element_bytes);
   switch (check.call.collective) {
     case Collective::gather:
     case Collective::all_gather:
-      if (a.output_rows == 1) out.begin += offset_of(a.output_counts, a.output_offsets) * bytes;
-      break;
+      if (a.output_rows > 1) return {0, 0, 0, false};  // rows of all ranks are joined
+      return {0, offset_of(a.output_counts, a.output_offsets), check.in, true};
     case Collective::scatter:
     case Collective::reduce_scatter:
-      in.begin += offset_of(a.input_counts, a.input_offsets) * bytes;
-      break;
+      return {offset_of(a.input_counts, a.input_offsets), 0, check.out, true};
+    case Collective::all_to_all:
+      return {0, 0, check.in,
+              std::ranges::equal(a.input_counts, a.output_counts) &&
+                  std::ranges::equal(a.input_offsets, a.output_offsets)};
     default:
-      break;
+      return {0, 0, check.in, true};
   }
-  const bool same_blocks = check.call.collective != Collective::all_to_all ||
-                           (std::ranges::equal(a.input_counts, a.output_counts) &&
-                            std::ranges::equal(a.input_offsets, a.output_offsets));
-  const bool joined = check.call.collective == Collective::all_gather && a.output_rows > 1;
-  if (in.begin == out.begin && same_blocks && !joined) return true;
+}
+
+/// Whether input and output are the same memory, as in place demands. Throws on any other overlap.
+bool in_place(const Checker& check, const Arguments& a) {
+  if (!check.has_input || !check.has_output) return false;
+  const std::span<std::byte* const> bases = a.bases;
+  const Buffers in{bases.first(a.input_sizes.size()), a.input_sizes},
+      out{bases.subspan(a.input_sizes.size()), a.output_sizes};
+  const InPlace same = in_place_part(check, a);
+  if (in.bases.size() == 1 && out.bases.size() == 1) {  // most calls: allocates nothing
+    const auto begin = [&](const Buffers& of, std::int64_t first) {
+      return of.bases[0] + static_cast<std::size_t>(first) * a.element_bytes;
+    };
+    if (common(bytes_of(in.bases[0], check.in, a.element_bytes),
+               bytes_of(out.bases[0], check.out, a.element_bytes)) == 0)
+      return false;
+    if (same.possible && begin(in, same.input_first) == begin(out, same.output_first)) return true;
+  }
   const std::int64_t overlap =
-      common(memory_of(whole_in, a.input_counts, a.input_offsets, a.element_bytes),
-             memory_of(whole_out, a.output_counts, a.output_offsets, a.element_bytes));
-  if (overlap == 0) return false;  // the blocks of one lie between those of the other
+      common(memory_of(in, a.input_counts, a.input_offsets, a.element_bytes),
+             memory_of(out, a.output_counts, a.output_offsets, a.element_bytes));
+  if (overlap == 0) return false;  // the blocks of one may lie between those of the other
+  std::vector<Bytes> same_in, same_out;
+  if (same.possible) {
+    append_memory(in, same.input_first, same.count, a.element_bytes, same_in);
+    append_memory(out, same.output_first, same.count, a.element_bytes, same_out);
+    if (same_in == same_out) return true;
+  }
   check.fail(
       "expected input and output that are apart or in place, found them overlapping by {} bytes in "
       "another way",
@@ -343,6 +381,22 @@ std::int64_t append_buffers(const Checker& check, const char* what, const List& 
 }
 
 }  // namespace
+
+std::size_t element_bytes_of(std::string_view call, Datatype type, const Op& op) {
+  if (type != Datatype::user) return size_of(type);
+  if (op.kind != OpKind::user || op.element_bytes == 0)
+    base::refuse(
+        "{}: expected Datatype::user with a user's operation that states its element_bytes, found "
+        "it with none",
+        call);
+  return op.element_bytes;
+}
+
+std::size_t message_element_bytes(std::string_view call, Datatype type) {
+  if (type == Datatype::user)
+    base::refuse("{}: expected elements of a known size, found {}", call, name(type));
+  return size_of(type);
+}
 
 void Arguments::bind(const Call& call, int rank, int size) {
   collective = call.collective;
@@ -391,11 +445,7 @@ void Arguments::bind(const Call& call, int rank, int size) {
   }
   if (reducing(collective)) check.op();
   bind_counts(check, *this);
-  if (call.inputs.empty() && call.outputs.empty()) {
-    in_place = communicator::in_place(check, *this);
-  } else {
-    in_place = check.in_place_list();
-  }
+  in_place = check.in_place_list() || communicator::in_place(check, *this);
 }
 
 Problem Arguments::problem(int rank, int size) const {

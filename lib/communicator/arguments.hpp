@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../execute/plan_cache.hpp"
@@ -10,6 +11,12 @@
 #include "baton/schedule/problem.hpp"
 
 namespace baton::communicator {
+
+/// The bytes of an element; those of Datatype::user are the operation's. Throws
+/// Error(invalid_argument) if it states none.
+std::size_t element_bytes_of(std::string_view call, Datatype type, const Op& op);
+/// The bytes of a message's element. Throws Error(invalid_argument) for Datatype::user.
+std::size_t message_element_bytes(std::string_view call, Datatype type);
 
 /// A checked call, in the terms of schedules. The communicator keeps one and refills it for each
 /// call, so a repeated call allocates nothing.

@@ -62,9 +62,11 @@ void FusedCalls::enqueue(const Call& call, Stream stream) {
   }
   const int tag = launcher.next_tag();
   Work work{.name = name(call.collective).data()};
+  std::optional<execute::Pin> pin;  // comparing the calls needs plans, too
   const auto bind = [&] {
     device_->check_stream(stream);
     state_.bind(call, call.choice, work);
+    pin.emplace(*work.plan);
   };
   if (!state_.context.options.check) {
     bind();

@@ -42,7 +42,7 @@ void Operation::enter(const char* name, std::uint64_t number, int tag, std::uint
   finished_ = false;
   quiet_ = 0;
   shown_ = timed_ = false;
-  error_ = nullptr;
+  error_ = reported_ = nullptr;
 }
 
 void Operation::start(int polls, execute::BlockedView* view) {

@@ -79,6 +79,11 @@ class Operation : public execute::Advancing {
   bool failed() const { return error_ != nullptr; }
   /// Throws the unreported error, if any.
   void rethrow();
+  /// For requests, which tell their failure each time they are asked. `error`: the one just thrown.
+  void failed_with(std::exception_ptr error) { reported_ = std::move(error); }
+  void tell_failure() const {
+    if (reported_) std::rethrow_exception(reported_);
+  }
 
   /// Abandons the messages in flight and gives back plan and scratch.
   void abandon() noexcept;
@@ -149,7 +154,7 @@ class Operation : public execute::Advancing {
   bool finished_ = true;
   Execution execution_;
   std::unique_ptr<Comparison> comparison_;
-  std::exception_ptr error_;
+  std::exception_ptr error_, reported_;
 };
 
 }  // namespace baton::communicator

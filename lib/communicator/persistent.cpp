@@ -1,4 +1,5 @@
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,9 +20,8 @@ struct PersistentCall::State {
     work.name = name(call.collective).data();
     bases.assign(work.bases.begin(), work.bases.end());
     work.bases = bases;
-    work.plan->pin();
+    pin.emplace(*work.plan);
   }
-  ~State() { work.plan->unpin(); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
@@ -39,12 +39,13 @@ struct PersistentCall::State {
     }
   }
 
-  std::shared_ptr<communicator::State> communicator;
+  std::shared_ptr<communicator::State> communicator;  // the last to go: it has the plan
   Call call;
   std::vector<ConstData> inputs;
   std::vector<Data> outputs;
   std::array<std::vector<std::int64_t>, 4> lists;
   Work work;
+  std::optional<execute::Pin> pin;
   std::vector<std::byte*> bases;
 };
 

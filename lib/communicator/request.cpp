@@ -20,32 +20,48 @@ Request::~Request() = default;
 
 bool Request::done() const { return !operation_ || operation_->finished() || operation_->failed(); }
 
+namespace {
+
+/// Uses a request's operation, which keeps a failure and tells it each time.
+template <class Use>
+auto asked(Operation& operation, const Use& use) {
+  operation.tell_failure();
+  try {
+    return use();
+  } catch (...) {
+    if (operation.finished()) operation.failed_with(std::current_exception());
+    throw;
+  }
+}
+
+}  // namespace
+
 bool Request::test() {
   if (!operation_) return true;
-  Launcher& launcher = operation_->keep_alive->launcher;
-  {
+  Operation& operation = *operation_;
+  Launcher& launcher = operation.keep_alive->launcher;
+  const bool complete = asked(operation, [&] {
     const InUse in_use(launcher.busy());
     if (!done()) launcher.family().operations.advance(&launcher.busy());
-    if (!operation_->finished()) {
-      try {
-        operation_->rethrow();
-      } catch (...) {
-        launcher.fail(*operation_);
-      }
-      return false;
+    if (operation.finished()) return true;
+    try {
+      operation.rethrow();
+    } catch (...) {
+      launcher.fail(operation);
     }
-  }
-  operation_.reset();
-  return true;
+    return false;
+  });
+  if (complete) operation_.reset();
+  return complete;
 }
 
 void Request::wait() {
   if (!operation_) return;
-  {
+  asked(*operation_, [&] {
     Launcher& launcher = operation_->keep_alive->launcher;
     const InUse in_use(launcher.busy());
     launcher.wait(*operation_);
-  }
+  });
   operation_.reset();
 }
 
@@ -90,17 +106,19 @@ void State::wait(Request& request, const std::function<void()>& meanwhile) {
     operation->rethrow();
     return operation->finished();
   };
-  while (!in_use(ends)) {
-    if (const std::size_t now = operation->completed(); now != completed) {
-      completed = now;
-      waiting.progressed();
-      operation->progressed();
-      continue;
+  asked(*operation, [&] {
+    while (!in_use(ends)) {
+      if (const std::size_t now = operation->completed(); now != completed) {
+        completed = now;
+        waiting.progressed();
+        operation->progressed();
+        continue;
+      }
+      if (!waiting.spinning()) meanwhile();
+      if (!waiting.again()) in_use([&]() -> bool { operation->fail_timeout(); });
+      if (!waiting.spinning()) in_use([&] { return operation->idled(true), false; });
     }
-    if (!waiting.spinning()) meanwhile();
-    if (!waiting.again()) in_use([&]() -> bool { operation->fail_timeout(); });
-    if (!waiting.spinning()) in_use([&] { return operation->idled(true), false; });
-  }
+  });
   request.operation_.reset();
 }
 

@@ -348,14 +348,14 @@ Request State::start_message(StepKind kind, Data data, int peer, int tag) {
   if (peer < 0 || peer >= context.size)
     refuse(fmt::format("expected a peer from 0 to {}, found {}", context.size - 1, peer));
   check_tag(name(kind), tag);
+  const std::size_t element_bytes = message_element_bytes(name(kind), data.type);
   if (data.count < 0 || (data.count > 0 && !data.data)) {
     refuse(fmt::format("expected a buffer of at least 0 elements, found {} at {}", data.count,
                        data.data ? "an address" : "a null pointer"));
   }
   std::byte* const bases[] = {nullptr, static_cast<std::byte*>(data.data)};
   std::unique_ptr<Operation> operation = launcher.take_operation();
-  launcher.load(*operation,
-                {&planner.message(kind, peer, data.count, size_of(data.type)), {}, bases});
+  launcher.load(*operation, {&planner.message(kind, peer, data.count, element_bytes), {}, bases});
   operation->enter(name(kind).data(), 0, tag, message_call(kind, peer, tag, data.count, data.type));
   if (kind == StepKind::recv) operation->receive_from(peer);
   if (data.count > 0) recording.record_message(*operation->execution().run, kind, peer, tag, data);
@@ -365,8 +365,8 @@ Request State::start_message(StepKind kind, Data data, int peer, int tag) {
 namespace {
 
 /// Throws Error(invalid_argument) unless the schedule is this rank's and fits the buffers.
-void check_schedule(const Schedule& schedule, const Context& context, ConstData input,
-                    Data output) {
+void check_schedule(const Schedule& schedule, const Context& context, ConstData input, Data output,
+                    std::size_t element_bytes) {
   using base::refuse;
   const Schedule::Header& header = schedule.header();
   if (header.size != context.size || header.rank != context.rank) {
@@ -385,10 +385,9 @@ void check_schedule(const Schedule& schedule, const Context& context, ConstData 
     if (count > 0 && !data)
       refuse("expected an {} of {} elements, found a null pointer", what, count);
   }
-  const Datatype type = header.output > 0 ? output.type : input.type;
   const auto *in = static_cast<const std::byte*>(input.data),
              *out = static_cast<const std::byte*>(output.data);
-  const auto bytes = static_cast<std::int64_t>(size_of(type));
+  const auto bytes = static_cast<std::int64_t>(element_bytes);
   if (header.input > 0 && header.output > 0 && in < out + header.output * bytes &&
       out < in + header.input * bytes) {
     refuse(
@@ -403,11 +402,12 @@ void State::run_schedule(const Schedule& schedule, ConstData input, Data output,
   const InUse in_use(launcher.busy());
   launcher.require_usable();
   launcher.free_next_tag();
-  check_schedule(schedule, context, input, output);
   const Schedule::Header& header = schedule.header();
   const Datatype type = header.output > 0 ? output.type : input.type;
+  const std::size_t element_bytes = element_bytes_of(name(header.collective), type, op);
+  check_schedule(schedule, context, input, output, element_bytes);
   execute::CachedPlan& plan =
-      planner.unregistered(schedule, size_of(type), input.count, output.count);
+      planner.unregistered(schedule, element_bytes, input.count, output.count);
   // A user's schedule may fold and divide in any collective.
   execute::Kernels applied;
   choose_kernels(Collective::all_reduce, op, type, applied);
@@ -416,6 +416,8 @@ void State::run_schedule(const Schedule& schedule, ConstData input, Data output,
     base::refuse("expected an operation that is defined on {}, found {}", name(type),
                  name(op.kind));
   }
+  if (!applied.divide && std::ranges::count(schedule.steps(), StepKind::divide, &Step::kind) > 0)
+    base::refuse("expected a schedule that does not divide {}, found one that does", name(type));
   std::byte* const bases[] = {const_cast<std::byte*>(static_cast<const std::byte*>(input.data)),
                               static_cast<std::byte*>(output.data)};
   status::Call shown;

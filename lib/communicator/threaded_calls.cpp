@@ -221,7 +221,8 @@ void ThreadedCalls::exchange(std::span<const StreamMessage> messages,
                    message.peer);
     if (message.count < 0)
       base::refuse("{}: expected at least 0 elements, found {}", call, message.count);
-    if (message.count > 0) check_residence(call, "buffer", message.data, size_of(message.type));
+    const std::size_t element_bytes = message_element_bytes(call, message.type);
+    if (message.count > 0) check_residence(call, "buffer", message.data, element_bytes);
     device_->check_stream(message.stream);
   }
   // All marks come before the first hold, so that no message of a stream waits for another.

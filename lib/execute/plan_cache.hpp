@@ -75,9 +75,6 @@ class CachedPlan {
     --taken_;
     idle_.push_back(std::move(run));
   }
-  /// Between pin() and unpin() the plan counts as in use, even without a run.
-  void pin() { ++taken_; }
-  void unpin() { --taken_; }
   bool in_use() const { return taken_ > 0; }
 
   const std::shared_ptr<const Plan> plan;
@@ -105,6 +102,19 @@ class CachedPlan {
   const DeviceQueue* queue_;
   std::vector<std::unique_ptr<Run>> idle_;
   int taken_ = 0;
+  friend class Pin;
+};
+
+/// While it exists, the plan counts as in use, even without a run.
+class Pin {
+ public:
+  explicit Pin(CachedPlan& plan) : plan_(plan) { ++plan_.taken_; }
+  ~Pin() { --plan_.taken_; }
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+ private:
+  CachedPlan& plan_;
 };
 
 /// The most recently used plans. The number is bounded, except for plans in use. The least recently

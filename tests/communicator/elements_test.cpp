@@ -50,6 +50,32 @@ Data data(std::vector<Place>& elements) {
 
 }  // namespace
 
+TEST_CASE("elements of the user's own size: a schedule of one's own") {
+  on_ranks(4, [](Communicator& c) {
+    std::vector<Place> input = places(c.rank(), 5), output(5), plain = input;
+    c.all_reduce(data(input), data(output), greatest, {"ring", 0});
+    Problem problem;
+    problem.collective = Collective::all_reduce;
+    problem.rank = c.rank();
+    problem.size = 4;
+    problem.count = 5;
+    const Schedule ring = c.registry().find(Collective::all_reduce, "ring").generate(problem);
+    std::vector<Place> found(5);
+    c.run(ring, data(plain), data(found), greatest);
+    CHECK(found == output);
+    const auto refused = [&](const Schedule& schedule, const Op& op, const char* what) {
+      const Error error = error_of([&] { c.run(schedule, data(plain), data(found), op); });
+      CHECK(error.code == ErrorCode::invalid_argument);
+      CHECK(holds(error.what(), {what}));
+    };
+    refused(ring, sum, "element_bytes");
+    problem.average = true;
+    refused(c.registry().find(Collective::all_reduce, "ring").generate(problem), greatest,
+            "does not divide user");
+    c.barrier();
+  });
+}
+
 TEST_CASE("elements of the user's own size: every algorithm, in pieces and whole") {
   const auto test = [](const ThreadOptions& threads, int size) {
     const auto body = [&](Communicator& c) {

@@ -242,6 +242,30 @@ TEST_CASE("groups in streams: lists of tensors, cut otherwise on each rank, some
   });
 }
 
+TEST_CASE("groups in streams: checked calls with room for few plans") {
+  for (const int plans : {1, 2, 3, 4}) {
+    CAPTURE(plans);
+    Options options = support::test_options();
+    options.check = true;
+    options.plans = plans;
+    on_one_device(
+        2, in_groups(),
+        [](Seat& seat) {
+          for (int round = 0; round < 2; ++round)
+            for (const std::int64_t count : {8, 16, 24, 32}) {
+              auto* const data = seat.put(numbers(seat.rank, count));
+              const Data all{data, count, Datatype::i32};
+              seat.communicator.all_reduce(all, all, sum, seat.stream);
+              seat.synchronize();
+              std::vector<std::int32_t> expected = numbers(0, count);
+              for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += numbers(1, count)[i];
+              CHECK(seat.got(data, count) == expected);
+            }
+        },
+        options);
+  }
+}
+
 TEST_CASE("groups in streams: bad arguments are refused before anything is given") {
   on_one_device(2, in_groups(), [](Seat& seat) {
     auto* const data = seat.put(numbers(seat.rank, 8));

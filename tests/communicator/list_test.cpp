@@ -105,6 +105,73 @@ TEST_CASE("a list that is used twice, and nonblocking") {
   });
 }
 
+TEST_CASE("lists that are the same memory are in place; any other overlap is refused") {
+  constexpr int size = 4;
+  on_ranks(size, [](Communicator& c) {
+    std::vector<std::int32_t> memory(64), theirs(64);
+    const auto fill = [&] {
+      for (int i = 0; i < 64; ++i) memory[static_cast<std::size_t>(i)] = 100 * c.rank() + i;
+    };
+    // Cut at other places, and with a tensor of no elements.
+    const Data whole(memory);
+    const auto part = [&](std::size_t first, std::size_t n) {
+      return Data(std::span(memory).subspan(first, n));
+    };
+    const std::vector<ConstData> inputs{part(0, 40), part(40, 24)}, late{part(4, 36), part(40, 24)};
+    const std::vector<Data> outputs{part(0, 10), part(10, 0), part(10, 54)};
+    Call call;
+    call.collective = Collective::all_to_all;
+    for (const char* algorithm : {"spread_out", "bruck", "pairwise"}) {
+      CAPTURE(algorithm);
+      fill();
+      call.choice = {algorithm, 0};
+      call.inputs = inputs;
+      call.outputs = outputs;
+      c.run(call);
+      for (int i = 0; i < 64; ++i)
+        CHECK(memory[static_cast<std::size_t>(i)] == 100 * (i / 16) + 16 * c.rank() + i % 16);
+    }
+    const auto refused = [&](const char* bytes) {
+      const Error error = error_of([&] { c.run(call); });
+      CHECK(error.code == ErrorCode::invalid_argument);
+      CHECK_MESSAGE(holds(error.what(), {"apart or in place", bytes}), std::string(error.what()));
+    };
+    const std::vector<Data> swapped{part(24, 40), part(0, 24)};
+    call.outputs = swapped;
+    refused("overlapping by 256 bytes");
+    // An all-gather's own part, as PyTorch's callers have it, and a part of another rank.
+    const std::vector<Data> parts{part(0, 16), part(16, 16), part(32, 16), part(48, 16)};
+    const auto own = static_cast<std::size_t>(c.rank());
+    call = {};
+    call.collective = Collective::all_gather;
+    call.outputs = parts;
+    for (const char* algorithm : {"ring", "bruck", "recursive_doubling"}) {
+      CAPTURE(algorithm);
+      fill();
+      call.choice = {algorithm, 0};
+      const ConstData mine[] = {parts[own]};
+      call.inputs = mine;
+      c.run(call);
+      for (int i = 0; i < 64; ++i) CHECK(memory[static_cast<std::size_t>(i)] == 100 * (i / 16) + i);
+    }
+    const ConstData other[] = {parts[(own + 1) % size]};
+    call.inputs = other;
+    refused("overlapping by 64 bytes");
+    // Input and output lists that are apart, one between the parts of the other.
+    const std::vector<Data> odd{part(8, 8), part(24, 8)}, even{part(0, 8), part(16, 8)};
+    const std::vector<ConstData> from(odd.begin(), odd.end());
+    fill();
+    call = {};
+    call.collective = Collective::all_reduce;
+    call.inputs = from;
+    call.outputs = even;
+    c.run(call);
+    CHECK(memory[0] == 600 + 4 * 8);
+    CHECK(memory[16] == 600 + 4 * 24);
+    CHECK(memory[8] == 100 * c.rank() + 8);
+  });
+}
+
 TEST_CASE("the type of a list of inputs is its first tensor's") {
   on_ranks(2, [](Communicator& c) {
     std::vector<std::int32_t> in(3, c.rank() + 1), out(3);

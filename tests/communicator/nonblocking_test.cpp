@@ -211,6 +211,26 @@ TEST_CASE("requests: empty, moved, dropped") {
   });
 }
 
+TEST_CASE("a request that has failed says so each time") {
+  for (const bool waits : {false, true}) {
+    CAPTURE(waits);
+    on_ranks(2, [&](Communicator& c) {
+      std::vector<std::int32_t> x(2);
+      if (c.rank() == 1) return c.send(std::span(x).first(1), 0);
+      Request request = c.start_recv(x, 1);
+      const auto ask = [&] {
+        if (waits) return request.wait();
+        while (!request.test()) std::this_thread::yield();
+      };
+      const Error first = error_of(ask);
+      CHECK(first.code == ErrorCode::truncated);
+      CHECK(request.done());
+      CHECK(std::string(error_of(ask).what()) == first.what());
+      CHECK(std::string(error_of([&] { request.wait(); }).what()) == first.what());
+    });
+  }
+}
+
 TEST_CASE("a request outlives its communicator object") {
   on_ranks(3, [](Communicator& c) {
     std::deque<UnderWay> all;

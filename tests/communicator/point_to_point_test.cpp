@@ -26,6 +26,24 @@ TEST_CASE("messages around a ring, of all lengths") {
   }
 }
 
+TEST_CASE("messages of elements of no known size are refused") {
+  on_ranks(2, [](Communicator& c) {
+    std::vector<std::int64_t> x(2, c.rank());
+    const Data elements(x.data(), 2, Datatype::user);
+    const int peer = 1 - c.rank();
+    const Error error = error_of([&] {
+      if (c.rank() == 0)
+        c.send(elements, peer);
+      else
+        c.recv(elements, peer);
+    });
+    CHECK(error.code == ErrorCode::invalid_argument);
+    CHECK(holds(error.what(), {c.rank() == 0 ? "send" : "recv", "known size", "found user"}));
+    c.all_reduce(x, sum);
+    CHECK(x[1] == 1);
+  });
+}
+
 TEST_CASE("messages of one tag keep their order; tags do not mix with each other or collectives") {
   for (const std::uint64_t seed : {0, 3}) {
     on_ranks(2,

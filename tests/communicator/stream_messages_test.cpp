@@ -129,6 +129,7 @@ TEST_CASE("streams: wrong messages are refused before any is sent") {
     };
     refused({true, data, 8, Datatype::i32, 2, seat.stream}, {"send", "0 to 1", "found 2"});
     refused({false, data, -1, Datatype::i32, peer, seat.stream}, {"recv", "at least 0", "-1"});
+    refused({true, data, 8, Datatype::user, peer, seat.stream}, {"send", "known size", "user"});
     refused({false, host.data(), 8, Datatype::i32, peer, seat.stream},
             {"recv", "a buffer in the memory of", "the host's"});
     refused({false, data, 8, Datatype::i32, peer, nullptr}, {"stream of its own"});
