@@ -159,6 +159,7 @@ class Simulate(CommandTest):
                 ("--calls excludes --measure", "--measure", "1", "--calls", "10"),
                 ("--per-host excludes --measure", "--measure", "1", "--per-host", "2"),
                 ("--segment excludes --schedule", "--schedule", "x", "--segment", "16K"),
+                ("--root excludes --schedule", "--schedule", "x", "--root", "1"),
                 ("simulate: expected at least ", "all_to_all", "--algorithm", "pairwise", "--ranks",
                  "1000000")]:
             with self.subTest(arguments=arguments):

@@ -67,6 +67,24 @@ class Timeline(CommandTest):
                                     "--format", "text"))
         self.assertEqual(self.drawn("--schedule", str(mine)).count('class="arrow"'), 3)
 
+    def test_files_are_predicted_on_several_hosts(self):
+        ring = ["all_reduce", "--algorithm", "ring", "--ranks", "4"]
+        files = {f"--{form}": self.folder / f"ring.{form}" for form in ("schedule", "msccl", "goal")}
+        files["--schedule"].write_text(self.output("explain", *ring, "--format", "text"))
+        for form, ending in ("--msccl", "xml"), ("--goal", "goal"):
+            files[form].write_text(self.drawn(*ring, ending=ending))
+        for form, file in files.items():
+            for hosts in [], ["--hosts", "2x2"]:
+                with self.subTest(form=form, hosts=hosts):
+                    its = [form, str(file), *hosts, "--network", "virtual-cluster-1gbit"]
+                    self.assertIn(f"4 ranks on {2 if hosts else 4} hosts", self.drawn(*its))
+                    events = json.loads(self.drawn(*its, ending="json"))["traceEvents"]
+                    end = max(event["ts"] + event.get("dur", 0) for event in events if "ts" in event)
+                    time = self.json("simulate", *its)["rows"][0]["time_ns"]
+                    self.assertAlmostEqual(1000 * end, time, delta=100)  # before the first event
+        self.refused("--hosts: expected the hosts of 4 ranks, found those of 6", "timeline", "--schedule",
+                     str(files["--schedule"]), "--hosts", "3x2", "-o", str(self.folder / "x.svg"))
+
     def test_recording(self):
         trace = str(self.folder / "run.trace")
         self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "3", "--bytes", "4K",
@@ -118,6 +136,7 @@ class Timeline(CommandTest):
 
     def test_errors_are_one_sentence(self):
         svg = str(self.folder / "x.svg")
+        ignored = [("--segment", "64"), ("--root", "1"), ("--op", "max")]
         endings = "one of .svg, .png, .pdf, .drawio, .json, .html, .txt, .goal, .xml, found"
         for sentence, *arguments in [
             (endings, "broadcast", "-o", "x.gif"),
@@ -137,6 +156,10 @@ class Timeline(CommandTest):
             ("expected a stretch of time within 0 to ", "broadcast", "--from-time", "90", "-o",
              svg),
             ("--bytes: expected one size, found several", "broadcast", "--bytes", "1:4", "-o", svg),
+            *[(f"{option} excludes --schedule", "--schedule", "x", option, value, "-o", svg)
+              for option, value in ignored],
+            *[(f"{option} excludes --from", "--from", "x", option, value)
+              for option, value in [*ignored, ("--hosts", "2x2"), ("--dtype", "f64")]],
             ("found all_reduce", "all_reduce", "--split-assemble", "-o", svg),
             ("expected .svg, .png, .pdf or .drawio, found .json", "all_to_all", "--split-assemble",
              "-o", str(self.folder / "x.json")),

@@ -281,7 +281,7 @@ void add_simulate(CommandLine& program) {
       set.add("--window", options->window, "messages in flight on one channel (default 2)")
           .form("W")
           .range(1, 32);
-  data.root();
+  const Option root = data.root();
   data.type();
   const Option sweep =
       set.add("--sweep", options->sweep,
@@ -293,7 +293,7 @@ void add_simulate(CommandLine& program) {
           .form("N")
           .range(1, 1'000'000);
   std::vector<Option> not_measured = data.files_and_goal(
-      {collective, algorithm, ranks, bytes, segment, sweep, calls, data.registry()});
+      {collective, algorithm, ranks, bytes, segment, root, sweep, calls, data.registry()});
   not_measured.insert(not_measured.end(), {sweep, hosts, per_host, window, calls});
   const Option measure =
       set.add("--measure", options->measure,

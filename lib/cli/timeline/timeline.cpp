@@ -134,6 +134,15 @@ std::vector<int> ranks_named(const std::string& text) {
   return ranks;
 }
 
+/// As `baton simulate` does: without --hosts, the network says how many ranks share a host.
+void group_by_network(const TimelineOptions& options, CollectiveOptions& data, int size) {
+  if (!data.hosts.empty() || options.network.empty()) return;
+  const int each = network_named(options.network).ranks_per_host;
+  for (int r = 0; each > 0 && each < size && r < size; ++r) {
+    data.hosts += fmt::format("{}{}", r == 0 ? "" : ",", r / each);
+  }
+}
+
 /// The collective of the command line.
 TimedCollective collective_of(const TimelineOptions& options) {
   ScheduleRequest request = options.request;
@@ -149,16 +158,17 @@ TimedCollective collective_of(const TimelineOptions& options) {
     request.segment = std::max<std::int64_t>(1, segment / element);
     operation.choice.segment = request.segment * element;
   }
-  if (data.hosts.empty() && !options.network.empty()) {
-    // As `baton simulate` does: the network says how many ranks share a host.
-    const int each = network_named(options.network).ranks_per_host, size = data.rank_count();
-    for (int r = 0; each > 0 && each < size && r < size; ++r) {
-      data.hosts += fmt::format("{}{}", r == 0 ? "" : ",", r / each);
-    }
+  if (!data.file().empty()) {
+    operation.schedules = std::make_shared<const std::vector<Schedule>>(schedules_of(request));
+    const int size = static_cast<int>(operation.schedules->size());
+    group_by_network(options, data, size);
+    its.hosts = data.grouping(size);
+    return its;
   }
-  if (data.file().empty() && !data.collective.empty()) {
+  const int size = data.rank_count();
+  group_by_network(options, data, size);
+  if (!data.collective.empty()) {
     const Collective collective = collective_named(data.collective);
-    const int size = data.rank_count();
     operation.op = reducing(collective) ? name(data.op_kind()) : "";
     its.hosts = data.grouping(size);
     if (!data.bytes.empty()) {
@@ -276,15 +286,15 @@ void add_timeline(CommandLine& program) {
   data.ranks("number of ranks (default 4)", 65536).needs(collective);
   const Option bytes = data.bytes("").needs(collective);
   data.count().excludes({bytes}).needs(collective);
-  data.type();
-  data.op();
-  data.root();
-  data.segment("bytes per message piece (default: not cut)");
-  data.hosts();
+  const Option type = data.type();
+  const Option op = data.op();
+  const Option root = data.root();
+  const Option segment = data.segment("bytes per message piece (default: not cut)");
+  const Option hosts = data.hosts();
   const Option in_place = data.in_place();
   data.registry().needs(collective);
-  std::vector<Option> sources = data.files_and_goal({collective});
-  sources.push_back(collective);
+  std::vector<Option> sources = data.files_and_goal({collective, op, root, segment});
+  sources.insert(sources.end(), {collective, type, op, root, segment, hosts});
   const Option from =
       set.add("--from", options->from,
               "draw a recording (or parts that ranks wrote); without -o list its contents; with\n"

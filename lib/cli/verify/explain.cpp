@@ -93,13 +93,14 @@ void add_explain(CommandLine& program) {
   const Option collective = data.collective();
   const Option algorithm = data.algorithm("by name (default: the reference)");
   const Option ranks = data.ranks("number of ranks (default 4)");
-  data.hosts();
+  const Option hosts = data.hosts();
   set.add("--rank", options->rank, "only this rank's schedule").form("R").range(0, 4095);
   const Option count = data.count().range(0, 1 << 20);
-  data.root();
-  set.add("--segment", request.segment, "elements per message piece (default: not cut)")
-      .form("N")
-      .range(0);
+  const Option root = data.root();
+  const Option segment =
+      set.add("--segment", request.segment, "elements per message piece (default: not cut)")
+          .form("N")
+          .range(0);
   const Option fused = set.flag("--fused,--grouped", request.fused,
                                 "messages in fused groups, as for NCCL; a round is a fused group");
   set.add("--window", request.window,
@@ -116,7 +117,8 @@ void add_explain(CommandLine& program) {
   set.add("--values", options->values,
           "inputs of the ranks, rank after rank (default: 10 (r + 1) + i)")
       .form("X...");
-  const auto files = data.files_and_goal({collective, algorithm, ranks, count, data.registry()});
+  const auto files = data.files_and_goal(
+      {collective, algorithm, ranks, hosts, count, root, segment, data.registry()});
   in_place.excludes({files[0], files[2]});
   add_json(set, options->json);
   set.footer(
