@@ -44,6 +44,16 @@ class Simulate(CommandTest):
         self.assertEqual(row["critical_path"]["messages"], 3)
         self.assertEqual(row["critical_path"]["ranks"], [0, 4, 6, 7])
 
+    def test_messages_of_the_critical_path(self):
+        for ranks in 2, 3, 4, 8:  # 2 (P - 1) follow each other
+            for network in str(self.file), "shared-memory", "virtual-cluster-1gbit":
+                for size in "64", "1M":
+                    with self.subTest(ranks=ranks, network=network, size=size):
+                        [row] = self.json("simulate", "all_reduce", "--algorithm", "ring", "--ranks",
+                                          str(ranks), "--bytes", size, "--segment", "0", "--network",
+                                          network)["rows"]
+                        self.assertEqual(row["critical_path"]["messages"], 2 * (ranks - 1))
+
     def test_hosts(self):
         one = self.simulate("all_to_all", "--algorithm", "pairwise", "--ranks", "4")
         two = self.simulate("all_to_all", "--algorithm", "pairwise", "--ranks", "4", "--hosts", "2x2")

@@ -61,13 +61,28 @@ HostBytes most_bytes(const Prediction& prediction) {
   return most;
 }
 
+/// Whether the path waits for the message of its receive at `i`. Other receives are on it only
+/// because posting them occupied their rank.
+bool waits_for_message(const Timeline& timeline, const std::vector<std::uint32_t>& path,
+                       std::size_t i) {
+  const Event& recv = timeline.events[path[i]];
+  // Only the two ends of a message follow each other on different ranks.
+  if (i > 0 && timeline.events[path[i - 1]].rank != recv.rank) return true;
+  // Without its send: one posted so late that the sender, in a rendezvous, waited for it.
+  if (i + 1 == path.size()) return recv.end > recv.start;
+  const Event& next = timeline.events[path[i + 1]];
+  const std::int64_t begin = next.message() ? next.posted : next.start;
+  return next.rank != recv.rank || (recv.end > recv.start && begin >= recv.end);
+}
+
 CriticalPath path_of(Timeline timeline) {
   finish(timeline);
   CriticalPath path;
-  for (const std::uint32_t e : critical_path(timeline)) {
-    const Event& event = timeline.events[e];
+  const std::vector<std::uint32_t> events = critical_path(timeline);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const Event& event = timeline.events[events[i]];
     if (path.ranks.empty() || path.ranks.back() != event.rank) path.ranks.push_back(event.rank);
-    if (event.kind == StepKind::recv) ++path.messages;
+    if (event.kind == StepKind::recv && waits_for_message(timeline, events, i)) ++path.messages;
     if (event.kind == StepKind::fold) ++path.folds;
     if (!event.message() && event.kind != StepKind::fold) ++path.copies;
   }
