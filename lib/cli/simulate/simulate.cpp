@@ -105,7 +105,7 @@ Json json_of(const Forecast& forecast, const Case& subject,
       {{"algorithm", forecast.algorithm ? Json(forecast.algorithm->name) : Json()},
        {"segment_bytes", forecast.segment},
        {"bytes", subject.bytes()},
-       {"time_ns", p.total / forecast.calls},
+       {"time_ns", p.total},
        {"finish_ns",
         Json::object({{"min", spread.least}, {"median", spread.median}, {"max", spread.most}})},
        {"messages", p.messages},
@@ -127,7 +127,7 @@ Json json_of(const Forecast& forecast, const Case& subject,
 void print(const Forecast& forecast, const std::optional<CriticalPath>& path) {
   const Prediction& p = forecast.prediction;
   const Spread spread = spread_of(p.finish);
-  fmt::print("time           {}\n", time(p.total / forecast.calls));
+  fmt::print("time           {}\n", time(p.total));
   fmt::print("ranks finish   {} the first, {} the median\n", time(spread.least),
              time(spread.median));
   fmt::print("messages       {}\n", p.messages);
@@ -303,10 +303,10 @@ void add_simulate(CommandLine& program) {
               "ranks=FIRST:LAST or bytes=FIRST:LAST, doubling: times of all algorithms, or of\n"
               "the named one, and the best ones with their ranges")
           .form("WHAT");
-  const Option calls =
-      set.add("--calls", options->calls, "calls in a row; times are per call (default 1)")
-          .form("N")
-          .range(1, 1'000'000);
+  const Option calls = set.add("--calls", options->calls,
+                               "calls in a row; times, messages and bytes are per call (default 1)")
+                           .form("N")
+                           .range(1, 1'000'000);
   std::vector<Option> not_measured = data.files_and_goal(
       {collective, algorithm, ranks, bytes, segment, root, sweep, calls, data.registry()});
   not_measured.insert(not_measured.end(), {sweep, hosts, per_host, window, calls});

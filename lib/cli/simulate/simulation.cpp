@@ -8,6 +8,19 @@
 namespace baton::cli::simulate {
 namespace {
 
+/// Times, messages and bytes of so many calls become those of one.
+void share(Prediction& prediction, std::int64_t calls) {
+  for (std::int64_t& time : prediction.finish) time /= calls;
+  for (HostBytes& host : prediction.hosts) {
+    host.sent /= calls;
+    host.received /= calls;
+  }
+  prediction.total /= calls;
+  prediction.messages /= calls;
+  prediction.steps /= calls;
+  prediction.bytes_within /= calls;
+}
+
 Forecast simulated(const Setting& setting, const Case& subject,
                    const selecting::Selection& selection, bool timeline) {
   Forecast forecast;
@@ -16,7 +29,7 @@ Forecast simulated(const Setting& setting, const Case& subject,
   SimulateOptions options;
   options.hosts = subject.problem.hosts;
   options.window = setting.command.window;
-  options.calls = forecast.calls = setting.command.calls;
+  options.calls = setting.command.calls;
   options.segment = selecting::pieces(selection, setting.type_bytes());
   options.timeline = timeline;
   const double begin = now();
@@ -26,6 +39,7 @@ Forecast simulated(const Setting& setting, const Case& subject,
     };
     forecast.prediction = baton::simulate(subject.problem.size, schedule_of, setting.type_bytes(),
                                           setting.network, options);
+    share(forecast.prediction, options.calls);
   } catch (const Error& error) {
     if (error.code != ErrorCode::unsupported) throw;
     forecast.refused = error.what();

@@ -43,12 +43,13 @@ struct Setting {
 struct Forecast {
   const Algorithm* algorithm = nullptr;
   std::int64_t segment = 0;
+  /// Of one call, of those that were simulated one right after the other; events and seconds: of
+  /// all.
   Prediction prediction;
   double seconds = 0;   ///< that it took, schedules included
   std::string refused;  ///< why there is none
-  int calls = 1;        ///< simulated, one right after the other
 
-  double us() const { return static_cast<double>(prediction.total) * 1e-3 / calls; }  ///< per call
+  double us() const { return static_cast<double>(prediction.total) * 1e-3; }
 };
 
 /// In the command's segments. Where it takes more memory than there is, `refused` says so.

@@ -141,7 +141,7 @@ class Sweep {
   Cell at(const Case& subject, const Algorithm& algorithm) const {
     const Forecast found = forecast(setting_, subject, algorithm);
     if (!found.refused.empty()) return {};
-    return {&algorithm, found.segment, found.prediction.total / found.calls};
+    return {&algorithm, found.segment, found.prediction.total};
   }
   static const Cell* find(const std::vector<Cell>& cells, const Algorithm* algorithm) {
     const auto found = std::ranges::find(cells, algorithm, &Cell::algorithm);
