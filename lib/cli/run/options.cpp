@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <memory>
+
 #include "cli/common/text.hpp"
 
 namespace baton::cli::run {
@@ -101,6 +104,16 @@ int ranks_for(const RunOptions& options, int launched) {
         fmt::format("{}: expected a schedule for {} ranks, found one for {}", file, given, size));
   }
   return size;
+}
+
+Options library_of(const RunOptions& options) {
+  Options library = library_options();
+  if (!options.data.registries.empty()) {
+    library.registry = std::make_shared<const Registry>(options.data.registry());
+  }
+  if (options.check) library.check = std::max(library.check, 1);
+  if (!options.trace.empty()) library.trace = options.trace;
+  return library;
 }
 
 std::vector<Job> jobs_for(const RunOptions& options, int ranks) {

@@ -27,6 +27,10 @@ void add_options(const OptionSet& set, RunOptions& options);
 /// Error(invalid_argument) where options contradict it.
 int ranks_for(const RunOptions& options, int launched);
 
+/// Options of the library: the command line's, otherwise the environment's. Throws
+/// Error(invalid_argument).
+Options library_of(const RunOptions& options);
+
 /// The cases to run, in order. Throws Error(invalid_argument).
 std::vector<Job> jobs_for(const RunOptions& options, int ranks);
 

@@ -233,16 +233,11 @@ struct Task {
   Task(const RunOptions& options, int launched)
       : ranks(ranks_for(options, launched)),
         jobs(jobs_for(options, ranks)),
-        library(library_options()),
+        library(library_of(options)),
         threads(options.data.threads()),
         table(table_for(options, jobs, launched > 0)) {
-    if (!options.data.registries.empty()) {
-      library.registry = std::make_shared<const Registry>(options.data.registry());
-    }
     options.data.segment_bytes();  // is right, or nothing begins
     threads.seed = options.delays;
-    if (options.check) library.check = true;
-    if (!options.trace.empty()) library.trace = options.trace;
   }
   int ranks;
   std::vector<Job> jobs;
