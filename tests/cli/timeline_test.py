@@ -108,6 +108,17 @@ class Timeline(CommandTest):
         self.refused("nowhere", "timeline", "--from", str(self.folder / "nowhere"), "-o",
                      str(self.folder / "x.svg"))
 
+    def test_operations_that_lack_events_have_no_duration(self):
+        # The root has 7 events of each broadcast, the others have one.
+        for events, row in (700, r" 302 +100 +broadcast .* [\d.]+"), (6, r" 6 +0 +broadcast .* -"):
+            trace = str(self.folder / f"{events}.trace")
+            self.output("run", "broadcast", "--algorithm", "linear", "--ranks", "8", "--bytes", "8",
+                        "--iters", "300", "--trace", trace, BATON_TRACE_EVENTS=str(events))
+            with self.subTest(events=events):
+                self.assertRegex(self.output("timeline", "--from", trace), rf"(?m)^ +0 +{row}$")
+        self.refused("expected a recording with a complete operation, found 6 operations with missing steps",
+                     "timeline", "--from", trace, "-o", str(self.folder / "x.svg"))
+
     def test_prediction(self):
         svg = self.drawn("all_reduce", "--algorithm", "ring", "--bytes", "64K", "--network",
                          "virtual-cluster-1gbit")

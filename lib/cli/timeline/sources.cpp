@@ -35,10 +35,16 @@ std::vector<Extent> extents(const Timeline& timeline) {
     ++extent.events;
   }
   for (std::size_t o = 0; o < all.size(); ++o) {
+    const TimedOperation& operation = timeline.operations[o];
     std::size_t steps = 0;
-    for (const Schedule& schedule : *timeline.operations[o].schedules)
-      steps += schedule.steps().size();
-    all[o].whole = all[o].events == steps && steps > 0;
+    bool known = true;  // a rank whose events of the operation are all lost has no steps there
+    for (std::size_t r = 0; r < operation.schedules->size(); ++r) {
+      const std::size_t its = (*operation.schedules)[r].steps().size();
+      const auto rank = static_cast<std::size_t>(operation.rank_of(static_cast<int>(r)));
+      known &= its > 0 || timeline.dropped.empty() || timeline.dropped[rank] == 0;
+      steps += its;
+    }
+    all[o].whole = known && all[o].events == steps && steps > 0;
   }
   return all;
 }
@@ -133,23 +139,27 @@ std::string contents(const Timeline& timeline) {
   if (dropped > 0) text += fmt::format(", {} dropped", counted(dropped, "event"));
   if (timeline.early_arrivals > 0)
     text += fmt::format(", {} before injection", counted(timeline.early_arrivals, "arrival"));
-  text += fmt::format("\n# {:>9} {:>9}  {:<14} {:<24} {:>12} {:>6} {:>12}\n", "first", "calls",
-                      "collective", "algorithm", "bytes", "ranks", "median us");
+  text += fmt::format("\n# {:>9} {:>9} {:>9}  {:<14} {:<24} {:>12} {:>6} {:>12}\n", "first",
+                      "calls", "whole", "collective", "algorithm", "bytes", "ranks", "median us");
   for (const auto& [kind, members] : kinds) {
     const TimedOperation& operation = timeline.operations[members.front()];
     std::vector<std::int64_t> durations;
-    for (const std::uint32_t o : members) durations.push_back(all[o].duration());
-    std::nth_element(durations.begin(),
-                     durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2),
-                     durations.end());
+    for (const std::uint32_t o : members) {
+      if (all[o].whole) durations.push_back(all[o].duration());
+    }
+    std::string median = "-";
+    if (!durations.empty()) {
+      const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
+      std::nth_element(durations.begin(), middle, durations.end());
+      median = microseconds(static_cast<double>(*middle) * 1e-9);
+    }
     text += fmt::format(
-        "  {:>9} {:>9}  {:<14} {:<24} {:>12} {:>6} {:>12}\n", members.front(), members.size(),
-        operation.name,
+        "  {:>9} {:>9} {:>9}  {:<14} {:<24} {:>12} {:>6} {:>12}\n", members.front(), members.size(),
+        durations.size(), operation.name,
         operation.choice.segment.value_or(0) > 0
             ? fmt::format("{}:{}", operation.choice.algorithm, *operation.choice.segment)
             : operation.choice.algorithm,
-        operation.bytes, operation.schedules->size(),
-        microseconds(static_cast<double>(durations[durations.size() / 2]) * 1e-9));
+        operation.bytes, operation.schedules->size(), median);
   }
   return text;
 }
