@@ -338,6 +338,7 @@ class Cli(CommandTest):
                 ("--ranks: expected a whole number from 1 to 4096, found \"0\"", "run", "--ranks", "0"),
                 ("--ranks: expected a whole number", "run", "--ranks", "four"),
                 ("--iters: expected a whole number", "run", "--iters", "-1"),
+                ("--delays: expected a whole number of at least 1, found \"0\"", "run", "--delays", "0"),
                 *[(f"{option} excludes --schedule", "explain", "--schedule", "x", option, value)
                   for option, value in [("--segment", "1"), ("--root", "1"), ("--hosts", "2x2")]],
                 ("--bytes: expected bytes like 8, 128K or 64M, found \"1Q\"", "run", "--bytes", "1Q"),

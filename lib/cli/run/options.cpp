@@ -80,7 +80,7 @@ void add_options(const OptionSet& set, RunOptions& options) {
   set.flag("--check", options.check, "compare every call among the ranks first (BATON_CHECK=1)");
   set.add("--delays", options.delays, "delay messages at random, by this seed; threads only")
       .form("SEED")
-      .range(0);
+      .range(1);
   data.hosts("threads as if on several hosts, ");
   add_trace(set, options.trace);
   set.add("--prove", options.prove, "first prove these algorithms for 1 to N ranks")
