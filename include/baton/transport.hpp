@@ -136,7 +136,7 @@ class Transport {
   virtual void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) = 0;
   /// Whether the message is complete; if so it is released, and `bytes` is the number that was
   /// sent. A receive may find fewer or more than its room (more: only the room was filled).
-  /// Throws Error(transport) if the message failed.
+  /// Throws Error(transport) if the message failed; later ones of its peer and tag do not come.
   virtual bool test(Message& message, std::size_t& bytes) = 0;
   /// Gives up a message that is in flight and releases it. Where the transport cancels, its buffer
   /// is not touched any more; otherwise that holds only of a receive that nobody has sent to.

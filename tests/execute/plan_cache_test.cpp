@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "support/schedules.hpp"
 
@@ -74,10 +76,10 @@ TEST_CASE("a plan in use stays, also beyond the bound") {
 TEST_CASE("a pinned plan stays until it is let go") {
   PlanCache cache(1);
   CachedPlan& pinned = cache.insert(key(0), any_plan());
-  pinned.pin();
+  std::optional<Pin> pin(std::in_place, pinned);
   for (int i = 1; i < 5; ++i) cache.insert(key(i), any_plan());
   CHECK(cache.find(key(0)) == &pinned);
-  pinned.unpin();
+  pin.reset();
   for (int i = 10; i < 15; ++i) cache.insert(key(i), any_plan());
   CHECK(cache.find(key(0)) == nullptr);
 }

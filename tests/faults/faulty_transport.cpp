@@ -28,6 +28,7 @@ struct Transfer {
   std::size_t bytes = 0;             ///< of a changed one, as its sender believes
   int held = 0;                      ///< tests that do not find it complete
   bool fails = false;
+  bool handed = true;  ///< to the transport below
 };
 
 class FaultyTransport final : public ForwardingTransport {
@@ -50,7 +51,8 @@ class FaultyTransport final : public ForwardingTransport {
       }
     }
     hold(*transfer);
-    inner().isend(peer, tag, data, bytes, transfer->message);
+    if (!breaks(*transfer, {true, peer, tag}))
+      inner().isend(peer, tag, data, bytes, transfer->message);
     new (message.state) Transfer*(transfer.release());
   }
 
@@ -58,7 +60,8 @@ class FaultyTransport final : public ForwardingTransport {
     auto transfer = std::make_unique<Transfer>();
     if (due(false)) meet(peer, *transfer);
     hold(*transfer);
-    inner().irecv(peer, tag, data, bytes, transfer->message);
+    if (!breaks(*transfer, {false, peer, tag}))
+      inner().irecv(peer, tag, data, bytes, transfer->message);
     new (message.state) Transfer*(transfer.release());
   }
 
@@ -81,7 +84,7 @@ class FaultyTransport final : public ForwardingTransport {
   void cancel(Message& message) override {
     Transfer* const transfer = std::exchange(transfer_in(message), nullptr);
     if (!transfer) return;
-    inner().cancel(transfer->message);
+    if (transfer->handed) inner().cancel(transfer->message);
     delete transfer;
   }
 
@@ -91,6 +94,13 @@ class FaultyTransport final : public ForwardingTransport {
   }
 
  private:
+  /// The messages whose order counts.
+  struct Stream {
+    bool sends = false;
+    int peer = -1, tag = -1;
+    bool operator==(const Stream&) const = default;
+  };
+
   std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override { return part; }
 
   static Transfer*& transfer_in(Message& message) {
@@ -124,6 +134,17 @@ class FaultyTransport final : public ForwardingTransport {
     }
   }
 
+  /// Behind a message that fails, none of its stream comes. True: the transport must not see it.
+  bool breaks(Transfer& transfer, const Stream& stream) {
+    if (stream == broken_) {
+      transfer.fails = true;
+      transfer.handed = false;
+    } else if (transfer.fails) {
+      broken_ = stream;
+    }
+    return !transfer.handed;
+  }
+
   void change(Transfer& transfer, const void* data, std::size_t bytes) const {
     const auto* const begin = static_cast<const std::byte*>(data);
     transfer.changed.assign(begin, begin + bytes);
@@ -144,6 +165,7 @@ class FaultyTransport final : public ForwardingTransport {
   Course& course_;
   std::minstd_rand random_;
   int count_ = 0;
+  Stream broken_;
 };
 
 }  // namespace
