@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/raise.hpp"
 #include "baton/error.hpp"
 
 // A buffer is seen as rows of `width` elements, where width is the stride that most of its regions
@@ -29,23 +30,24 @@ struct Rectangle {
   bool assumed;
 };
 
-/// Sorted distinct column edges, and the position of each.
+/// Sorted distinct column edges, and the position of each. At most half of its places are taken.
 class Edges {
  public:
   explicit Edges(std::size_t expected) {
     std::size_t capacity = 16;
     while (capacity < 2 * expected) capacity *= 2;
     keys_.assign(capacity, -1);
-    ranks_.resize(capacity);
   }
   void add(std::int64_t edge) {
     const std::size_t place = find(edge);
     if (keys_[place] == edge) return;
     keys_[place] = edge;
     sorted_.push_back(edge);
+    if (2 * sorted_.size() > keys_.size()) grow();
   }
   void sort() {
     std::sort(sorted_.begin(), sorted_.end());
+    ranks_.resize(keys_.size());
     for (std::size_t i = 0; i < sorted_.size(); ++i) {
       ranks_[find(sorted_[i])] = static_cast<std::uint32_t>(i);
     }
@@ -54,6 +56,15 @@ class Edges {
   std::size_t size() const { return sorted_.size(); }
 
  private:
+  void grow() {
+    if (sorted_.size() > most_places)
+      base::refuse(
+          "expected a schedule whose regions begin and end in few columns of a buffer, found more "
+          "than {}",
+          most_places);
+    keys_.assign(2 * keys_.size(), -1);
+    for (const std::int64_t edge : sorted_) keys_[find(edge)] = edge;
+  }
   std::size_t find(std::int64_t edge) const {
     const std::size_t mask = keys_.size() - 1;
     std::size_t place = (static_cast<std::uint64_t>(edge) * 0x9e3779b97f4a7c15ull >> 20) & mask;

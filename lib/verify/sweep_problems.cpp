@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "sweep.hpp"
@@ -172,9 +173,8 @@ class Grid {
     const bool pairs = base_.collective == Collective::all_to_all;
     const auto add_rows = [&](std::int64_t input_rows, std::int64_t output_rows) {
       for (const bool in_place : {false, true}) {
-        if (in_place && pairs && input_rows != output_rows) continue;
         Problem p = base_;
-        p.count = 6;
+        p.count = std::max<std::int64_t>(6, std::lcm(input_rows, output_rows));
         p.input_rows = input_rows;
         p.output_rows = output_rows;
         p.in_place = in_place;
@@ -186,6 +186,7 @@ class Grid {
     add_rows(2, 1);
     add_rows(3, 3);
     add_rows(2, 3);
+    add_rows(2, 64);
   }
 
   void add_uneven() {

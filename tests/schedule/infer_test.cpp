@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <random>
 
@@ -190,6 +191,31 @@ TEST_CASE("what cannot be decided is ordered, and counted") {
   CHECK(s.dependencies(1).empty());
   CHECK(s.dependencies(2).size() == 2);
   CHECK(s.assumed_overlaps() > 0);
+}
+
+TEST_CASE("a few regions have many edges where their strides differ") {
+  const std::string head =
+      "baton-schedule 1\ncollective program\nsize 1\ninput 0\noutput 20000\nscratch 20000\nrank "
+      "0\n";
+  for (int blocks = 2; blocks <= 100; ++blocks) {
+    const auto copy = [&](int offset, int count, int stride) {
+      const std::string region = fmt::format("[{}:1 x{} /{}]", offset, count, stride);
+      return fmt::format("copy scratch{} = output{}\n", region, region);
+    };
+    CAPTURE(blocks);
+    check_exact(parse(head + copy(0, 2, 1000) + copy(1, 2, 1000) + copy(0, blocks, 7))[0]);
+  }
+}
+
+TEST_CASE("a tensor in place that changes its rows: from [2, 256, 2, 16] to [2, 64, 8, 16]") {
+  Problem p = support::problem(Collective::all_to_all, 4, 0, 2 * 64 * 2 * 16, true);
+  p.input_rows = 2;
+  p.output_rows = 2 * 64;
+  const Registry registry = Registry::builtin();
+  for (const Algorithm* algorithm : registry.of(Collective::all_to_all)) {
+    CAPTURE(algorithm->name);
+    if (refusal(*algorithm, p).empty()) CHECK(verify(*algorithm, support::problems(p)).holds());
+  }
 }
 
 TEST_CASE("inference costs about as much as there are steps") {

@@ -79,11 +79,13 @@ TEST_CASE("the grid has every kind of problem, for few ranks and for many") {
     CHECK(in_place > 0);
     CHECK(even > 0);
 
-    std::set<std::pair<std::int64_t, std::int64_t>> rows;
+    std::set<std::pair<std::int64_t, std::int64_t>> rows, rows_in_place;
     for (const auto& set : sweep_problems(registry.find(Collective::all_to_all, "bruck"), size)) {
-      rows.insert({set[0].input_rows, set[0].output_rows});
+      auto& found = set[0].in_place ? rows_in_place : rows;
+      found.insert({set[0].input_rows, set[0].output_rows});
     }
-    CHECK(rows.size() == 5);
+    CHECK(rows.size() == 6);
+    CHECK(rows_in_place == rows);
   }
 }
 
