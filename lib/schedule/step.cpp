@@ -91,7 +91,7 @@ void check_computations(const Schedule::Header& header, std::span<const Step> st
 /// do the same are equal.
 void list_once(std::vector<Step>& steps, std::vector<Computation>& computations) {
   if (computations.empty()) return;
-  std::map<std::tuple<std::string, ComputationKind, std::int64_t>, std::int32_t> known;
+  std::map<std::tuple<std::string, ComputationKind, std::int64_t, bool>, std::int32_t> known;
   std::vector<std::int32_t> place(computations.size(), -1);
   std::vector<Computation> listed;
   for (Step& step : steps) {
@@ -99,8 +99,9 @@ void list_once(std::vector<Step>& steps, std::vector<Computation>& computations)
     const auto old = static_cast<std::size_t>(step.peer);
     if (place[old] < 0) {
       const Computation& its = computations[old];
-      const auto [found, added] = known.try_emplace(std::tuple(its.name, its.kind, its.ns),
-                                                    static_cast<std::int32_t>(listed.size()));
+      const auto [found, added] =
+          known.try_emplace(std::tuple(its.name, its.kind, its.ns, its.advances),
+                            static_cast<std::int32_t>(listed.size()));
       if (added) listed.push_back(its);
       place[old] = found->second;
     }

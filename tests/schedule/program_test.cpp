@@ -107,6 +107,11 @@ TEST_CASE("equal computations are listed once") {
                        std::vector<Computation>{{"x", {}, 1}, {"a", {}, 1}});
   REQUIRE(other.computations().size() == 1);
   CHECK(other.computations()[0].name == "a");
+  const Computation advancing{"x", {}, 1}, alone{"x", {}, 1, false};
+  const Schedule both(header(), {compute(0), compute(1)}, {}, std::vector{advancing, alone});
+  REQUIRE(both.computations().size() == 2);
+  CHECK(both.computations()[1] == alone);
+  CHECK(parse(print(both))[0] == both);
 }
 
 TEST_CASE("schedules that differ in a computation differ") {
