@@ -1,10 +1,19 @@
 #include "baton/select.hpp"
 
+#include "base/raise.hpp"
 #include "select.hpp"
 
 namespace baton {
+namespace {
+
+void check(std::size_t element_bytes) {
+  if (element_bytes == 0) base::refuse("expected elements of at least 1 byte, found 0");
+}
+
+}  // namespace
 
 Choice chosen(const Registry& registry, const Problem& problem, std::size_t element_bytes) {
+  check(element_bytes);
   const selecting::Selection selection =
       selecting::select(registry, problem, element_bytes, {}, {});
   return {selection.algorithm->name, selection.segment};
@@ -12,6 +21,7 @@ Choice chosen(const Registry& registry, const Problem& problem, std::size_t elem
 
 Schedule scheduled(const Registry& registry, const Problem& problem, std::size_t element_bytes,
                    const Choice& choice) {
+  check(element_bytes);
   const Algorithm& algorithm = selecting::serving(registry, problem, choice.algorithm);
   return selecting::scheduled({&algorithm, choice.segment.value_or(0), {}}, problem, element_bytes);
 }

@@ -36,6 +36,8 @@ TEST_CASE("a choice that does not serve is refused") {
   problem.size = 3;
   problem.count = 10;
   CHECK_THROWS_AS(scheduled(registry, problem, 4, {"nothing", 0}), Error);
+  CHECK_THROWS_AS(chosen(registry, problem, 0), Error);
+  CHECK_THROWS_AS(scheduled(registry, problem, 0, {"ring", 1024}), Error);
   problem.commutative = false;
   CHECK_THROWS_AS(scheduled(registry, problem, 4, {"ring", 0}), Error);
 }
