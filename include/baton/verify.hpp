@@ -18,7 +18,7 @@ enum class Flaw : std::uint8_t {
                  ///< direction; or with the sends of VerifyOptions
   hazard,        ///< two steps touch the same elements, one writes, and nothing orders them
   bounds,        ///< a region outside its buffer
-  undefined,     ///< an element is read that nobody has written
+  undefined,     ///< an element is read that nobody has written, or is what a computation writes
   contribution,  ///< an element of the result lacks a contribution, has one twice, or a foreign one
   order,         ///< contributions are not in rank order although the operation does not commute
   clobbered,     ///< an input, or a part of the output that holds no result, was overwritten

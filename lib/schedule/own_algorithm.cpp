@@ -239,6 +239,12 @@ Algorithm algorithm_of(std::span<const Schedule> schedules) {
   if (first.collective == Collective::program) {
     refuse(fmt::format("{}: expected the schedules of a collective, found a program", name));
   }
+  for (const Schedule& schedule : schedules) {
+    if (!schedule.computations().empty())
+      refuse(
+          fmt::format("{}: expected messages and work on their data, found the computation \"{}\"",
+                      name, schedule.computations()[0].name));
+  }
   if (first.uneven()) refuse(fmt::format("{}: expected equal counts, found uneven ones", name));
   for (const Problem& p : given->problems) {
     const Schedule::Header& h = schedules[static_cast<std::size_t>(p.rank)].header();

@@ -108,7 +108,15 @@ void Values::run(const Program& program, std::span<const std::uint32_t> sequence
         }
         break;
       }
-      case StepKind::compute:  // of programs, which have no promise of values
+      case StepKind::compute:  // what it writes no promise knows
+        for_pieces(program.operand(step, 0), [&](std::uint32_t first, std::uint32_t n) {
+          findings.add(Flaw::undefined, static_cast<int>(step.rank), program.step_in_rank(s), [&] {
+            return fmt::format(
+                "{} writes {}: expected a collective whose computations write nothing, found one",
+                program.phrase(s), program.phrase_element(first));
+          });
+          std::fill_n(values + first, n, unknown);
+        });
         break;
       case StepKind::divide:
         for_pieces(program.operand(step, 0), [&](std::uint32_t first, std::uint32_t n) {

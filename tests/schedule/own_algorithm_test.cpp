@@ -134,6 +134,8 @@ TEST_CASE("schedules that are no algorithm are refused in one sentence") {
           {"mine: expected schedules that are proved, found", "step 0 of rank 0"});
   refuses(with("input 3\noutput 3", "collective program\ninput 3\noutput 3"),
           {"mine: expected", "program"});
+  refuses(with("rank 1", "compute 5 other x\nrank 1"),
+          {"mine: expected messages and work on their data, found the computation \"x\""});
   refuses(written("input 0\noutput 0\nrank 0\nrank 1\n"), {"mine: expected data, found none"});
   refuses(parse("baton-schedule 1\ncollective gather\nalgorithm mine\nsize 2\n"
                 "rank 0\ninput 1\noutput 3\ncopy output[0:1] = input[0:1]\nrecv 1 output[1:2]\n"

@@ -237,6 +237,19 @@ TEST_CASE("bounds: regions outside their buffers, buffers of another size") {
         "expected input of 3 elements on rank 0, found 2");
 }
 
+TEST_CASE("computations of a collective may take time, but write nothing") {
+  const auto with = [](const std::string& more) {
+    return replaced(exchange, "rank 1\n", "compute 5 other x" + more + "\nrank 1\n");
+  };
+  CHECK(flaws(with("")) == "");
+  CHECK(flaws(with(" reads output[0:2]")) == "");
+  CHECK(flaws(with(" writes output[1:1]")) == "undefined 0");
+  CHECK(sentence(with(" writes output[1:1]")) ==
+        "step 3 of rank 0 (compute 5 other x writes output[1:1]) writes output[1]: expected a "
+        "collective whose computations write "
+        "nothing, found one");
+}
+
 TEST_CASE("programs: messages, order and hazards are checked, values are not") {
   const std::string good = support::two_stages;
   const auto without = [&](const std::string& line) {
