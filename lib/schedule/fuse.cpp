@@ -200,7 +200,8 @@ Schedule fuse(const Unfused& unfused, const OwnLevels& levels) {
   }
   if (!own_slots) {
     return Schedule(schedule.header(), std::move(steps), std::move(regions),
-                    reordered(schedule.dependencies(), order), computations_of(schedule));
+                    reordered(schedule.dependencies(), order), computations_of(schedule),
+                    schedule.assumed_overlaps());
   }
   const std::vector<std::int64_t> places = slots.places();
   for (Region& region : regions) {

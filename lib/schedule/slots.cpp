@@ -62,7 +62,8 @@ Schedule with_slots_in_scratch(const Schedule& schedule) {
   header.scratch += schedule.header().slots;
   return Schedule(header, {schedule.steps().begin(), schedule.steps().end()}, std::move(regions),
                   schedule.dependencies(),
-                  {schedule.computations().begin(), schedule.computations().end()});
+                  {schedule.computations().begin(), schedule.computations().end()},
+                  schedule.assumed_overlaps());
 }
 
 }  // namespace baton::scheduling

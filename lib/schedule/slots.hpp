@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "baton/schedule/step.hpp"
@@ -9,6 +10,8 @@ namespace baton::scheduling {
 
 /// The most elements of a buffer. Above it, sums of a schedule's lengths might not fit 64 bits.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+/// The most ns of a computation: the simulator doubles it.
+inline constexpr std::int64_t most_ns = std::numeric_limits<std::int64_t>::max() / 2;
 
 /// Elements of a list of regions.
 inline std::int64_t length_of(std::span<const Region> regions) {

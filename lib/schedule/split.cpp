@@ -52,7 +52,8 @@ Schedule split_at(const Schedule& schedule, std::span<const std::int64_t> input_
     steps.push_back(cut);
   }
   return Schedule(schedule.header(), std::move(steps), std::move(regions), schedule.dependencies(),
-                  {schedule.computations().begin(), schedule.computations().end()});
+                  {schedule.computations().begin(), schedule.computations().end()},
+                  schedule.assumed_overlaps());
 }
 
 }  // namespace baton

@@ -79,10 +79,10 @@ void check_computations(const Schedule::Header& header, std::span<const Step> st
              fmt::format("expected one of {} computations, found number {}", computations.size(),
                          steps[i].peer));
     }
-    if (computations[place].ns < 0) {
-      refuse(
-          header, i,
-          fmt::format("expected a computation of 0 ns or more, found {}", computations[place].ns));
+    if (computations[place].ns < 0 || computations[place].ns > scheduling::most_ns) {
+      refuse(header, i,
+             fmt::format("expected a computation of 0 to {} ns, found {}", scheduling::most_ns,
+                         computations[place].ns));
     }
   }
 }
@@ -159,12 +159,14 @@ int operands(StepKind kind) {
 }
 
 Schedule::Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions,
-                   Dependencies dependencies, std::vector<Computation> computations)
+                   Dependencies dependencies, std::vector<Computation> computations,
+                   std::int64_t assumed_overlaps)
     : header_(std::move(header)),
       steps_(std::move(steps)),
       regions_(std::move(regions)),
       dependencies_(std::move(dependencies)),
-      computations_(std::move(computations)) {
+      computations_(std::move(computations)),
+      assumed_(assumed_overlaps) {
   check_header(header_);
   check_computations(header_, steps_, computations_);
   list_once(steps_, computations_);

@@ -192,7 +192,7 @@ void RankText::read_recv_reduce(TextLine& line) {
 
 void RankText::read_compute(TextLine& line) {
   Computation computation;
-  computation.ns = line.number("a time in ns", 0);
+  computation.ns = line.number("a time in ns", 0, most_ns);
   const std::string_view found = line.word();
   try {
     computation.kind = computation_kind_named(found);

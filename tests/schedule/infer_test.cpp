@@ -4,6 +4,7 @@
 #include <random>
 
 #include "baton/schedule/passes.hpp"
+#include "schedule/slots.hpp"
 #include "support/schedules.hpp"
 
 using namespace baton;
@@ -191,6 +192,9 @@ TEST_CASE("what cannot be decided is ordered, and counted") {
   CHECK(s.dependencies(1).empty());
   CHECK(s.dependencies(2).size() == 2);
   CHECK(s.assumed_overlaps() > 0);
+  CHECK(split_at(s, {}, {}) == s);  // passes that keep dependencies keep the number
+  CHECK(parse(print(s))[0] == s);
+  CHECK(scheduling::with_slots_in_scratch(s) == s);
 }
 
 TEST_CASE("a few regions have many edges where their strides differ") {

@@ -114,6 +114,15 @@ TEST_CASE("equal computations are listed once") {
   CHECK(parse(print(both))[0] == both);
 }
 
+TEST_CASE("a computation of any time that a schedule has is read back") {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 2;
+  const auto taking = [](std::int64_t ns) {
+    return Schedule(header(), {compute(0)}, {}, std::vector<Computation>{{"a", {}, ns}});
+  };
+  CHECK(parse(print(taking(most)))[0] == taking(most));
+  CHECK(refused([&] { taking(most + 1); }).find("found 4611686018427387904") != std::string::npos);
+}
+
 TEST_CASE("schedules that differ in a computation differ") {
   const Schedule a = parse(support::two_stages)[0];
   std::string text = support::two_stages;
@@ -183,7 +192,9 @@ TEST_CASE("computations that are none are refused") {
   CHECK(refused([&] {
           Schedule(header(), {compute(0)}, {},
                    std::vector<Computation>{{"a", ComputationKind::forward, -1}});
-        }) == "schedule of rank 0, step 0: expected a computation of 0 ns or more, found -1");
+        }) ==
+        "schedule of rank 0, step 0: expected a computation of 0 to 4611686018427387903 ns, "
+        "found -1");
   Dependencies none;
   none.end_step();
   none.end_step();
@@ -195,7 +206,10 @@ TEST_CASE("computations that are none are refused") {
   CHECK(refused([&] {
           Schedule(header(), {in_slot}, {contiguous(Buffer::slot, 0, 1)}, one);
         }).find("touches no slot") != std::string::npos);
-  CHECK(refused_line("compute forward 0F0") == "f:7: expected a time in ns, found \"forward\"");
+  CHECK(refused_line("compute forward 0F0") ==
+        "f:7: expected a time in ns from 0 to 4611686018427387903, found \"forward\"");
+  CHECK(refused_line("compute 4611686018427387904 forward a") ==
+        "f:7: expected a time in ns from 0 to 4611686018427387903, found 4611686018427387904");
   CHECK(refused_line("compute 5 sideways 0F0") ==
         "f:7: expected the class of a computation, found \"sideways\"");
   CHECK(refused_line("compute 5 forward") ==

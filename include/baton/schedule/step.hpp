@@ -88,8 +88,10 @@ class Schedule {
   /// schedule at all: a peer that is no other rank, operands that are missing or of unequal length,
   /// a dependency that is not an earlier step, a computation that is not listed, touches a slot or
   /// does not wait for the one before it. Whether it is a correct one is for verify() to say.
+  /// `assumed_overlaps` comes with the dependencies of another schedule.
   Schedule(Header header, std::vector<Step> steps, std::vector<Region> regions,
-           Dependencies dependencies, std::vector<Computation> computations = {});
+           Dependencies dependencies, std::vector<Computation> computations = {},
+           std::int64_t assumed_overlaps = 0);
   /// As above, with dependencies inferred: a step waits for the earlier steps that touch an
   /// overlapping region, one of the two writing, unless a step between them hides them by a write.
   /// A computation also waits for the computation before it.
