@@ -86,12 +86,15 @@ class Engine {
   void inject_packet(RankState& rank, std::uint32_t send, std::int64_t time);
   void left_wire(RankState& rank, std::uint32_t send, std::int64_t time);
   void announce(RankState& rank, std::uint32_t step, std::int64_t time, EventKind kind);
+  void tell(RankState& rank, std::uint32_t step, std::int64_t time, EventKind kind);
   void arrive(RankState& rank, std::uint32_t recv, std::int64_t time, std::int64_t moment);
   void delivered(RankState& rank, std::uint32_t recv, std::int64_t time);
   void heard(RankState& rank, const Event& event);
   void enqueue(RankState& rank, std::uint32_t step, Stage stage, std::int64_t time);
   void handle(const Event& event);
   Wire& wire(const RankState& rank, bool across, bool in);
+  /// Whether other ranks of its host use the wire of the channel.
+  bool shares_wire(const RankState& rank, const ChannelState& channel) const;
 
   static const Shape::Step& fixed(const RankState& rank, std::uint32_t step) {
     return rank.shape->steps[step];

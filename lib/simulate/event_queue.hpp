@@ -9,6 +9,7 @@ namespace baton::simulating {
 /// Kinds of events. Events of one instant run in this order, then by rank, then by step.
 enum class EventKind : std::uint8_t {
   free_again,  ///< a rank's processor
+  tell,        ///< an announcement or its answer goes onto a wire
   inject,      ///< a message goes onto its host's wire
   head,        ///< its first byte reaches the receiver's end of the wire
   delivered,   ///< it has arrived, as far as the processor must wait for it
@@ -23,8 +24,8 @@ enum class EventKind : std::uint8_t {
 struct Event {
   std::int64_t time;
   std::uint64_t what;  ///< kind, rank, step
-  /// For `inject` and `head`: the earliest arrival of the last byte. For `panel` and `computed`:
-  /// Computing::stretch.
+  /// For `inject` and `head`: the earliest arrival of the last byte. For `tell`: announced or
+  /// answered. For `panel` and `computed`: Computing::stretch.
   std::int64_t moment;
 
   Event(std::int64_t time, EventKind kind, int rank, std::uint32_t step = 0,

@@ -22,6 +22,10 @@ Wire& Engine::wire(const RankState& rank, bool across, bool in) {
   return state_.host_wires[2 * state_.host(rank.number) + in];
 }
 
+bool Engine::shares_wire(const RankState& rank, const ChannelState& channel) const {
+  return channel.across && state_.host_ranks[state_.host(rank.number)] > 1;
+}
+
 void Engine::put_on_wire(RankState& rank, std::uint32_t send, std::int64_t time,
                          std::int64_t moment) {
   const ChannelState& channel = channel_of(rank, send);
@@ -36,7 +40,7 @@ void Engine::put_on_wire(RankState& rank, std::uint32_t send, std::int64_t time,
     return;
   }
   // Until then, other ranks of the host may use its wire.
-  if (channel.across && state_.host_ranks[state_.host(rank.number)] > 1) {
+  if (shares_wire(rank, channel)) {
     push({time, EventKind::inject, rank.number, send, moment});
   } else {
     inject(rank, send, time, moment);
@@ -97,6 +101,17 @@ void Engine::left_wire(RankState& rank, std::uint32_t send, std::int64_t time) {
 
 /// Tells the other side of `step`, by a message without bytes.
 void Engine::announce(RankState& rank, std::uint32_t step, std::int64_t time, EventKind kind) {
+  const ChannelState& channel = channel_of(rank, step);
+  // Until then, other messages may use the wire.
+  if (shares_wire(rank, channel) || in_packets(channel)) {
+    push({time, EventKind::tell, rank.number, step, static_cast<std::int64_t>(kind)});
+  } else {
+    tell(rank, step, time, kind);
+  }
+}
+
+/// An announcement or answer goes onto the wire.
+void Engine::tell(RankState& rank, std::uint32_t step, std::int64_t time, EventKind kind) {
   const ChannelState& channel = channel_of(rank, step);
   LevelTimes& times = level(channel);
   const Passage passage = wire(rank, channel.across, false).pass(time, {}, times);
@@ -161,6 +176,8 @@ void Engine::handle(const Event& event) {
   switch (event.kind()) {
     case EventKind::free_again:
       return free_processor(rank, time);
+    case EventKind::tell:
+      return tell(rank, step, time, static_cast<EventKind>(event.moment));
     case EventKind::inject:
       return inject(rank, step, time, event.moment);
     case EventKind::head:

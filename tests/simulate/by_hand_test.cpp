@@ -90,6 +90,33 @@ TEST_CASE("ranks of a host share its wire to others") {
   CHECK(p.hosts[1].received == 200);
 }
 
+TEST_CASE("an announcement holds up no message that is ready before it") {
+  Network network;
+  network.copy = TimeTable::line(0, 1000);
+  network.across.latency = 1000;
+  network.across.eager = 100;
+  network.across.wire = TimeTable::line(0, 1);
+  // Rank 0 announces a long message after 1,000,000 ns of copying, which rank 1 knows nothing of.
+  Program two_hosts(4);
+  two_hosts.rank(0).copy(0, 500, 250).send(2, 0, 250);
+  two_hosts.rank(1).send(3, 0, 25);
+  two_hosts.rank(2).recv(0, 0, 250);
+  two_hosts.rank(3).recv(1, 0, 25);
+  for (const std::int64_t packet : {0, 4000}) {
+    network.across.packet = packet;
+    const Prediction result = two_hosts.simulated(network, on_hosts({0, 0, 1, 1}));
+    CHECK(result.finish[3] == 100 + 1000);
+    CHECK(result.finish[2] == 1'000'000 + 3 * 1000 + 1000);
+  }
+  // In packets, messages of one rank alone meet as well.
+  Program three_hosts(3);
+  three_hosts.rank(0).send(1, 900, 25).copy(0, 500, 250).send(2, 0, 250);
+  three_hosts.rank(1).recv(0, 0, 25);
+  three_hosts.rank(2).recv(0, 0, 250);
+  network.across.packet = 10;
+  CHECK(three_hosts.simulated(network, on_hosts({0, 1, 2})).finish[1] == 100 + 1000);
+}
+
 TEST_CASE("a short message passes between the packets of a long one") {
   Program program(4);
   program.rank(0).send(2, 0, 250);
