@@ -91,7 +91,10 @@ struct Network {
 /// Reads the form that lib/simulate/README.md describes. Throws Error(invalid_argument) naming
 /// `origin`, the line, what was expected and what was found.
 Network parse_network(std::string_view text, const std::string& origin);
-/// parse_network(print(network), …) is equal to the network.
+/// parse_network(print(network), …) is equal to the network. Throws Error(invalid_argument) where
+/// no text would be: times of more than 10^12 ns but for those of tables, tables of more than 1000
+/// points, more than 2^20 ranks per host or processors, numbers below 0, no name, or a name or a
+/// line of the source with a #, or with a blank at an end.
 std::string print(const Network& network);
 /// Name, latencies and rates, in one line.
 std::string summary(const Network& network);
@@ -110,8 +113,8 @@ struct SimulateOptions {
   /// ns between two looks at messages during a computation that advances them; stands for calls of
   /// progress() between panels of work. 0: no look before its end.
   std::int64_t panel = 0;
-  /// Whether computations leave the network's `processors` to messages: ranks that sleep in place of
-  /// computing, or compute on other processors.
+  /// Whether computations leave the network's `processors` to messages: ranks that sleep in place
+  /// of computing, or compute on other processors.
   bool computes_apart = false;
   bool timeline = false;  ///< keeps every step's times, for one call
 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/line_reader.hpp"
+#include "base/raise.hpp"
 #include "baton/error.hpp"
 #include "baton/simulate.hpp"
 #include "shipped_networks.hpp"
@@ -156,6 +157,19 @@ void append(std::string& text, std::string_view name, const NetworkLevel& level)
   append(text, "wire", level.wire);
 }
 
+/// Throws unless the text is read back as the network.
+void check_read_back(const Network& network, std::string_view text) {
+  const auto refuse = [](std::string_view what, std::string_view found) {
+    base::refuse("expected a network's {} without # and blanks at its ends, found \"{}\"", what,
+                 found);
+  };
+  if (network.name.empty()) refuse("name", network.name);
+  const Network read = parse_network(text, "the network's text");
+  if (read.name != network.name) refuse("name", network.name);
+  if (read.source != network.source) refuse("source", network.source);
+  if (read != network) base::refuse("expected a network of numbers of 0 or more, found others");
+}
+
 /// At most 31 years: sums of a few fit 64 bits.
 std::int64_t rounded(double ns) { return std::llround(std::min(ns, 1e18)); }
 
@@ -219,6 +233,7 @@ std::string print(const Network& network) {
   append(text, "copy", network.copy);
   append(text, "within", network.within);
   append(text, "across", network.across);
+  check_read_back(network, text);
   return text;
 }
 

@@ -84,6 +84,36 @@ TEST_CASE("all that a network can say is read") {
   CHECK(parse_network(print(network), "again") == network);
 }
 
+TEST_CASE("print refuses what would not be read back") {
+  const auto refusal = [](const auto& change) {
+    Network network = parse_network(head + "within\nlatency 6\n", "n.txt");
+    change(network);
+    try {
+      const Network again = parse_network(print(network), "again");
+      CHECK(again == network);
+    } catch (const Error& error) {
+      CHECK(error.code == ErrorCode::invalid_argument);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refusal([](Network& n) { n.across.latency = 1'000'000'000'000; }) == "");
+  CHECK(refusal([](Network& n) {
+          n.across.latency = 1'000'000'000'001;
+        }).find("expected whole nanoseconds from 0 to 1000000000000, found") != std::string::npos);
+  CHECK(refusal([](Network& n) { n.call = -1; }).find("found \"-1\"") != std::string::npos);
+  CHECK(refusal([](Network& n) { n.within.packet = -1; }) ==
+        "expected a network of numbers of 0 or more, found others");
+  CHECK(refusal([](Network& n) { n.name = "lab #2"; }) ==
+        "expected a network's name without # and blanks at its ends, found \"lab #2\"");
+  CHECK(refusal([](Network& n) { n.name = ""; }).find("name without") != std::string::npos);
+  CHECK(refusal([](Network& n) { n.name = "a\ncall 5"; }).find("name without") !=
+        std::string::npos);
+  CHECK(refusal([](Network& n) { n.source = "a\n\nb"; }) == "");
+  CHECK(refusal([](Network& n) { n.source = "see\nissue #12"; }).find("source without") !=
+        std::string::npos);
+}
+
 TEST_CASE("a level that is not given is the other one") {
   const Network network = parse_network(head + "within\nlatency 6\n", "n.txt");
   CHECK(network.across == network.within);

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "calibration.hpp"
@@ -25,13 +26,18 @@ int calibrate(const CalibrateCommand& command, Launch& launch) {
     Progress progress(parts, command.progress, speaks);
     Calibration calibration(world, 1e-3 * command.sample_ms,
                             [&](const std::string& what) { progress.next(what); });
-    Network network = calibration.measure(command.processors);
-    progress.clear();
-    network.name =
+    Network described;
+    described.name =
         command.output.empty() ? "measured" : std::filesystem::path(command.output).stem().string();
-    network.source =
+    described.source =
         fmt::format("baton calibrate, {} ranks on {}, {}, {}", world.size(),
                     counted(world.host_count(), "host"), launch.transport(), processor());
+    std::ranges::replace(described.source, '#', '_');
+    print(described);  // a name that is refused is refused before anything is measured
+    Network network = calibration.measure(command.processors);
+    progress.clear();
+    network.name = described.name;
+    network.source = described.source;
     world.together([&] {
       if (speaks) write_output(command.output, print(network));
     });
