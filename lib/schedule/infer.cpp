@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/raise.hpp"
 #include "baton/error.hpp"
 
 // A buffer is seen as rows of `width` elements, where width is the stride that most of its regions
@@ -58,10 +57,10 @@ class Edges {
  private:
   void grow() {
     if (sorted_.size() > most_places)
-      base::refuse(
-          "expected a schedule whose regions begin and end in few columns of a buffer, found more "
-          "than {}",
-          most_places);
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("expected a schedule whose regions begin and end in few columns of a "
+                              "buffer, found more than {}",
+                              most_places));
     keys_.assign(2 * keys_.size(), -1);
     for (const std::int64_t edge : sorted_) keys_[find(edge)] = edge;
   }
