@@ -111,7 +111,14 @@ void rank(Stage& stage, std::unique_ptr<Transport> transport) {
   options.check = stage.one.check;
   options.timeout = stage.harmless() ? 60s : silence;
   try {
-    Communicator c(faulty_transport(std::move(transport), stage.one.plan, stage.course), options);
+    std::optional<Communicator> made;
+    try {
+      made.emplace(faulty_transport(std::move(transport), stage.one.plan, stage.course), options);
+    } catch (...) {
+      stage.ready.arrive_and_drop();  // the others wait for it
+      throw;
+    }
+    Communicator& c = *made;
     Work work(stage.one.collective, rank, stage.one.size, block);
     stage.ready.arrive_and_wait();
     if (rank == 0) stage.course.armed = true;
