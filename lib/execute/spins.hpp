@@ -12,6 +12,7 @@ class Spins {
 
   /// Call this after each attempt that completed nothing. False if it was the last one.
   bool again() {
+    if (over_) return false;
     if (++attempts_ >= most_) over_ = true;
     if (attempts_ == next_look_) [[unlikely]]
       look();
