@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "../base/raise.hpp"
 #include "../memory/residence.hpp"
+#include "overlap.hpp"
 
 namespace baton::communicator {
 namespace {
@@ -67,7 +67,7 @@ struct Checker {
   Datatype type() const { return has_input ? call_input_type() : call_output_type(); }
   std::size_t element_bytes() const {
     return element_bytes_of(name(call.collective), type(),
-                            reducing(call.collective) ? call.op : Op());
+                            reducing(call.collective) ? &call.op : nullptr);
   }
   bool in_place_list() const { return call.inputs.empty() && !call.outputs.empty(); }
   Datatype call_output_type() const {
@@ -109,78 +109,6 @@ struct Checker {
 
 /// The room of a buffer that exists on another rank only.
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
-
-struct Bytes {
-  const std::byte* begin;
-  const std::byte* end;
-  bool operator==(const Bytes&) const = default;
-};
-
-Bytes bytes_of(const void* data, std::int64_t count, std::size_t element_bytes) {
-  const auto* begin = static_cast<const std::byte*>(data);
-  return {begin, begin + static_cast<std::size_t>(count) * element_bytes};
-}
-
-/// The number of bytes that both have.
-std::int64_t common(const Bytes& a, const Bytes& b) {
-  return std::max<std::int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
-}
-
-/// Buffers laid end to end.
-struct Buffers {
-  std::span<std::byte* const> bases;
-  std::span<const std::int64_t> sizes;  // elements
-};
-
-/// Appends the memory of `count` elements from element `first` on. What touches is joined.
-void append_memory(const Buffers& of, std::int64_t first, std::int64_t count,
-                   std::size_t element_bytes, std::vector<Bytes>& memory) {
-  for (std::size_t i = 0; i < of.sizes.size() && count > 0; ++i) {
-    const std::int64_t taken = std::min(of.sizes[i] - first, count);
-    if (taken > 0) {
-      const Bytes piece = bytes_of(of.bases[i] + static_cast<std::size_t>(first) * element_bytes,
-                                   taken, element_bytes);
-      if (!memory.empty() && memory.back().end == piece.begin)
-        memory.back().end = piece.end;
-      else
-        memory.push_back(piece);
-      count -= taken;
-    }
-    first = std::max<std::int64_t>(0, first - of.sizes[i]);
-  }
-}
-
-/// The memory of their blocks in ascending order, joined where they touch or overlap. Without
-/// counts, all of it.
-std::vector<Bytes> memory_of(const Buffers& of, std::span<const std::int64_t> counts,
-                             std::span<const std::int64_t> offsets, std::size_t element_bytes) {
-  std::vector<Bytes> blocks;
-  if (counts.empty()) append_memory(of, 0, total(of.sizes), element_bytes, blocks);
-  std::int64_t end = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    const std::int64_t offset = offsets.empty() ? end : offsets[i];
-    end = offset + counts[i];
-    append_memory(of, offset, counts[i], element_bytes, blocks);
-  }
-  std::ranges::sort(blocks, std::less<>(), &Bytes::begin);
-  std::vector<Bytes> joined;
-  for (const Bytes& block : blocks) {
-    if (joined.empty() || joined.back().end < block.begin) {
-      joined.push_back(block);
-    } else {
-      joined.back().end = std::max(joined.back().end, block.end);
-    }
-  }
-  return joined;
-}
-
-std::int64_t common(std::span<const Bytes> a, std::span<const Bytes> b) {
-  std::int64_t bytes = 0;
-  for (std::size_t i = 0, k = 0; i < a.size() && k < b.size(); a[i].end < b[k].end ? ++i : ++k) {
-    bytes += common(a[i], b[k]);
-  }
-  return bytes;
-}
 
 int dimension(const Checker& check, const char* what, int dim, int rank) {
   if (dim < -rank || dim >= rank) {
@@ -325,32 +253,19 @@ InPlace in_place_part(const Checker& check, const Arguments& a) {
 bool in_place(const Checker& check, const Arguments& a) {
   if (!check.has_input || !check.has_output) return false;
   const std::span<std::byte* const> bases = a.bases;
-  const Buffers in{bases.first(a.input_sizes.size()), a.input_sizes},
-      out{bases.subspan(a.input_sizes.size()), a.output_sizes};
+  const Buffers in{bases.first(a.input_sizes.size()), a.input_sizes, a.element_bytes},
+      out{bases.subspan(a.input_sizes.size()), a.output_sizes, a.element_bytes};
+  if (apart(in, out)) return false;
   const InPlace same = in_place_part(check, a);
-  if (in.bases.size() == 1 && out.bases.size() == 1) {  // most calls: allocates nothing
-    const auto begin = [&](const Buffers& of, std::int64_t first) {
-      return of.bases[0] + static_cast<std::size_t>(first) * a.element_bytes;
-    };
-    if (common(bytes_of(in.bases[0], check.in, a.element_bytes),
-               bytes_of(out.bases[0], check.out, a.element_bytes)) == 0)
-      return false;
-    if (same.possible && begin(in, same.input_first) == begin(out, same.output_first)) return true;
-  }
-  const std::int64_t overlap =
-      common(memory_of(in, a.input_counts, a.input_offsets, a.element_bytes),
-             memory_of(out, a.output_counts, a.output_offsets, a.element_bytes));
-  if (overlap == 0) return false;  // the blocks of one may lie between those of the other
-  std::vector<Bytes> same_in, same_out;
-  if (same.possible) {
-    append_memory(in, same.input_first, same.count, a.element_bytes, same_in);
-    append_memory(out, same.output_first, same.count, a.element_bytes, same_out);
-    if (same_in == same_out) return true;
-  }
+  if (same.possible && same_memory(in, same.input_first, out, same.output_first, same.count))
+    return true;
+  const std::int64_t bytes =
+      overlap({in, a.input_counts, a.input_offsets}, {out, a.output_counts, a.output_offsets});
+  if (bytes == 0) return false;  // the blocks of one may lie between those of the other
   check.fail(
       "expected input and output that are apart or in place, found them overlapping by {} bytes in "
       "another way",
-      overlap);
+      bytes);
 }
 
 template <class List, class One>
@@ -382,14 +297,14 @@ std::int64_t append_buffers(const Checker& check, const char* what, const List& 
 
 }  // namespace
 
-std::size_t element_bytes_of(std::string_view call, Datatype type, const Op& op) {
+std::size_t element_bytes_of(std::string_view call, Datatype type, const Op* op) {
   if (type != Datatype::user) return size_of(type);
-  if (op.kind != OpKind::user || op.element_bytes == 0)
+  if (!op || op->kind != OpKind::user || op->element_bytes == 0)
     base::refuse(
         "{}: expected Datatype::user with a user's operation that states its element_bytes, found "
         "it with none",
         call);
-  return op.element_bytes;
+  return op->element_bytes;
 }
 
 std::size_t message_element_bytes(std::string_view call, Datatype type) {

@@ -12,9 +12,9 @@
 
 namespace baton::communicator {
 
-/// The bytes of an element; those of Datatype::user are the operation's. Throws
-/// Error(invalid_argument) if it states none.
-std::size_t element_bytes_of(std::string_view call, Datatype type, const Op& op);
+/// The bytes of an element; those of Datatype::user are the operation's. `op`: null if the call has
+/// none. Throws Error(invalid_argument) if it states none.
+std::size_t element_bytes_of(std::string_view call, Datatype type, const Op* op);
 /// The bytes of a message's element. Throws Error(invalid_argument) for Datatype::user.
 std::size_t message_element_bytes(std::string_view call, Datatype type);
 

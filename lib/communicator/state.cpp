@@ -404,7 +404,7 @@ void State::run_schedule(const Schedule& schedule, ConstData input, Data output,
   launcher.free_next_tag();
   const Schedule::Header& header = schedule.header();
   const Datatype type = header.output > 0 ? output.type : input.type;
-  const std::size_t element_bytes = element_bytes_of(name(header.collective), type, op);
+  const std::size_t element_bytes = element_bytes_of(name(header.collective), type, &op);
   check_schedule(schedule, context, input, output, element_bytes);
   execute::CachedPlan& plan =
       planner.unregistered(schedule, element_bytes, input.count, output.count);
