@@ -78,11 +78,12 @@ class SharedText {
   std::string read() const {
     for (int attempt = 0; attempt < 1000; ++attempt) {
       const std::uint32_t before = version_.load(std::memory_order_acquire);
+      if (before % 2 != 0) continue;
       std::array<std::uint64_t, bytes / sizeof(std::uint64_t)> words;
       for (std::size_t i = 0; i < words.size(); ++i)
         words[i] = words_[i].load(std::memory_order_relaxed);
       std::atomic_thread_fence(std::memory_order_acquire);
-      if (before % 2 != 0 || before != version_.load(std::memory_order_relaxed)) continue;
+      if (before != version_.load(std::memory_order_relaxed)) continue;
       const char* const begin = reinterpret_cast<const char*>(words.data());
       return {begin, strnlen(begin, bytes)};
     }
