@@ -38,11 +38,10 @@ void move_to(Accelerator& accelerator, const Params<T>& params) {
 
 template <class T>
 GradientBuckets<T>::GradientBuckets(const Params<T>& params, const Mesh& mesh,
-                                    std::int64_t bucket_bytes, Op op, Axes along)
-    : op_(op) {
+                                    std::int64_t bucket_bytes) {
   std::vector<std::size_t> open;  // a bucket per communicator
   for (Param<T>* param : params) {
-    const Group group = mesh.group(param->partial & along);
+    const Group group = mesh.group(param->partial & (Axis::dp | Axis::tp | Axis::sp));
     if (!group.host || param->grad.size() == 0) continue;
     const auto bytes = static_cast<std::int64_t>(param->grad.bytes());
     const auto fits = [&](std::size_t b) {
@@ -67,7 +66,7 @@ GradientBuckets<T>::GradientBuckets(const Params<T>& params, const Mesh& mesh,
 
 template <class T>
 Call GradientBuckets<T>::reduction(const Bucket& bucket) const {
-  return calls::all_reduce(std::span<const Data>(bucket.data), op_);
+  return calls::all_reduce(std::span<const Data>(bucket.data), sum);
 }
 
 template <class T>
@@ -136,12 +135,6 @@ void sync_grads(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_b
 }
 
 template <class T>
-void average_gradients(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes) {
-  GradientBuckets<T>(params, mesh, bucket_bytes, sum, Axis::tp | Axis::sp).finish();
-  GradientBuckets<T>(params, mesh, bucket_bytes, avg, Axis::dp).finish();
-}
-
-template <class T>
 void broadcast_params(const Params<T>& params, const Mesh& mesh) {
   for (Param<T>* param : params) {
     const Group group = mesh.group(param->partial);
@@ -163,6 +156,14 @@ void scale(Array<T>& grad, double factor) {
 }
 
 }  // namespace
+
+template <class T>
+void average_sums(const Params<T>& params, const Mesh& mesh) {
+  const int ranks = mesh.size(Axis::dp);
+  if (ranks == 1) return;
+  for (Param<T>* param : params)
+    if (param->partial.has(Axis::dp)) scale(param->grad, 1.0 / ranks);
+}
 
 template <class T>
 double clip_gradients(const Params<T>& params, const Mesh& mesh, double most) {
@@ -238,8 +239,7 @@ Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& pla
   template BATON_INSTANTIATION void move_to(Accelerator&, const Params<T>&);                 \
   template class GradientBuckets<T>;                                                         \
   template BATON_INSTANTIATION void sync_grads(const Params<T>&, const Mesh&, std::int64_t); \
-  template BATON_INSTANTIATION void average_gradients(const Params<T>&, const Mesh&,         \
-                                                      std::int64_t);                         \
+  template BATON_INSTANTIATION void average_sums(const Params<T>&, const Mesh&);             \
   template BATON_INSTANTIATION void broadcast_params(const Params<T>&, const Mesh&);         \
   template BATON_INSTANTIATION double clip_gradients(const Params<T>&, const Mesh&, double); \
   template BATON_INSTANTIATION Array<T> whole_value(const Param<T>&, const Mesh&);           \

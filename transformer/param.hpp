@@ -80,11 +80,10 @@ void move_to(Accelerator& accelerator, const Params<T>& params);
 template <class T>
 void sync_grads(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes = 4 << 20);
 
-/// sync_grads() for losses that are means over each rank's own samples: gradients are averaged
-/// along axis dp, and summed over the other axes along which they are partial. Collective likewise.
+/// After sync_grads(), for losses that are means over each rank's own samples: gradients that are
+/// partial along axis dp become means over its ranks. No messages.
 template <class T>
-void average_gradients(const Params<T>& params, const Mesh& mesh,
-                       std::int64_t bucket_bytes = 4 << 20);
+void average_sums(const Params<T>& params, const Mesh& mesh);
 
 /// Gives every parameter the values of the first rank along the axes over which its gradient is
 /// partial: ranks along these have the same values. Collective likewise.
@@ -104,10 +103,8 @@ double clip_gradients(const Params<T>& params, const Mesh& mesh, double most);
 template <class T>
 class GradientBuckets {
  public:
-  /// Parameters and mesh must outlive it. Gradients are reduced by `op`, over those axes of `along`
-  /// along which they are partial.
-  GradientBuckets(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes = 4 << 20,
-                  Op op = sum, Axes along = Axis::dp | Axis::tp | Axis::sp);
+  /// Parameters and mesh must outlive it.
+  GradientBuckets(const Params<T>& params, const Mesh& mesh, std::int64_t bucket_bytes = 4 << 20);
   /// The gradient of `param` is complete on this rank.
   void ready(const ParamInfo& param);
   /// Advances the sums that are under way.
@@ -131,7 +128,6 @@ class GradientBuckets {
   };
   void start(Bucket& bucket);
   Call reduction(const Bucket& bucket) const;
-  Op op_;
   std::vector<Bucket> buckets_;
 };
 

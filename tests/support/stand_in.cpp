@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -217,10 +218,25 @@ void StandInDevice::free(std::byte* memory) noexcept {
 }
 
 std::byte* StandInDevice::allocate_host(std::size_t bytes) {
-  return static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256}));
+  auto* const memory = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{256}));
+  const std::lock_guard lock(mutex_);
+  host_blocks_[memory] = bytes;
+  return memory;
 }
 void StandInDevice::free_host(std::byte* memory) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    host_blocks_.erase(memory);
+  }
   ::operator delete (memory, std::align_val_t{256});
+}
+bool StandInDevice::locked(const void* address, std::size_t bytes) {
+  const auto* const begin = static_cast<const std::byte*>(address);
+  const std::lock_guard lock(mutex_);
+  const auto after = host_blocks_.upper_bound(begin);
+  if (after == host_blocks_.begin()) return false;
+  const auto& [block, size] = *std::prev(after);
+  return begin + bytes <= block + size;
 }
 
 StandInDevice::StreamState& StandInDevice::state_of(Stream stream) {

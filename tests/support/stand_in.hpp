@@ -61,6 +61,8 @@ class StandInDevice final : public baton::Device {
   void synchronize(baton::Stream stream);
   /// Where the host may read what is at an address of this device's memory.
   std::byte* host_view(const void* address) const;
+  /// Whether these bytes are part of one block of allocate_host().
+  bool locked(const void* address, std::size_t bytes);
   std::size_t allocated() const { return allocated_; }  ///< bytes
   /// From now on all work fails, as after an illegal access.
   void break_down() { broken_ = true; }
@@ -84,6 +86,7 @@ class StandInDevice final : public baton::Device {
   std::byte* real_ = nullptr;  // the same memory
   std::mutex mutex_;
   std::map<std::size_t, std::size_t> blocks_;  // offset, bytes
+  std::map<const std::byte*, std::size_t> host_blocks_;
   std::atomic<std::size_t> allocated_ = 0;
   std::vector<std::shared_ptr<Channel>> channels_;
   std::size_t next_channel_ = 0;

@@ -3,6 +3,9 @@
 #include <cuda_runtime_api.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <string>
 
 #include "baton/cuda.hpp"
@@ -20,6 +23,8 @@ using baton::cuda::CurrentDevice;
 
 /// Bytes that cuBLASLt may use.
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+/// Bytes that are copied to or from the host at once.
+constexpr std::size_t passage_bytes = std::size_t{1} << 20;
 
 template <class T>
 const T* in(const ConstOperand& x) {
@@ -51,6 +56,7 @@ class CudaAccelerator final : public Accelerator {
       : device_(std::move(device)),
         markers_(*device_),
         resources_(options.ordinal),
+        passage_(device_->allocate_host(passage_bytes), Release{device_.get()}),
         tf32_(options.tf32),
         matmul_(options.tf32, reserved(options.reserve), workspace_bytes) {
     cuda::load_kernels();
@@ -68,13 +74,23 @@ class CudaAccelerator final : public Accelerator {
   // --- memory ------------------------------------------------------------------------------------
 
   std::shared_ptr<void> allocate(std::size_t bytes) override { return resources_.allocate(bytes); }
+  // By way of locked memory: while a copy of other memory stands behind a held stream, CUDA's calls
+  // wait in all threads, also in the one that would release the stream.
   void upload(const void* from, void* to, std::size_t bytes) override {
-    copy(from, to, bytes, cudaMemcpyHostToDevice);
-    finish();
+    for (std::size_t at = 0; at < bytes; at += passage_bytes) {
+      const std::size_t piece = std::min(bytes - at, passage_bytes);
+      std::memcpy(passage_.get(), static_cast<const std::byte*>(from) + at, piece);
+      copy(passage_.get(), static_cast<std::byte*>(to) + at, piece, cudaMemcpyHostToDevice);
+      finish();
+    }
   }
   void download(const void* from, void* to, std::size_t bytes) override {
-    copy(from, to, bytes, cudaMemcpyDeviceToHost);
-    finish();
+    for (std::size_t at = 0; at < bytes; at += passage_bytes) {
+      const std::size_t piece = std::min(bytes - at, passage_bytes);
+      copy(static_cast<const std::byte*>(from) + at, passage_.get(), piece, cudaMemcpyDeviceToHost);
+      finish();
+      std::memcpy(static_cast<std::byte*>(to) + at, passage_.get(), piece);
+    }
   }
   void zero(void* data, std::size_t bytes) override {
     const CurrentDevice current(resources_.ordinal());
@@ -370,9 +386,15 @@ class CudaAccelerator final : public Accelerator {
                             cuda::largest_head, q.text()));
   }
 
+  struct Release {
+    Device* device;
+    void operator()(std::byte* memory) const { device->free_host(memory); }
+  };
+
   std::shared_ptr<Device> device_;
   Markers markers_;
   cuda::Resources resources_;
+  std::unique_ptr<std::byte, Release> passage_;  // locked, between the host's memory and the device's
   const bool tf32_;
   cuda::Matmul matmul_;
 };

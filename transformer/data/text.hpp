@@ -58,6 +58,8 @@ Tokenizer tokenizer_beside(const std::filesystem::path& file, std::string_view t
 struct TokenBatch {
   Shape shape;
   std::vector<std::int32_t> ids, targets;
+  /// Positions at the end of the whole sequences that are there only to make ranks' parts equal.
+  std::int64_t padding = 0;
   /// The ids as a tensor.
   View<const std::int32_t> ids_view() const { return {ids.data(), shape}; }
   /// The targets in one row, as losses take them.

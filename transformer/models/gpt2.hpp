@@ -104,7 +104,7 @@ class Gpt2 : public Model<T> {
 
  private:
   struct BATON_HIDDEN Saved;
-  Array<T> embed(View<const std::int32_t> ids, Context& context);
+  Array<T> embed(const TokenBatch& batch, Context& context);
   Array<T> through_blocks(Array<T> x, Context& context);
   /// The normed result of the last block, of this rank's positions along sp. The caller, who has
   /// the head, leaves its unit.

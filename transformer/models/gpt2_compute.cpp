@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "../accelerator.hpp"
@@ -40,9 +41,10 @@ Dropout Gpt2<T>::dropout(const Shape& x, const Context& context) const {
 }
 
 template <class T>
-Array<T> Gpt2<T>::embed(View<const std::int32_t> ids, Context& context) {
+Array<T> Gpt2<T>::embed(const TokenBatch& batch, Context& context) {
+  const View<const std::int32_t> ids = batch.ids_view();
   expect_shape("GPT-2: ids", ids.shape(), {any, any});
-  const std::int64_t whole = ids.extent(1) * mesh_.size(Axis::sp);
+  const std::int64_t whole = ids.extent(1) * mesh_.size(Axis::sp) - batch.padding;
   if (whole > config_.context) {
     throw Error(
         ErrorCode::invalid_argument,
@@ -50,9 +52,12 @@ Array<T> Gpt2<T>::embed(View<const std::int32_t> ids, Context& context) {
   }
   context.enter(0, false);
   Array<T> x = embedding_->forward(ids);
-  const Range own = positions(x.shape());
+  const Range own = positions(x.shape());  // padding may lie beyond the context
+  const std::int64_t begin = std::min(own.begin, config_.context),
+                     end = std::min(own.end, config_.context);
+  const View<const T> of_positions = positions_.value.view().slice(0, begin, end);
   for (std::int64_t sample = 0; sample < x.extent(0); ++sample)
-    add<T>(positions_.value.view().slice(0, own.begin, own.end), x.view().select(0, sample));
+    add<T>(of_positions, x.view().select(0, sample).slice(0, 0, end - begin));
   dropout(x.shape(), context).apply(x.view());
   context.leave(0, false);
   return x;
@@ -89,7 +94,7 @@ template <class T>
 StageOutput<T> Gpt2<T>::forward(const TokenBatch& batch, double elements, Array<T> x,
                                 Context& context) {
   if (first()) {
-    x = embed(batch.ids_view(), context);
+    x = embed(batch, context);
   } else {
     expect_shape(fmt::format("GPT-2: input of block {}", begin_), x.shape(),
                  activation(batch.shape));
@@ -166,8 +171,9 @@ void Gpt2<T>::embed_backward(View<const std::int32_t> ids, Array<T> dx, Context&
   if (!dx.alone()) dx = dx.copy();
   dropout(dx.shape(), context).apply(dx.view());
   const Range own = positions(dx.shape());
-  for (std::int64_t sample = 0; sample < dx.extent(0); ++sample)
-    add<T>(dx.view().select(0, sample), positions_.grad.view().slice(0, own.begin, own.end));
+  const View<T> of_positions = positions_.grad.view().slice(0, own.begin, own.end);
+  const std::int64_t elements = of_positions.size();
+  add_rows<T>(dx.view().reshaped({dx.extent(0), elements}), of_positions.reshaped({elements}));
   context.complete(positions_);
   embedding_->backward(ids, dx);
   // After the head's part.
@@ -184,6 +190,7 @@ TokenBatch Gpt2<T>::own_positions(View<const std::int32_t> ids) const {
   const int cuts = mesh_.size(sequence_parallel_ ? Axis::sp | Axis::tp : Axes(Axis::sp));
   TokenBatch padded;
   padded.shape = {samples, (positions + cuts - 1) / cuts * cuts};
+  padded.padding = padded.shape[1] - positions;
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     const std::int32_t* const row = &ids(sample, 0);
     padded.ids.insert(padded.ids.end(), row, row + positions);
@@ -208,7 +215,7 @@ Array<T> Gpt2<T>::logits(View<const std::int32_t> ids, Context context) {
   const TokenBatch own = own_positions(ids);
   Saved saved;
   const Array<T> x =
-      normed(through_blocks(embed(own.ids_view(), context), context), saved, context);
+      normed(through_blocks(embed(own, context), context), saved, context);
   auto part = Array<T>::uninitialized(x.shape().with(2, table()->value.extent(0)));
   linear<T>(x, table()->value, View<T>(), part.view());
   context.leave(0, false);

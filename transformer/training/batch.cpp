@@ -84,7 +84,7 @@ TokenBatch samples_of(const TokenBatch& batch, const Range& range) {
     return std::vector<std::int32_t>(from.begin() + range.begin * length,
                                      from.begin() + range.end * length);
   };
-  return {{range.size(), length}, part(batch.ids), part(batch.targets)};
+  return {{range.size(), length}, part(batch.ids), part(batch.targets), batch.padding};
 }
 
 TokenBatch positions_of(const TokenBatch& batch, const Mesh& mesh) {
@@ -93,6 +93,7 @@ TokenBatch positions_of(const TokenBatch& batch, const Mesh& mesh) {
   const std::int64_t each = length / parts;
   TokenBatch share;
   share.shape = {batch.shape[0], each};
+  share.padding = batch.padding;
   for (std::int64_t sample = 0; sample < batch.shape[0]; ++sample) {
     const std::int64_t first = sample * length + mesh.rank(Axis::sp) * each;
     const auto append = [&](const std::vector<std::int32_t>& from, std::vector<std::int32_t>& to) {

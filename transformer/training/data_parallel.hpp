@@ -68,10 +68,12 @@ class DistributedDataParallel final : public DataParallel<T> {
 
   /// Gives every rank the parameters of the first (transformer::broadcast_params()).
   void broadcast_params() { transformer::broadcast_params(params_, mesh_); }
-  /// For losses that are means over each rank's own samples, in place of finish_gradients(): see
-  /// transformer::average_gradients().
+  /// In place of finish_gradients(), for losses that are means over each rank's own samples: makes
+  /// gradients complete, means along axis dp and sums over the other axes along which they are
+  /// partial. Collective.
   void average_gradients() {
-    transformer::average_gradients(params_, mesh_, options_.bucket_bytes);
+    buckets_.finish();
+    average_sums(params_, mesh_);
   }
 
   Params<T> params() override { return params_; }

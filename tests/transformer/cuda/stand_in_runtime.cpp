@@ -88,6 +88,10 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
+  // Behind a held stream, CUDA copies other memory while the calls of all threads wait.
+  const void* const here = kind == cudaMemcpyDeviceToHost ? to : from;
+  if (kind != cudaMemcpyDeviceToDevice && !current->locked(here, bytes))
+    return cudaErrorInvalidHostPointer;
   give(stream, [=] {
     std::memcpy(kind == cudaMemcpyDeviceToHost ? to : seen(to),
                 kind == cudaMemcpyHostToDevice ? from : seen(from), bytes);

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
 #include <regex>
 
 #include "transformer/compare.hpp"
@@ -145,6 +147,67 @@ TEST_CASE(
 }
 
 #ifndef BATON_TEST_MPI
+
+TEST_CASE("GPT-2's logits fill its context, also where ranks cannot have equally many positions") {
+  const Gpt2Config config{
+      .vocabulary = 12, .context = 8, .layers = 1, .heads = 3, .d_model = 6, .dropout = 0};
+  const TokenBatch batch = random_batch(config.vocabulary, {2, 9});
+  const auto first = [&](std::int64_t positions) {
+    TokenBatch some;
+    some.shape = {2, positions};
+    for (std::int64_t b = 0; b < 2; ++b)
+      for (std::int64_t s = 0; s < positions; ++s) some.ids.push_back(batch.ids_view()(b, s));
+    return some;
+  };
+  const Mesh alone;
+  Gpt2<double> whole(config, {3}, alone);
+  on_ranks(3, [&](Communicator& world) {
+    for (const Axis axis : {Axis::sp, Axis::tp}) {
+      const Mesh mesh(world, {{axis, 3}});
+      Gpt2<double> model(config, {3}, mesh, true);
+      for (const std::int64_t positions : {6, 7, 8}) {
+        const TokenBatch some = first(positions);
+        CHECK(equal(model.logits(some.ids_view()), whole.logits(some.ids_view())));
+        const TokenBatch own = model.own_positions(some.ids_view());
+        CHECK(own.padding == (9 - positions) % 3);
+        CHECK(samples_of(own, {0, 1}).padding == own.padding);
+      }
+      const Error error = error_of([&] { model.logits(batch.ids_view()); });
+      CHECK_MESSAGE(holds(error.what(), {"at most 8 positions", "found 9"}),
+                    std::string(error.what()));
+    }
+  });
+}
+
+TEST_CASE("GPT-2 in bf16 sums the gradients of positions over many samples as f32") {
+  const Gpt2Config config{
+      .vocabulary = 12, .context = 4, .layers = 1, .heads = 1, .d_model = 4, .dropout = 0};
+  TokenBatch batch = random_batch(config.vocabulary, {1, 4});
+  constexpr std::int64_t samples = 512;
+  batch.shape = {samples, 4};
+  for (auto* numbers : {&batch.ids, &batch.targets}) {
+    const std::vector<std::int32_t> one = *numbers;
+    for (std::int64_t s = 1; s < samples; ++s)
+      numbers->insert(numbers->end(), one.begin(), one.end());
+  }
+  const auto gradient = [&]<class T>(T) {
+    const Mesh mesh;
+    Gpt2<T> model(config, {3}, mesh);
+    Context context;
+    model.forward(batch, double(batch.shape.elements()), context);
+    model.backward(context);
+    std::vector<double> values;
+    for (const Param<T>* param : model.params())
+      if (param->name == "positions")
+        for (const T g : param->grad.span()) values.push_back(widen(g));
+    return values;
+  };
+  const auto found = gradient(bf16()), expected = gradient(float());
+  REQUIRE(found.size() == 16);
+  const double largest = std::ranges::max(expected, {}, [](double g) { return std::abs(g); });
+  for (std::size_t i = 0; i < found.size(); ++i)
+    CHECK(std::abs(found[i] - expected[i]) <= 0.03 * std::abs(largest));
+}
 
 TEST_CASE("GPT-2's gradients are those of finite differences") {
   const Gpt2Config config{

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include "transformer/compare.hpp"
 #include "transformer/linear_layers.hpp"
 #include "transformer/models/language.hpp"
 #include "transformer/training/analysis.hpp"
@@ -359,6 +360,38 @@ TEST_CASE("a sharded model that is used without attach() says so") {
       CHECK(error.code == ErrorCode::invalid_argument);
       CHECK_MESSAGE(holds(error.what(), {"expected the values of", "none at present", "attach()"}),
                     std::string(error.what()));
+    }
+  });
+}
+
+TEST_CASE("gradients of means over each rank's samples are averages, at every step") {
+  on_worlds([](Communicator& world) {
+    const Mesh mesh(world, {{Axis::dp, world.size()}});
+    const auto backward = [](Linear<double>& model, std::uint64_t samples, Context context) {
+      const auto x = random_array<double>({4, 3}, samples), y = random_array<double>({4, 2000}, 99);
+      const Array<double> found = model.forward(x, context);
+      Array<double> dy(found.shape());
+      mse<double>(found, y, double(y.size()), dy.view());
+      model.backward(dy, context);
+    };
+    for (const bool overlap : {true, false}) {
+      Linear<double> model("linear", 3, 2000, true, Random{1});
+      Linear<double> whole("linear", 3, 2000, true, Random{1});
+      DistributedDataParallel<double> replicas(model, mesh, {.overlap = overlap});
+      for (std::uint64_t step = 0; step < 2; ++step) {
+        const auto samples_of_rank = [&](int rank) { return 10 * step + std::uint64_t(rank) + 1; };
+        whole.zero_grads();
+        for (int rank = 0; rank < world.size(); ++rank) backward(whole, samples_of_rank(rank), {});
+        replicas.start_step();
+        Context context;
+        replicas.attach(context, true);
+        backward(model, samples_of_rank(world.rank()), context);
+        replicas.average_gradients();
+        for (double& g : whole.weight.grad.span()) g /= world.size();
+        for (double& g : whole.bias.grad.span()) g /= world.size();
+        CHECK(equal(model.weight.grad, whole.weight.grad));
+        CHECK(equal(model.bias.grad, whole.bias.grad));
+      }
     }
   });
 }
