@@ -43,12 +43,15 @@ configure() {
 }
 
 # compile FOLDER TARGET...: builds, and shows progress: every step on a terminal, else every tenth part
-# and what compilers say. Keeps all in $root/FOLDER/compile.log.
+# and what compilers say. Keeps all of this script's calls in $root/FOLDER/compile.log.
+declare -A compiled=()
 compile() {
-  local folder=$1 line tenth=0
+  local folder=$1 line tenth=0 append=()
   shift
+  [[ ! -v compiled[$folder] ]] || append=(--append)
+  compiled[$folder]=true
   say "compiling $folder/"
-  NINJA_STATUS='[%f/%t] ' ninja -C "$root/$folder" "$@" | tee "$root/$folder/compile.log" |
+  NINJA_STATUS='[%f/%t] ' ninja -C "$root/$folder" "$@" | tee "${append[@]}" "$root/$folder/compile.log" |
     while IFS= read -r line; do
       if [[ ! $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
         [[ $line == 'ninja: '* ]] || printf '%s\n' "$line"

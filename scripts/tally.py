@@ -3,8 +3,8 @@ that the test wrote, and prints `N passed, N failed` last. Exit code 1 if anythi
 
 Usage: tally.py ROOT FOLDER...
 
-A folder that could not be built or tested counts as one failure. So does each warning in its
-compile.log; a test that was skipped, as a whole or in part, unless ROOT/tests/allowed-skips names it
+A folder that could not be built or tested counts as one failure. So does one with fewer results than the
+lines of meson-logs/expected add up to; each warning in its compile.log; a test that was skipped, as a whole or in part, unless ROOT/tests/allowed-skips names it
 with a reason; and a doctest program that ran no case at all.
 """
 
@@ -59,8 +59,12 @@ def main():
                      if WARNING.search(line)] if said.is_file() else []
         logs = sorted(Path(root, folder, "meson-logs").glob("testlog*.json"))
         lines = [line for log in logs for line in log.read_text().splitlines()]
+        plan = Path(root, folder, "meson-logs", "expected")
+        expected = sum(map(int, plan.read_text().split())) if plan.is_file() else 0
         if not lines:
             failures.append(f"{folder}: could not be built and tested")
+        elif len(lines) < expected:
+            failures.append(f"{folder}: expected the results of {expected} tests, found {len(lines)}")
         for test in map(json.loads, lines):
             name = test["name"].partition(" / ")[2] or test["name"]
             outcome = verdict(test)

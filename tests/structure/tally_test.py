@@ -64,6 +64,18 @@ class TallyTest(unittest.TestCase):
             done = subprocess.run([sys.executable, TALLY, root, "build"], capture_output=True, text=True)
             self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 1 failed")
 
+    def test_a_run_that_ends_early(self):
+        with tempfile.TemporaryDirectory() as root:
+            Path(root, "tests").mkdir()
+            Path(root, "tests", "allowed-skips").write_text("")
+            logs = Path(root, "build", "meson-logs")
+            logs.mkdir(parents=True)
+            (logs / "testlog.json").write_text(2 * (json.dumps(GOOD) + "\n"))
+            for expected, last in ("1\n1\n", "2 passed, 0 failed"), ("1\n2\n", "2 passed, 1 failed"):
+                (logs / "expected").write_text(expected)
+                done = subprocess.run([sys.executable, TALLY, root, "build"], capture_output=True, text=True)
+                self.assertEqual(done.stdout.splitlines()[-1], last)
+
     def test_nothing_built(self):
         code, lines = self.tally([])
         self.assertEqual((code, lines[0]), (1, "FAILED build: could not be built and tested"))
