@@ -11,11 +11,11 @@ std::size_t wait(Transport& transport, Message& message) {
   while (!transport.test(message, bytes)) {
     try {
       base::Supervision::check();
+      transport.idle(std::chrono::microseconds(200));
     } catch (...) {
       transport.cancel(message);
       throw;
     }
-    transport.idle(std::chrono::microseconds(200));
   }
   return bytes;
 }

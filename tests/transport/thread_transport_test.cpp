@@ -6,10 +6,13 @@
 #include <barrier>
 #include <chrono>
 #include <ctime>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "baton/forwarding.hpp"
 #include "contract.hpp"
 
 using namespace baton;
@@ -335,4 +338,27 @@ TEST_CASE("thread transport: threads as if on several hosts") {
       options);
   CHECK_THROWS_AS(thread_transports(4, options), Error);
   CHECK(thread_transports(2)[0]->capabilities().hosts.empty());
+}
+
+TEST_CASE("recv: a message is given up where waiting for it throws") {
+  struct Stops final : ForwardingTransport {
+    using ForwardingTransport::ForwardingTransport;
+    void idle(std::chrono::microseconds) override {
+      throw Error(ErrorCode::transport, "made to fail");
+    }
+    std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override { return part; }
+  };
+  auto ranks = thread_transports(1);
+  Stops t(std::move(ranks[0]));
+  int got = 0, next = 0;
+  CHECK_THROWS_AS(recv(t, {0, 3, &got, sizeof got}), Error);
+  // Otherwise the receive that was given up would take this message.
+  const int sent = 5;
+  Message sending, receiving;
+  t.isend(0, 3, &sent, sizeof sent, sending);
+  t.irecv(0, 3, &next, sizeof next, receiving);
+  std::size_t bytes = 0;
+  CHECK(t.test(sending, bytes));
+  CHECK(t.test(receiving, bytes));
+  CHECK(next == 5);
 }
