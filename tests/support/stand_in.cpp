@@ -230,6 +230,10 @@ void StandInDevice::free_host(std::byte* memory) noexcept {
   }
   ::operator delete (memory, std::align_val_t{256});
 }
+std::size_t StandInDevice::host_blocks() {
+  const std::lock_guard lock(mutex_);
+  return host_blocks_.size();
+}
 bool StandInDevice::locked(const void* address, std::size_t bytes) {
   const auto* const begin = static_cast<const std::byte*>(address);
   const std::lock_guard lock(mutex_);

@@ -64,6 +64,7 @@ class StandInDevice final : public baton::Device {
   /// Whether these bytes are part of one block of allocate_host().
   bool locked(const void* address, std::size_t bytes);
   std::size_t allocated() const { return allocated_; }  ///< bytes
+  std::size_t host_blocks();                            ///< of allocate_host(), not freed yet
   /// From now on all work fails, as after an illegal access.
   void break_down() { broken_ = true; }
   bool broken() const { return broken_; }

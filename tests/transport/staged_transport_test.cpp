@@ -3,7 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <new>
+#include <utility>
 
 #include "baton/forwarding.hpp"
 #include "baton/thread.hpp"
@@ -113,6 +119,98 @@ TEST_CASE("staged transport: a message that is given up leaves its memory alone"
       contract::send(t, 1, 3, pattern(10, 1));
     }
   });
+}
+
+namespace {
+
+/// A transport that goes on with a message after cancel(), until all its groups are destroyed: as
+/// UCX does where the message is under way.
+class GoesOn final : public ForwardingTransport {
+ public:
+  /// What all groups share.
+  struct World {
+    explicit World(std::function<void()> end) : at_end(std::move(end)) {}
+    World(const World&) = delete;
+    World& operator=(const World&) = delete;
+    ~World() { at_end(); }
+    std::function<void()> at_end;
+    std::deque<Message> messages;
+  };
+  GoesOn(std::unique_ptr<Transport> inner, std::shared_ptr<World> world)
+      : ForwardingTransport(std::move(inner)), world_(std::move(world)) {}
+  ~GoesOn() override { close(); }
+
+  Capabilities capabilities() const override {
+    Capabilities can = inner().capabilities();
+    can.cancels = false;
+    return can;
+  }
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    inner().isend(peer, tag, data, bytes, start(message));
+  }
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    inner().irecv(peer, tag, data, bytes, start(message));
+  }
+  bool test(Message& message, std::size_t& bytes) override {
+    return inner().test(**std::launder(reinterpret_cast<Message**>(message.state)), bytes);
+  }
+  void cancel(Message&) override {}
+
+ private:
+  Message& start(Message& message) {
+    return **new (message.state) Message*(&world_->messages.emplace_back());
+  }
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
+    return std::make_unique<GoesOn>(std::move(part), world_);
+  }
+  std::shared_ptr<World> world_;
+};
+
+/// The only rank's transport.
+std::unique_ptr<Transport> alone() { return std::move(thread_transports(1).front()); }
+
+}  // namespace
+
+TEST_CASE("staged transport: a segment with which the host's transport goes on is left to it") {
+  constexpr std::size_t bytes = 60'000;
+  const auto device = std::make_shared<StandInDevice>();
+  int at_end = -1;
+  auto world = std::make_shared<GoesOn::World>([&, device] { at_end = device->host_blocks(); });
+  const std::weak_ptr<GoesOn::World> seen = world;
+  auto whole =
+      staged_transport(std::make_unique<GoesOn>(alone(), std::move(world)), device, 1 << 16);
+  std::byte* const data = device->allocate(bytes);
+  const auto give_up_a_send = [&](Transport& t) {
+    const std::size_t before = seen.lock()->messages.size();
+    std::ranges::copy(pattern(bytes, 1), device->host_view(data));
+    Message given_up;
+    t.isend(0, 3, data, bytes, given_up);
+    while (seen.lock()->messages.size() == before) t.idle(std::chrono::milliseconds(1));
+    t.cancel(given_up);
+  };
+
+  give_up_a_send(*whole);
+  Message sending, receiving;
+  Bytes got(bytes);
+  for (const int tag : {4, 3}) {  // with tag 3, the one that was given up
+    std::ranges::copy(pattern(bytes, 2), device->host_view(data));
+    if (tag == 4) whole->isend(0, tag, data, bytes, sending);
+    whole->irecv(0, tag, got.data(), bytes, receiving);
+    finish(*whole, receiving, "receive");
+    CHECK(contract::same_bytes(got, pattern(bytes, tag == 4 ? 2 : 1)));
+    if (tag == 4) finish(*whole, sending, "send");
+  }
+
+  // The world of a part that is destroyed goes on.
+  auto part = whole->split(0, 0);
+  give_up_a_send(*part);
+  const std::size_t blocks = device->host_blocks();
+  part.reset();
+  CHECK(device->host_blocks() == blocks);
+  whole.reset();
+  CHECK(at_end >= 2);
+  CHECK(device->host_blocks() == 0);
+  device->free(data);
 }
 
 TEST_CASE("device transport: staged unless every rank's messages may lie in a device's memory") {

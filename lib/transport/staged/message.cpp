@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "baton/error.hpp"
 
@@ -119,13 +120,17 @@ bool Transfer::copying() const {
 
 void Transfer::cancel() {
   for (Slot& slot : slots_) {
+    // A host's transport that does not cancel may go on with the segment.
+    bool in_use = !route_.cancels && slot.phase == Phase::under_way;
     try {
       if (slot.phase == Phase::under_way) route_.host.cancel(slot.message);
       const bool copies = slot.phase == Phase::leaving || slot.phase == Phase::arriving;
       while (copies && slot.buffer && !slot.copied->passed()) std::this_thread::yield();
     } catch (const Error&) {
-      continue;  // device or transport has stopped
+      in_use = true;  // device or transport has stopped
     }
+    if (in_use && slot.buffer)
+      route_.abandoned.keep(std::exchange(slot.buffer, nullptr), route_.segment);
     release(slot);
   }
   posted_all_ = true;

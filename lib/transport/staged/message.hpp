@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include "../../base/block_pool.hpp"
 #include "baton/device.hpp"
@@ -11,11 +13,31 @@
 
 namespace baton::staged {
 
+/// Segments of the host's memory that something may still use after their message was given up. All
+/// groups of a transport share it: a message may go on until the last of them is destroyed.
+class Abandoned {
+ public:
+  explicit Abandoned(std::shared_ptr<Device> device)
+      : device_(std::move(device)), buffers_(base::BlockPool::Memory::staging, device_.get()) {}
+  /// Keeps a block that another pool's take(bytes) gave.
+  void keep(std::byte* buffer, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);  // groups may be used by different threads
+    buffers_.give(buffer, bytes);
+  }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::mutex mutex_;
+  base::BlockPool buffers_;  // of which none is taken
+};
+
 /// Shared by the messages of one transport.
 struct Route {
   Transport& host;
+  bool cancels;  ///< the host's Capabilities::cancels
   Device& device;
   base::BlockPool& pool;
+  Abandoned& abandoned;
   Stream to_host, to_device;
   std::size_t segment;
 };

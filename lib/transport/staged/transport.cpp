@@ -18,11 +18,19 @@ using namespace staged;
 class StagedTransport final : public Transport {
  public:
   StagedTransport(std::unique_ptr<Transport> host, std::shared_ptr<Device> device,
-                  std::size_t segment)
-      : host_(std::move(host)),
-        device_(std::move(device)),
+                  std::shared_ptr<Abandoned> abandoned, std::size_t segment)
+      : device_(std::move(device)),
+        abandoned_(std::move(abandoned)),
         pool_(base::BlockPool::Memory::staging, device_.get()),
-        route_{*host_, *device_, pool_, device_->make_stream(), device_->make_stream(), segment} {}
+        host_(std::move(host)),
+        route_{.host = *host_,
+               .cancels = host_->capabilities().cancels,
+               .device = *device_,
+               .pool = pool_,
+               .abandoned = *abandoned_,
+               .to_host = device_->make_stream(),
+               .to_device = device_->make_stream(),
+               .segment = segment} {}
 
   ~StagedTransport() override {
     for (Transfer* t = first_; t;) std::exchange(t, t->next)->cancel();
@@ -84,10 +92,10 @@ class StagedTransport final : public Transport {
   std::unique_ptr<Transport> split(int color, int key) override {
     auto part = host_->split(color, key);
     if (!part) return nullptr;
-    return std::make_unique<StagedTransport>(std::move(part), device_, route_.segment);
+    return std::make_unique<StagedTransport>(std::move(part), device_, abandoned_, route_.segment);
   }
   std::unique_ptr<Transport> subgroup(const std::vector<int>& ranks, int number) override {
-    return std::make_unique<StagedTransport>(host_->subgroup(ranks, number), device_,
+    return std::make_unique<StagedTransport>(host_->subgroup(ranks, number), device_, abandoned_,
                                              route_.segment);
   }
   void expect_strays() override { host_->expect_strays(); }
@@ -126,9 +134,10 @@ class StagedTransport final : public Transport {
     idle_.push_back(&transfer);
   }
 
-  std::unique_ptr<Transport> host_;
   std::shared_ptr<Device> device_;
+  std::shared_ptr<Abandoned> abandoned_;
   base::BlockPool pool_;
+  std::unique_ptr<Transport> host_;  // destroyed before the buffers that it may use
   Route route_;
   std::vector<std::unique_ptr<Transfer>> all_;
   std::vector<Transfer*> idle_;
@@ -142,7 +151,9 @@ std::unique_ptr<Transport> staged_transport(std::unique_ptr<Transport> host,
                                             std::shared_ptr<Device> device, std::size_t segment) {
   if (!host || !device) base::refuse("expected a transport and a device, found null");
   if (segment == 0) base::refuse("expected segments of at least 1 byte, found 0");
-  return std::make_unique<StagedTransport>(std::move(host), std::move(device), segment);
+  auto abandoned = std::make_shared<Abandoned>(device);
+  return std::make_unique<StagedTransport>(std::move(host), std::move(device), std::move(abandoned),
+                                           segment);
 }
 
 std::unique_ptr<Transport> device_transport(std::unique_ptr<Transport> transport,
