@@ -15,8 +15,11 @@
 #include <vector>
 
 #include "baton/forwarding.hpp"
+#include "baton/staged.hpp"
 #include "communicator/survivors.hpp"
 #include "support/ranks.hpp"
+#include "support/stand_in.hpp"
+#include "transport/shm_worlds.hpp"
 
 using namespace baton;
 using namespace support;
@@ -80,6 +83,30 @@ TEST_CASE("shrink: a rank that has left is left out, at once") {
                  },
                  patient(), {.seed = seed});
       }
+}
+
+TEST_CASE("shrink: over staged shared memory, of which messages to a rank that has left fail") {
+  for (const int size : {2, 3, 4}) {
+    CAPTURE(size);
+    const int culprit = size - 1;
+    std::latch left(1);
+    shm_worlds::on_worlds(size, [&](std::unique_ptr<Transport> host) {
+      const int rank = host->rank();
+      auto staged = staged_transport(std::move(host), std::make_shared<StandInDevice>());
+      {
+        Communicator c(std::move(staged), patient());
+        c.barrier();
+        if (rank != culprit) {
+          left.wait();
+          std::vector<float> x(100);
+          CHECK_THROWS_AS(c.all_reduce(x, sum, {"ring", 0}), Error);
+          Communicator survivors = c.shrink(1h);
+          adds_up(survivors, rank, without(size, {culprit}));
+        }
+      }
+      if (rank == culprit) left.count_down();
+    });
+  }
 }
 
 TEST_CASE(

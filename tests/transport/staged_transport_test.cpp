@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "baton/forwarding.hpp"
 #include "baton/thread.hpp"
@@ -166,8 +167,64 @@ class GoesOn final : public ForwardingTransport {
   std::shared_ptr<World> world_;
 };
 
+/// A transport on which one call of messages with tag 7 fails.
+class Fails final : public ForwardingTransport {
+ public:
+  enum class In : std::uint8_t { none, isend, irecv, test, cancel };
+  Fails(std::unique_ptr<Transport> inner, const In* in)
+      : ForwardingTransport(std::move(inner)), in_(in) {}
+
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    if (tag == 7) fail_in(In::isend);
+    inner().isend(peer, tag, data, bytes, message);
+    started(message, tag);
+  }
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    if (tag == 7) fail_in(In::irecv);
+    inner().irecv(peer, tag, data, bytes, message);
+    started(message, tag);
+  }
+  bool test(Message& message, std::size_t& bytes) override {
+    if (*in_ == In::test && std::erase(concerned_, &message) > 0) {
+      inner().cancel(message);  // a message that fails is released
+      fail_in(In::test);
+    }
+    return inner().test(message, bytes);
+  }
+  void cancel(Message& message) override {
+    inner().cancel(message);
+    if (std::erase(concerned_, &message) > 0) fail_in(In::cancel);
+  }
+
+ private:
+  void fail_in(In in) const {
+    if (*in_ == in) throw Error(ErrorCode::transport, "made to fail");
+  }
+  void started(const Message& message, int tag) {
+    std::erase(concerned_, &message);
+    if (tag == 7) concerned_.push_back(&message);
+  }
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override { return part; }
+  const In* in_;
+  std::vector<const Message*> concerned_;  // with tag 7, under way
+};
+
 /// The only rank's transport.
 std::unique_ptr<Transport> alone() { return std::move(thread_transports(1).front()); }
+
+/// Messages of several segments from this rank to itself.
+void works(Transport& t, int tag) {
+  for (const std::size_t bytes : {1u, 2500u, 4000u}) {
+    const Bytes out = pattern(bytes, bytes);
+    Bytes in(bytes);
+    Message sending, receiving;
+    t.isend(0, tag, out.data(), bytes, sending);
+    t.irecv(0, tag, in.data(), bytes, receiving);
+    CHECK(finish(t, receiving, "receive") == bytes);
+    finish(t, sending, "send");
+    CHECK(in == out);
+  }
+}
 
 }  // namespace
 
@@ -211,6 +268,54 @@ TEST_CASE("staged transport: a segment with which the host's transport goes on i
   CHECK(at_end >= 2);
   CHECK(device->host_blocks() == 0);
   device->free(data);
+}
+
+TEST_CASE("staged transport: a message that fails is forgotten, and only its caller hears of it") {
+  using In = Fails::In;
+  for (const In in : {In::isend, In::irecv, In::test, In::cancel})
+    for (const bool on_device : {false, true}) {
+      CAPTURE(static_cast<int>(in));
+      CAPTURE(on_device);
+      const auto device = std::make_shared<StandInDevice>();
+      Fails::In now = In::none;
+      const auto t = staged_transport(std::make_unique<Fails>(alone(), &now), device, 1000);
+      Bytes on_host(2500);
+      std::byte* const data = on_device ? device->allocate(2500) : on_host.data();
+      for (int round = 0; round < 3; ++round) {
+        Message failing;
+        const auto test = [&] {
+          std::size_t bytes = 0;
+          while (!t->test(failing, bytes)) t->idle(std::chrono::milliseconds(1));
+        };
+        const auto fails = [](const auto& call) {
+          CHECK(support::holds(support::error_of(call).what(), {"made to fail"}));
+        };
+        if (in == In::isend) {
+          now = in;
+          fails([&] {
+            t->isend(0, 7, data, 2500, failing);
+            test();
+          });
+        } else if (in == In::irecv) {
+          now = in;
+          fails([&] { t->irecv(0, 7, data, 2500, failing); });
+        } else {
+          t->irecv(0, 7, data, 2500, failing);
+          now = in;
+          if (round > 0) {
+            t->progress();
+            t->idle(std::chrono::milliseconds(1));
+            works(*t, 8);
+          }
+          if (in == In::test) fails(test);
+        }
+        if (in == In::cancel || round == 2) t->cancel(failing);
+        now = In::none;
+        t->idle(std::chrono::milliseconds(1));
+        works(*t, 7);
+      }
+      if (on_device) device->free(data);
+    }
 }
 
 TEST_CASE("device transport: staged unless every rank's messages may lie in a device's memory") {

@@ -21,9 +21,11 @@ void Transfer::begin(bool sends, int peer, int tag, std::byte* data, std::size_t
   on_device_ = bytes > 0 && route_.device.residence(data) != Residence::host;
   moved_ = begun_ = posted_ = ended_ = 0;
   posted_all_ = false;
+  failed_ = nullptr;
 }
 
 void Transfer::advance(bool first) {
+  if (failed_) std::rethrow_exception(failed_);
   if (sends_) {
     advance_send(first);
   } else {
@@ -38,6 +40,15 @@ void Transfer::copy(Slot& slot, std::byte* to, std::byte* from, std::size_t byte
   rows.block = static_cast<std::int64_t>(bytes);
   if (bytes > 0) route_.device.copy({&rows, 1}, 1, stream);
   slot.copied->set(stream);
+}
+
+bool Transfer::test(Slot& slot, std::size_t& bytes) {
+  try {
+    return route_.host.test(slot.message, bytes);
+  } catch (...) {
+    slot.phase = Phase::lost;  // the host's transport has released the message
+    throw;
+  }
 }
 
 void Transfer::release(Slot& slot) {
@@ -69,7 +80,7 @@ void Transfer::advance_send(bool first) {
     posted_all_ = ++posted_ == segments;
   }
   for (std::size_t sent = 0; ended_ < posted_; ++ended_) {
-    if (!route_.host.test(slot(ended_).message, sent)) break;
+    if (!test(slot(ended_), sent)) break;
     release(slot(ended_));
   }
 }
@@ -87,13 +98,13 @@ void Transfer::advance_recv(bool first) {
       into = next.buffer = route_.pool.take(route_.segment);
       room = route_.segment;
     }
-    next.phase = Phase::under_way;
     route_.host.irecv(peer_, tag_, into, room, next.message);
+    next.phase = Phase::under_way;
   };
   post();
   if (posted_ < begun_) {
     Slot& next = slot(posted_);
-    if (next.phase == Phase::under_way && route_.host.test(next.message, next.length)) {
+    if (next.phase == Phase::under_way && test(next, next.length)) {
       ++posted_;
       posted_all_ = next.length < route_.segment;
       moved_ += next.length;
@@ -121,7 +132,7 @@ bool Transfer::copying() const {
 void Transfer::cancel() {
   for (Slot& slot : slots_) {
     // A host's transport that does not cancel may go on with the segment.
-    bool in_use = !route_.cancels && slot.phase == Phase::under_way;
+    bool in_use = !route_.cancels && (slot.phase == Phase::under_way || slot.phase == Phase::lost);
     try {
       if (slot.phase == Phase::under_way) route_.host.cancel(slot.message);
       const bool copies = slot.phase == Phase::leaving || slot.phase == Phase::arriving;
@@ -135,6 +146,12 @@ void Transfer::cancel() {
   }
   posted_all_ = true;
   ended_ = begun_;
+  failed_ = nullptr;
+}
+
+void Transfer::fail(const std::exception_ptr& error) {
+  cancel();
+  failed_ = error;
 }
 
 }  // namespace baton::staged

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -50,10 +51,12 @@ class Transfer {
 
   void begin(bool sends, int peer, int tag, std::byte* data, std::size_t bytes);
   /// Advances without waiting. `first`: all earlier messages of this peer and tag have posted their
-  /// last segment.
+  /// last segment. Throws if the message failed, now or in fail(); then cancel() must follow.
   void advance(bool first);
   /// Abandons the message.
   void cancel();
+  /// Abandons it, too; the next advance() throws this error.
+  void fail(const std::exception_ptr& error);
 
   bool same_order(const Transfer& other) const {
     return sends_ == other.sends_ && peer_ == other.peer_ && tag_ == other.tag_;
@@ -61,6 +64,7 @@ class Transfer {
   /// Whether its last segment is posted.
   bool posted() const { return posted_all_; }
   bool done() const { return posted_all_ && ended_ == begun_; }
+  bool failed() const { return failed_ != nullptr; }
   /// Whether a copy to or from the device is under way.
   bool copying() const;
   std::size_t bytes() const { return moved_; }  ///< bytes sent, once complete
@@ -68,7 +72,7 @@ class Transfer {
   Transfer* next = nullptr;  ///< in a list of the transport's
 
  private:
-  enum class Phase : std::uint8_t { free, leaving, ready, under_way, arriving };
+  enum class Phase : std::uint8_t { free, leaving, ready, under_way, lost, arriving };
   struct Slot {
     Phase phase = Phase::free;
     std::byte* buffer = nullptr;  // null: uses the host's data directly
@@ -80,6 +84,7 @@ class Transfer {
   void advance_send(bool first);
   void advance_recv(bool first);
   void copy(Slot& slot, std::byte* to, std::byte* from, std::size_t bytes, Stream stream);
+  bool test(Slot& slot, std::size_t& bytes);
   void release(Slot& slot);
 
   const Route& route_;
@@ -90,6 +95,7 @@ class Transfer {
   std::size_t moved_ = 0;                           // bytes begun to send, or received
   std::size_t begun_ = 0, posted_ = 0, ended_ = 0;  // segments
   std::array<Slot, 2> slots_;
+  std::exception_ptr failed_;
 };
 
 }  // namespace baton::staged

@@ -1,6 +1,7 @@
 #include "baton/staged.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <thread>
 #include <utility>
@@ -58,30 +59,30 @@ class StagedTransport final : public Transport {
 
   bool test(Message& message, std::size_t& bytes) override {
     Transfer& transfer = *transfer_in(message);
-    advance(transfer);
+    released_if_thrown(message, [&] { advance(transfer); });
     if (!transfer.done()) return false;
     bytes = transfer.bytes();
-    forget(transfer);
+    forget(message);
     return true;
   }
   void cancel(Message& message) override {
-    Transfer& transfer = *transfer_in(message);
-    transfer.cancel();
-    forget(transfer);
+    Transfer* const transfer = transfer_in(message);
+    if (!transfer) return;  // isend(), irecv() or test() has thrown
+    transfer->cancel();
+    forget(message);
   }
   void progress() override {
     host_->progress();
-    for (Transfer* t = first_; t; t = t->next) advance(*t);
+    advance_all();
   }
   int probe(int tag) override { return host_->probe(tag); }
   void idle(std::chrono::microseconds at_most) override {
-    bool copying = false, news = false;
-    for (Transfer* t = first_; t; t = t->next) {
-      advance(*t);
+    advance_all();
+    bool copying = false;
+    for (const Transfer* t = first_; t; t = t->next) {
+      if (t->done() || t->failed()) return;
       copying = copying || t->copying();
-      news = news || t->done();
     }
-    if (news) return;
     if (copying) {
       std::this_thread::yield();
     } else {
@@ -105,6 +106,7 @@ class StagedTransport final : public Transport {
     return *std::launder(reinterpret_cast<Transfer**>(message.state));
   }
   void start(bool sends, int peer, int tag, void* data, std::size_t bytes, Message& message) {
+    Transfer*& started = *new (message.state) Transfer*(nullptr);
     if (idle_.empty()) {
       all_.push_back(std::make_unique<Transfer>(route_));
       idle_.reserve(all_.size());
@@ -113,11 +115,11 @@ class StagedTransport final : public Transport {
     Transfer* const transfer = idle_.back();
     transfer->begin(sends, peer, tag, static_cast<std::byte*>(data), bytes);
     idle_.pop_back();
-    new (message.state) Transfer*(transfer);
+    started = transfer;
     transfer->next = nullptr;
     (last_ ? last_->next : first_) = transfer;
     last_ = transfer;
-    advance(*transfer);
+    released_if_thrown(message, [&] { advance(*transfer); });
   }
   void advance(Transfer& transfer) {
     bool first = true;
@@ -125,8 +127,29 @@ class StagedTransport final : public Transport {
       first = t->posted() || !t->same_order(transfer);
     transfer.advance(first);
   }
+  /// Advances all messages. If one fails, only its own test() throws.
+  void advance_all() {
+    for (Transfer* t = first_; t; t = t->next) {
+      if (t->failed()) continue;
+      try {
+        advance(*t);
+      } catch (...) {
+        t->fail(std::current_exception());
+      }
+    }
+  }
+  template <class Body>
+  void released_if_thrown(Message& message, const Body& body) {
+    try {
+      body();
+    } catch (...) {
+      cancel(message);
+      throw;
+    }
+  }
   /// Removes it from the list of messages under way.
-  void forget(Transfer& transfer) {
+  void forget(Message& message) {
+    Transfer& transfer = *std::exchange(transfer_in(message), nullptr);
     Transfer* before = nullptr;
     for (Transfer* t = first_; t != &transfer; t = t->next) before = t;
     (before ? before->next : first_) = transfer.next;
