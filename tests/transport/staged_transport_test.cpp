@@ -3,18 +3,21 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "baton/forwarding.hpp"
 #include "baton/thread.hpp"
 #include "contract.hpp"
+#include "shm_worlds.hpp"
 #include "support/ranks.hpp"
 #include "support/stand_in.hpp"
 
@@ -316,6 +319,47 @@ TEST_CASE("staged transport: a message that fails is forgotten, and only its cal
       }
       if (on_device) device->free(data);
     }
+}
+
+TEST_CASE("staged transport: a probe finds messages, not segments of one that a receive takes") {
+  constexpr std::size_t bytes = 9'500, segment = 1000;
+  support::Watchdog watchdog(2, std::chrono::seconds(240));
+  shm_worlds::on_worlds(2, [&](std::unique_ptr<Transport> host) {
+    const int rank = host->rank();
+    const auto device = std::make_shared<StandInDevice>();
+    const auto t = staged_transport(std::move(host), device, segment);
+    for (const bool on_device : {false, true}) {
+      std::array<Message, 3> messages;
+      std::size_t count = 0;
+      Bytes on_host(bytes);
+      std::byte* const data = on_device ? device->allocate(bytes) : on_host.data();
+      std::byte* const view = on_device ? device->host_view(data) : data;
+      if (rank == 1) {
+        std::ranges::copy(pattern(bytes, 1), view);
+        t->isend(0, 5, data, bytes, messages[0]);
+        finish(*t, messages[0], "first send");
+        contract::meet(*t);
+        for (const std::size_t i : {1, 2}) t->isend(0, 5, data, bytes, messages.at(i));
+        for (const std::size_t i : {1, 2}) finish(*t, messages.at(i), "send");
+      } else {
+        t->irecv(1, 5, data, bytes, messages[0]);
+        do CHECK(t->probe(5) == -1);
+        while (!t->test(messages[0], count));
+        CHECK(count == bytes);
+        contract::meet(*t);
+        for (const std::size_t i : {1, 2}) {
+          while (t->probe(5) < 0) continue;  // which advances the message before
+          t->irecv(1, 5, data, bytes, messages.at(i));
+        }
+        for (const std::size_t i : {1, 2}) CHECK(finish(*t, messages.at(i), "receive") == bytes);
+        CHECK(std::ranges::equal(std::span(view, bytes), pattern(bytes, 1)));
+        CHECK(t->probe(5) == -1);
+      }
+      contract::meet(*t);
+      if (on_device) device->free(data);
+    }
+    watchdog.returned(rank);
+  });
 }
 
 TEST_CASE("device transport: staged unless every rank's messages may lie in a device's memory") {

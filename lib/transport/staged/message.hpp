@@ -61,6 +61,10 @@ class Transfer {
   bool same_order(const Transfer& other) const {
     return sends_ == other.sends_ && peer_ == other.peer_ && tag_ == other.tag_;
   }
+  /// Whether it receives from this peer with this tag, and may have more segments to post.
+  bool takes(int peer, int tag) const {
+    return !sends_ && peer_ == peer && tag_ == tag && !posted_all_;
+  }
   /// Whether its last segment is posted.
   bool posted() const { return posted_all_; }
   bool done() const { return posted_all_ && ended_ == begun_; }

@@ -75,7 +75,14 @@ class StagedTransport final : public Transport {
     host_->progress();
     advance_all();
   }
-  int probe(int tag) override { return host_->probe(tag); }
+  int probe(int tag) override {
+    advance_all();
+    const int source = host_->probe(tag);
+    // This may be a later segment of a message that a receive has taken.
+    for (const Transfer* t = first_; t; t = t->next)
+      if (t->takes(source, tag)) return -1;
+    return source;
+  }
   void idle(std::chrono::microseconds at_most) override {
     advance_all();
     bool copying = false;
