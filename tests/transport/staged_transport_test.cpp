@@ -234,7 +234,7 @@ void works(Transport& t, int tag) {
 TEST_CASE("staged transport: a segment with which the host's transport goes on is left to it") {
   constexpr std::size_t bytes = 60'000;
   const auto device = std::make_shared<StandInDevice>();
-  int at_end = -1;
+  std::size_t at_end = 0;
   auto world = std::make_shared<GoesOn::World>([&, device] { at_end = device->host_blocks(); });
   const std::weak_ptr<GoesOn::World> seen = world;
   auto whole =
