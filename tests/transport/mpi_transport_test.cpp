@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -417,6 +418,54 @@ TEST_CASE("mpi transport: who offers is told if the receiver gives up, or cannot
     }
     for (Message& one : sends) finish(*still, one, "send");
   }
+}
+
+TEST_CASE("mpi transport: what a fold throws is its own receive's, whoever runs it") {
+  // A duplicate of the communicator has the attribute, too, and counts when it is freed.
+  static int freed = 0;
+  int key = MPI_KEYVAL_INVALID;
+  const auto on_free = [](MPI_Comm, int, void*, void*) { return ++freed, MPI_SUCCESS; };
+  MPI_Comm_create_keyval(MPI_COMM_DUP_FN, on_free, &key, nullptr);
+  MPI_Comm_set_attr(MPI_COMM_WORLD, key, nullptr);
+  auto t = mpi_transport(MPI_COMM_WORLD);
+  MPI_Comm_delete_attr(MPI_COMM_WORLD, key);
+  MPI_Comm_free_keyval(&key);
+  freed = 0;
+  enum class Awaits { recv, fetch, offer };
+  for (const Awaits awaits : {Awaits::recv, Awaits::fetch, Awaits::offer}) {
+    CAPTURE(static_cast<int>(awaits));
+    if (t->size() == 1) continue;
+    Message folded, other;
+    const Bytes data = pattern(large, 1);
+    Bytes in(large);
+    if (t->rank() == 0) {
+      t->single_copy()->offer(1, 1, data.data(), large, folded);
+      CHECK_THROWS_WITH_AS(finish(*t, folded, "offer"), doctest::Contains("gave up"), Error);
+      // Only now: so the other rank folds while it awaits this.
+      if (awaits == Awaits::recv) t->isend(1, 2, data.data(), 8, other);
+      if (awaits == Awaits::fetch) t->single_copy()->offer(1, 2, data.data(), large, other);
+      if (awaits == Awaits::offer) t->single_copy()->fetch(1, 2, {in.data()}, large, other);
+      finish(*t, other, "the other message");
+    } else if (t->rank() == 1) {
+      int parts = 0;
+      const auto take = [](void* count, std::byte*, std::size_t) {
+        if (++*static_cast<int*>(count) == 2) throw std::runtime_error("no fold");
+      };
+      t->single_copy()->fetch(0, 1, {&parts, take}, large, folded);
+      if (awaits == Awaits::recv) t->irecv(0, 2, in.data(), 8, other);
+      if (awaits == Awaits::fetch) t->single_copy()->fetch(0, 2, {in.data()}, large, other);
+      if (awaits == Awaits::offer) t->single_copy()->offer(0, 2, data.data(), large, other);
+      CHECK(finish(*t, other, "the other message") == (awaits == Awaits::recv ? 8 : large));
+      CHECK_THROWS_WITH_AS(finish(*t, folded, "fetch"), "no fold", std::runtime_error);
+      CHECK(parts == 2);
+      if (awaits == Awaits::fetch) CHECK(in == data);
+    }
+    contract::order(*t);
+  }
+  // Those that have abandoned a message leave the communicator to MPI_Finalize.
+  const bool abandoned = t->size() > 1 && t->rank() < 2;
+  t.reset();
+  CHECK(freed == (abandoned ? 0 : 1));
 }
 
 TEST_CASE("mpi transport: what nobody received reaches no later transport") {

@@ -73,7 +73,8 @@ bool MemoryReads::test(SingleCopyMessage& message, std::size_t& bytes) {
     }
     bytes = message.bytes;
   } else {
-    if (fetching(message) && !advance(message)) advance();
+    if (!message.thrown && fetching(message) && !advance(message)) advance();
+    if (message.thrown) std::rethrow_exception(message.thrown);
     if (fetching(message)) return false;
     if (message.state == State::answering && !complete(message.answering, message.peer))
       return false;
@@ -85,8 +86,26 @@ bool MemoryReads::test(SingleCopyMessage& message, std::size_t& bytes) {
 
 void MemoryReads::advance() {
   // At most one advances, so that the caller soon learns of its own message.
-  for (std::size_t i = 0; i < fetches_.size(); ++i)
-    if (advance(*fetches_[i])) return;
+  for (std::size_t i = 0; i < fetches_.size(); ++i) {
+    SingleCopyMessage& message = *fetches_[i];
+    try {
+      if (advance(message)) return;
+    } catch (...) {
+      return keep_exception(message);
+    }
+  }
+}
+
+/// The message fails by the exception that is being handled: its owner gets it, nobody else.
+void MemoryReads::keep_exception(SingleCopyMessage& message) {
+  message.thrown = std::current_exception();
+  std::erase(fetches_, &message);
+  if (message.state != State::reading) return;
+  try {
+    answer(message, was_not_read);  // its sender may be what this rank waits for
+  } catch (const Error&) {
+    // The first failure says more.
+  }
 }
 
 bool MemoryReads::advance(SingleCopyMessage& message) {
@@ -134,6 +153,7 @@ void MemoryReads::answer(SingleCopyMessage& message, char answer) {
 
 void MemoryReads::cancel(SingleCopyMessage& message) {
   bool released = true;
+  message.thrown = nullptr;
   std::erase(fetches_, &message);
   switch (message.state) {
     case State::ended:

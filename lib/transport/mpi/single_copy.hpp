@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,7 +32,8 @@ struct SingleCopyMessage {
   std::size_t done;   ///< bytes read
   int peer;
   State state;
-  char answer;  ///< 0: the message was read
+  char answer;                          ///< 0: the message was read
+  std::exception_ptr thrown = nullptr;  ///< while another message was tested
 };
 
 /// The messages under way on one communicator.
@@ -59,7 +61,7 @@ class MemoryReads final : public SingleCopy {
   bool test(SingleCopyMessage& message, std::size_t& bytes);
   /// Whether this rank has messages to read.
   bool any() const { return !fetches_.empty(); }
-  /// Reads a part of one announced message.
+  /// Reads a part of one announced message. If that fails, its own test() tells, not this.
   void advance();
   /// Transport::cancel().
   void cancel(SingleCopyMessage& message);
@@ -72,6 +74,7 @@ class MemoryReads final : public SingleCopy {
   }
   /// True if there was progress.
   bool advance(SingleCopyMessage& message);
+  void keep_exception(SingleCopyMessage& message);
   /// True if all of it is read.
   bool read_some(SingleCopyMessage& message);
   void answer(SingleCopyMessage& message, char answer);

@@ -264,6 +264,7 @@ class MpiTransport final : public Transport {
     try {
       if (!single_copy_->test(*pending.single_copy, bytes)) return false;
     } catch (...) {
+      gave_up_ = true;
       single_copy_->cancel(*std::exchange(pending.single_copy, nullptr));
       throw;
     }
