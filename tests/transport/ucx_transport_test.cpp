@@ -1,6 +1,7 @@
 #include "baton/ucx.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -232,6 +233,22 @@ TEST_CASE("ucx transport: who waits for a rank that has left is told so") {
   told(error_of([&] { finish(*t, m, "what never comes"); }));
   told(error_of([&] { t->isend(gone, 0, room.data(), room.size(), m); }));
   CHECK(contract::recv(*t, 0, 1, (contract::send(*t, 0, 1, Bytes(5)), 5)) == Bytes(5));
+}
+
+TEST_CASE("ucx transport: a forked child that ends does not end its parent's part") {
+  const auto meeting = mpi_transport(MPI_COMM_WORLD);
+  auto t = world({.farewell = 2s});
+  contract::meet(*t);
+  if (t->rank() == 0) {
+    const pid_t child = fork();
+    if (child == 0) {
+      t.reset();
+      _exit(0);
+    }
+    REQUIRE(waitpid(child, nullptr, 0) == child);
+  }
+  contract::meet(*meeting);  // the others call nothing meanwhile
+  contract::traffic(*t, 6, 1);
 }
 
 TEST_CASE("ucx transport: a receive given up does not hang, whether its sender comes or not") {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -96,6 +97,7 @@ ucp_worker_h made_worker(ucp_context_h context) {
 
 World::World(int rank, int size, const Exchange& exchange, const UcxOptions& options)
     : rank_(rank),
+      process_(getpid()),
       options_(options),
       context_(made_context(size)),
       worker_(made_worker(context_.get())) {
@@ -131,6 +133,12 @@ World::World(int rank, int size, const Exchange& exchange, const UcxOptions& opt
 }
 
 World::~World() {
+  if (getpid() != process_) {
+    // A fork's copy: this rank goes on, and UCX would use what both processes share.
+    static_cast<void>(worker_.release());
+    static_cast<void>(context_.release());
+    return;
+  }
   try {
     leave();
   } catch (const Error&) {

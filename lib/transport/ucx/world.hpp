@@ -1,6 +1,7 @@
 #pragma once
 /// Shared by all groups of a process: a worker, and an endpoint to each rank.
 
+#include <sys/types.h>
 #include <ucp/api/ucp.h>
 
 #include <chrono>
@@ -108,6 +109,7 @@ class World {
   void take_back() noexcept;
 
   int rank_;
+  pid_t process_;
   UcxOptions options_;
   std::unique_ptr<ucp_context, Release> context_;
   std::unique_ptr<ucp_worker, Release> worker_;
