@@ -319,6 +319,33 @@ TEST_CASE("ucx transport: who sleeps is woken when another thread completes its 
   }
 }
 
+TEST_CASE("ucx transport: who sleeps is woken though another thread is about to sleep") {
+  const auto t = world({.concurrent = true});
+  if (t->size() == 1) return;
+  const auto ours = t->split(0, 0), other = t->split(0, 0);
+  const auto sleep_until_came = [](Transport& group, int tag) {
+    Message m;
+    group.irecv(1, tag, nullptr, 0, m);
+    for (std::size_t bytes = 0; !group.test(m, bytes);) group.idle(1h);
+  };
+  constexpr int rounds = 200;
+  if (t->rank() == 0) {
+    std::thread waits([&] { sleep_until_came(*other, 0); });
+    for (int round = 0; round < rounds; ++round) {
+      sleep_until_came(*ours, 1);
+      contract::send(*ours, 1, 2, {});
+    }
+    waits.join();
+  } else if (t->rank() == 1) {
+    for (int round = 0; round < rounds; ++round) {
+      std::this_thread::sleep_for(3ms);  // until both threads sleep, or nearly
+      contract::send(*ours, 0, 1, {});
+      contract::recv(*ours, 0, 2, 0);
+    }
+    contract::send(*other, 0, 0, {});
+  }
+}
+
 TEST_CASE("ucx transport: collectives in streams, staged through the host's memory") {
   const int size = mpi_transport(MPI_COMM_WORLD)->size();
   stream_cases::TestDevice test_device = stream_cases::stand_in({.seed = 7});

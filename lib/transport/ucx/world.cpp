@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -156,7 +157,15 @@ bool World::takes_cuda_memory() const {
 
 void World::block(std::chrono::microseconds at_most, std::unique_lock<std::mutex>& turn) {
   const ucs_status_t armed = ucp_worker_arm(worker());
-  if (armed == UCS_ERR_BUSY) return;
+  if (armed == UCS_ERR_BUSY) {
+    if (blocked_ == 0) return;
+    // Arming took the event, perhaps before those who sleep have seen it. While it is signalled
+    // anew nobody else falls asleep, so this ends once they are awake.
+    ucp_worker_signal(worker());
+    turn.unlock();
+    sched_yield();
+    return;
+  }
   check(armed, "ucp_worker_arm", rank_);
   pollfd event{wakeup_, POLLIN, 0};
   const timespec time{at_most.count() / 1'000'000, at_most.count() % 1'000'000 * 1'000};
