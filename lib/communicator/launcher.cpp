@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <exception>
+#include <optional>
 
 #include "../base/backoff.hpp"
 #include "../base/raise.hpp"
@@ -193,6 +194,8 @@ std::string interruption() {
   }
 }
 
+constexpr const char* out_of_memory = "out of memory";  // as a string it allocates nothing
+
 }  // namespace
 
 void Launcher::fail(Operation& operation) {
@@ -203,12 +206,19 @@ void Launcher::fail(Operation& operation) {
       operation.abandon();
       throw;
     }
-    const Error named = operation.named(operation.told(error));
-    break_off(named.what());
+    std::string why = out_of_memory;
+    std::optional<Error> named;
+    try {
+      why = named.emplace(operation.named(error)).what();
+      why = named.emplace(operation.named(operation.told(error))).what();
+    } catch (...) {  // others cannot be told, and the error may have no name
+    }
+    break_off(std::move(why));
     operation.abandon();
-    throw named;
+    if (named) throw *named;
+    throw;
   } catch (...) {
-    std::string why = "out of memory";  // allocates nothing
+    std::string why = out_of_memory;
     try {
       why = interruption();
       static_cast<void>(operation.told(Error(ErrorCode::transport, why)));

@@ -1,5 +1,6 @@
 #include "page.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
@@ -11,9 +12,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <new>
 #include <span>
 #include <utility>
@@ -149,6 +150,10 @@ const Operation* Standing::message_under_way() const {
 }
 
 std::string folder() { return "/dev/shm"; }
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
 
 std::string file_of(const ProcessId& process, std::uint64_t communicator, int rank) {
   return fmt::format("{}/{}{}-{:016x}-{}", folder(), prefix, process.pid, communicator, rank);
@@ -345,10 +350,12 @@ bool exists(const std::string& file) { return access(file.c_str(), F_OK) == 0 ||
 
 std::vector<std::string> all_files() {
   std::vector<std::string> files;
-  std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(folder(), error)) {
-    const std::string name = file.path().filename();
-    if (name.starts_with(prefix) && !name.ends_with(suffix_of_doors)) files.push_back(file.path());
+  // Without memory, std::filesystem::directory_iterator would end the program.
+  const std::unique_ptr<DIR, CloseFolder> all(opendir(folder().c_str()));
+  while (const dirent* const file = all ? readdir(all.get()) : nullptr) {
+    const std::string_view name = file->d_name;
+    if (name.starts_with(prefix) && !name.ends_with(suffix_of_doors))
+      files.push_back(fmt::format("{}/{}", folder(), name));
   }
   std::ranges::sort(files);
   return files;

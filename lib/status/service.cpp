@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -333,10 +334,14 @@ std::vector<Finding> Elsewhere::ask(const Inquiry& inquiry, std::span<const int>
       question.places.push_back(i);
     }
     if (question.ranks.empty()) continue;
-    question.answer = std::async(std::launch::async,
-                                 [this, &inquiry, of = machine.get(), ranks = question.ranks] {
-                                   return ask_machine(*of, inquiry, ranks);
-                                 });
+    const auto answer = [this, &inquiry, of = machine.get(), ranks = question.ranks] {
+      return ask_machine(*of, inquiry, ranks);
+    };
+    try {
+      question.answer = std::async(std::launch::async, answer);
+    } catch (const std::system_error&) {  // no thread can be had: one machine after the other
+      question.answer = std::async(std::launch::deferred, answer);
+    }
     questions.push_back(std::move(question));
   }
   std::vector<Finding> findings(ranks.size());
@@ -358,9 +363,13 @@ Finding Elsewhere::latest(int rank, std::uint64_t communicator) const {
     one.latest = one.under_way.get();
     one.next = now + between;
   } else if (now >= one.next) {
-    one.under_way = std::async(std::launch::async, [this, rank, communicator] {
-      return ask({.communicator = communicator}, std::span(&rank, 1)).front();
-    });
+    try {
+      one.under_way = std::async(std::launch::async, [this, rank, communicator] {
+        return ask({.communicator = communicator}, std::span(&rank, 1)).front();
+      });
+    } catch (const std::system_error&) {  // no thread can be had: the operation itself goes on
+      one.next = now + between;
+    }
   }
   return one.latest;
 }

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "baton/error.hpp"
 #include "status/service.hpp"
+#include "support/without_threads.hpp"
 #include "trace/recorder.hpp"
 #include "transport/tcp/socket.hpp"
 
@@ -206,6 +208,33 @@ TEST_CASE("ranks of other machines: the first process that answers tells about a
     std::this_thread::sleep_for(10ms);
   }
   CHECK(latest.page);
+}
+
+TEST_CASE("ranks of other machines are asked also where no thread can be had") {
+  Page page(communicator, 1, 2, 6, "world");
+  waits(page);
+  ProcessId other = own_process();
+  other.machine += 1;
+  const auto doors = std::make_shared<const std::vector<Door>>(std::vector<Door>{{}, own_door()});
+  const std::vector<ProcessId> processes{own_process(), other};
+  const Elsewhere elsewhere(doors, processes, {0, 1});
+  const int rank = 1;
+  std::vector<Finding> asked;
+  Finding early, later;
+  {
+    const support::WithoutThreads limited;
+    CHECK_THROWS_AS(std::thread([] {}).join(), std::system_error);
+    CHECK_NOTHROW(asked = elsewhere.ask({.communicator = communicator}, std::span(&rank, 1)));
+    CHECK_NOTHROW(early = elsewhere.latest(rank, communicator));
+  }
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0].page);
+  CHECK_FALSE(early.page);
+  for (int i = 0; i < 1000 && !later.page; ++i) {
+    later = elsewhere.latest(rank, communicator);
+    std::this_thread::sleep_for(10ms);
+  }
+  CHECK(later.page);  // it looks again when there may be threads
 }
 
 TEST_CASE("whoever sees a page finds the way to ranks of other machines beside it") {
