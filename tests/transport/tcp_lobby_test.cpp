@@ -1,10 +1,17 @@
 #include "transport/tcp/lobby.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,6 +24,17 @@ using namespace std::chrono_literals;
 using support::error_of;
 using support::holds;
 using tcp::Bytes;
+
+namespace {
+std::atomic<int> self_connections = 0;
+}
+
+/// The system's. So many times, the system chooses the address that is called as the socket's own:
+/// the socket is then connected to itself.
+int connect(int socket, const sockaddr* to, socklen_t length) {
+  if (self_connections > 0 && self_connections-- > 0 && bind(socket, to, length) != 0) return -1;
+  return static_cast<int>(syscall(SYS_connect, socket, to, length));
+}
 
 namespace {
 
@@ -155,4 +173,34 @@ TEST_CASE("lobby: silent strangers hold up nobody, and find room for a bounded n
   }
   side_by_side({[&] { CHECK(come(lobby, 7, 0, 2).size() == 2); },
                 [&] { CHECK(come(lobby, 7, 1, 2).size() == 2); }});
+}
+
+TEST_CASE("whoever calls an address of its own machine before anybody listens never hears itself") {
+  const std::string host = "127.7.7.7:";  // nobody else's
+  const std::string address = host + std::to_string(tcp::listening(host + "0").port());
+  const auto until = std::chrono::steady_clock::now() + 20s;
+  int error = 0;
+  self_connections = 1;
+  CHECK_FALSE(tcp::connected_at_once(address, until, error));
+  CHECK(error == ECONNREFUSED);
+  // Nor does it keep the address from those that listen there.
+  const tcp::Socket door = tcp::listening(address);
+  self_connections = 3;
+  std::string reason;
+  CHECK(tcp::connected(address, until, reason));
+  CHECK(door.accept());
+  self_connections = 0;
+}
+
+TEST_CASE("lobby: a process forked from its own ends without it") {
+  auto lobby = std::make_unique<tcp::Lobby>(key, here);
+  const pid_t child = fork();
+  if (child == 0) {
+    lobby.reset();
+    _exit(0);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(come(*lobby, 7, 0, 1).size() == 1);
 }

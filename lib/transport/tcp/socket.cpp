@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <system_error>
 #include <thread>
@@ -179,6 +180,16 @@ Socket event() {
 
 namespace {
 
+/// Where nobody listens, the system may choose the called port as the caller's own: the two ends of
+/// the connection are one socket, which keeps the port from those that come to listen there.
+bool connected_to_itself(int descriptor) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_length = sizeof own, peer_length = sizeof peer;
+  return getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &own_length) == 0 &&
+         getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &peer_length) == 0 &&
+         own_length == peer_length && std::memcmp(&own, &peer, own_length) == 0;
+}
+
 std::optional<Socket> connected_to_one(const Addresses& all, Time until, int& error) {
   for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
     int descriptor = -1;
@@ -192,6 +203,11 @@ std::optional<Socket> connected_to_one(const Addresses& all, Time until, int& er
       error = ETIMEDOUT;
     else if (!under_way || getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
       error = errno;
+    if (error == 0 && connected_to_itself(descriptor)) {
+      const linger at_once{.l_onoff = 1, .l_linger = 0};  // the port is free, and not in TIME_WAIT
+      setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+      error = ECONNREFUSED;
+    }
     if (error == 0) return socket;
   }
   return std::nullopt;
