@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -48,8 +49,12 @@ Lobby::Lobby(std::uint64_t number, std::span<const std::string> addresses)
       thread_([this] { receive(); }) {}
 
 Lobby::~Lobby() {
-  static_cast<void>(eventfd_write(end_.descriptor(), 1));  // fails only at 2^64 - 1
-  thread_.join();
+  if (process_ == getpid()) {
+    static_cast<void>(eventfd_write(end_.descriptor(), 1));  // fails only at 2^64 - 1
+    thread_.join();
+  } else {
+    thread_.detach();  // a fork has none, and shares the event with its parent
+  }
 }
 
 void Lobby::receive() {

@@ -1,6 +1,8 @@
 #pragma once
 /// Meetings at a process that need not be a rank.
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -30,6 +32,7 @@ class Lobby {
  private:
   void receive();
 
+  const pid_t process_ = getpid();
   const Bytes key_;
   const std::vector<Socket> doors_;
   const Socket end_;    // an event: the lobby ends
