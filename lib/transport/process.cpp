@@ -1,5 +1,6 @@
 #include "process.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
@@ -9,6 +10,8 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
+#include <memory>
 #include <sstream>
 
 #include "place.hpp"
@@ -21,7 +24,9 @@ struct Stat {
   char state = 0;
   std::int64_t parent = 0;
   unsigned flags = 0;
+  int threads = 0;
   std::uint64_t start = 0;
+  std::uint64_t signals = 0;  // that wait for this thread
   int exit_code = 0;
 
   /// Also while it ends: from then on its messages may fail.
@@ -29,6 +34,15 @@ struct Stat {
     constexpr unsigned exiting = 0x4;  // PF_EXITING
     return state == 'Z' || state == 'X' || (flags & exiting) != 0;
   }
+  /// Of a first thread that has ended: whether its process ends by a signal. One that is stopped
+  /// has that signal here.
+  bool killed() const {
+    const int signal = WIFSIGNALED(exit_code) ? WTERMSIG(exit_code) : 0;
+    return signal != 0 && signal != SIGSTOP && signal != SIGTSTP && signal != SIGTTIN &&
+           signal != SIGTTOU;
+  }
+  /// Also as part of its process, which sends SIGKILL to each of its threads first.
+  bool ends() const { return ended() || (signals >> (SIGKILL - 1) & 1) != 0; }
 };
 
 enum class Read : std::uint8_t { done, absent, refused };
@@ -50,12 +64,17 @@ Read read_stat(const std::string& file, Stat& stat) {
   std::istringstream fields(line.substr(name_end + 1));
   fields >> stat.state >> stat.parent;
   std::string skipped;
-  constexpr int parent_field = 4, flags_field = 9, start_field = 22, exit_code_field = 52;
+  constexpr int parent_field = 4, flags_field = 9, threads_field = 20, start_field = 22,
+                signals_field = 31, exit_code_field = 52;
   for (int field = parent_field + 1; field <= exit_code_field; ++field) {
     if (field == flags_field) {
       fields >> stat.flags;
+    } else if (field == threads_field) {
+      fields >> stat.threads;
     } else if (field == start_field) {
       fields >> stat.start;
+    } else if (field == signals_field) {
+      fields >> stat.signals;
     } else if (field == exit_code_field) {
       fields >> stat.exit_code;
     } else {
@@ -63,6 +82,23 @@ Read read_stat(const std::string& file, Stat& stat) {
     }
   }
   return Read::done;
+}
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
+
+/// A thread with which the process lives on although its first one has ended. `absent`: there is
+/// none. The threads of a process that ends do so one after another.
+Read read_survivor(const std::string& folder, Stat& stat) {
+  const std::unique_ptr<DIR, CloseFolder> tasks(opendir((folder + "task").c_str()));
+  if (!tasks) return errno == ENOENT ? Read::absent : Read::refused;
+  while (const dirent* const task = readdir(tasks.get())) {
+    if (task->d_name[0] == '.') continue;
+    const Read read = read_stat(fmt::format("{}task/{}/stat", folder, task->d_name), stat);
+    if (read == Read::refused || (read == Read::done && !stat.ends())) return read;
+  }
+  return Read::absent;
 }
 
 std::uint64_t visibility() {
@@ -110,14 +146,21 @@ Condition condition_of(const ProcessId& process, std::int32_t thread) {
   const bool another = process.start != 0 && stat.start != process.start;
   if (read == Read::absent || another) return found;
   if (stat.ended()) {
-    if (WIFSIGNALED(stat.exit_code)) found.signal = WTERMSIG(stat.exit_code);
-    return found;
+    Stat survivor;
+    const Read others =
+        stat.threads > 1 && !stat.killed() ? read_survivor(folder, survivor) : Read::absent;
+    if (others == Read::refused) return {.life = Life::unknown};
+    if (others == Read::absent) {
+      if (WIFSIGNALED(stat.exit_code)) found.signal = WTERMSIG(stat.exit_code);
+      return found;
+    }
+    stat.state = survivor.state;
   }
   if (thread != 0) {
     Stat own;
     const Read of_thread = read_stat(fmt::format("{}task/{}/stat", folder, thread), own);
-    found.thread_ended = of_thread == Read::absent;
-    if (of_thread == Read::done) stat.state = own.state;
+    found.thread_ended = of_thread == Read::absent || own.ended();
+    if (of_thread == Read::done && !found.thread_ended) stat.state = own.state;
   }
   const char state = stat.state;
   found.life = state == 'R'                   ? Life::runs

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -249,11 +250,44 @@ TEST_CASE("page: a process sleeps, is stopped, and ends by a signal") {
   CHECK(condition_of(later, 0).life == Life::elsewhere);
 }
 
+TEST_CASE("page: a process lives as long as one of its threads, also where its first has ended") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::thread([&] {
+      char any = 0;
+      close(ends[1]);
+      _exit(static_cast<int>(read(ends[0], &any, 1)));
+    }).detach();
+    syscall(SYS_exit, 0);  // as pthread_exit does, which would unwind the test's frames before
+  }
+  close(ends[0]);
+  const ProcessId id = id_of(child);
+  const std::string own = "/proc/" + std::to_string(child) + "/stat";
+  std::string line;
+  do {
+    std::getline(std::ifstream(own), line);
+  } while (line.find(") Z ") == std::string::npos);
+  CHECK(becomes(id, Life::sleeps));
+  const auto first = static_cast<std::int32_t>(child);
+  CHECK(describe(condition_of(id, first)) == "its process is alive, its thread has ended");
+  kill(child, SIGSTOP);
+  CHECK(becomes(id, Life::stopped));
+  kill(child, SIGCONT);
+  CHECK(becomes(id, Life::sleeps));
+  close(ends[1]);
+  CHECK(becomes(id, Life::ended));
+  CHECK(waitpid(child, nullptr, 0) == child);
+}
+
 TEST_CASE("page: a process has ended as soon as its memory is gone") {
   for (int turn = 0; turn < 20; ++turn) {
     std::vector<char> memory(std::size_t{32} << 20, 'x');  // the system takes a while to free it
     const pid_t child = fork();
     if (child == 0) {
+      // The threads of one process end one after another.
+      for (int others = turn % 4; others > 0; --others) std::thread([] { pause(); }).detach();
       std::ranges::fill(memory, 'y');
       for (;;) pause();
     }
