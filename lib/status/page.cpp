@@ -71,6 +71,10 @@ constexpr std::string_view prefix = "baton-", suffix_of_doors = ".doors";
 
 std::string doors_of(const std::string& page) { return page + std::string(suffix_of_doors); }
 
+struct CloseFolder {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
+
 void remove_files(const std::string& page) {
   unlink(page.c_str());
   unlink(doors_of(page).c_str());
@@ -150,10 +154,6 @@ const Operation* Standing::message_under_way() const {
 }
 
 std::string folder() { return "/dev/shm"; }
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { closedir(folder); }
-};
 
 std::string file_of(const ProcessId& process, std::uint64_t communicator, int rank) {
   return fmt::format("{}/{}{}-{:016x}-{}", folder(), prefix, process.pid, communicator, rank);
