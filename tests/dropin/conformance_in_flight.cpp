@@ -61,6 +61,31 @@ void receive(Results& results, int peer) {
   results.expect(word, peer, "received");
 }
 
+void replace_nothing(Results& results, int peer) {
+  int word = 7;
+  results.succeeds(MPI_Sendrecv_replace(&word, 0, MPI_INT, peer, late_tag, peer, late_tag,
+                                        MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                   "Sendrecv_replace of nothing");
+  results.expect(word, 7, "not replaced");
+}
+
+/// By a datatype of absolute addresses.
+template <auto replace>
+void replace_at_address(Results& results, int peer) {
+  int word = 10 * rank_in(MPI_COMM_WORLD);
+  const int one = 1;
+  MPI_Aint at;
+  MPI_Datatype there;
+  MPI_Get_address(&word, &at);
+  MPI_Type_create_hindexed(1, &one, &at, MPI_INT, &there);
+  MPI_Type_commit(&there);
+  results.succeeds(replace(MPI_BOTTOM, 1, there, peer, late_tag, peer, late_tag, MPI_COMM_WORLD,
+                           MPI_STATUS_IGNORE),
+                   "Sendrecv_replace at an address");
+  results.expect(word, 10 * peer, "replaced");
+  MPI_Type_free(&there);
+}
+
 /// Each rank writes its number at its place, all together, and reads that of the next.
 void exchange_in_file(Results& results, MPI_File file, MPI_Comm other) {
   const Unprofiled reading_and_writing;
@@ -152,6 +177,15 @@ void read_large(Results& results, MPI_File file) {
 }
 #endif
 
+template <auto replace>
+constexpr Blocked replaced_at_address(const char* name) {
+  return {name,
+          [](Results& results, int size, MPI_Comm) {
+            for_each_peer(size, [&](int peer) { replace_at_address<replace>(results, peer); });
+          },
+          [](Results& results, int, MPI_Comm) { replace_at_address<replace>(results, 0); }};
+}
+
 constexpr Blocked blocked[] = {
     {"recv",
      [](Results& results, int size, MPI_Comm) {
@@ -235,6 +269,12 @@ constexpr Blocked blocked[] = {
                             MPI_STATUS_IGNORE);
        results.expect(word, 10 * rank, "replaced");
      }},
+    {"sendrecv_replace_of_nothing",
+     [](Results& results, int size, MPI_Comm) {
+       for_each_peer(size, [&](int peer) { replace_nothing(results, peer); });
+     },
+     [](Results& results, int, MPI_Comm) { replace_nothing(results, 0); }},
+    replaced_at_address<MPI_Sendrecv_replace>("sendrecv_replace_at_address"),
     {"collective",
      [](Results& results, int, MPI_Comm other) { results.succeeds(MPI_Barrier(other), "Barrier"); },
      [](Results& results, int, MPI_Comm other) {
@@ -250,6 +290,7 @@ constexpr Blocked blocked[] = {
 #if MPI_VERSION >= 4
     {"large_file", [](Results& results, int, MPI_Comm) { read_large(results, shared_file); },
      [](Results& results, int, MPI_Comm) { read_large(results, shared_file); }},
+    replaced_at_address<MPI_Sendrecv_replace_c>("large_sendrecv_replace_at_address"),
     {"large_recv",
      [](Results& results, int size, MPI_Comm) {
        for_each_peer(size, [&](int peer) {

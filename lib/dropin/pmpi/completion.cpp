@@ -2,6 +2,7 @@
 /// wait, and in each call that tests.
 
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "progress.hpp"
@@ -36,6 +37,23 @@ int transfer(const Direct& direct, const Start& start, MPI_Status* status = MPI_
   MPI_Request request = MPI_REQUEST_NULL;
   const int code = start(&request);
   return code != MPI_SUCCESS ? code : wait_for(*drop_in, request, status);
+}
+
+/// MPI_Sendrecv_replace: called directly, or as an exchange of a packed copy, since
+/// MPI_Isendrecv_replace of MPICH 4.0 does not take MPI_BOTTOM.
+template <class Count, class Direct, class Exchange>
+int replacing(const void* data, Count count, MPI_Datatype type, MPI_Comm comm, const Direct& direct,
+              const Exchange& exchange) {
+  DropIn* const drop_in = DropIn::now();
+  if (!drop_in || !drop_in->must_advance() || count < 0) return direct();
+  const auto* const info = drop_in->datatypes().find(type);
+  if (!info || (info->size > 0 && count > std::numeric_limits<Count>::max() / info->size))
+    return direct();
+  const auto bytes = static_cast<Count>(count * info->size);
+  // One byte more: Open MPI refuses a null address even if there is nothing to send.
+  std::vector<std::byte> packed(static_cast<std::size_t>(bytes) + 1);
+  const int code = drop_in->datatypes().pack(data, 0, count, type, *info, packed.data());
+  return code != MPI_SUCCESS ? baton::pmpi::raise(comm, code) : exchange(packed.data(), bytes);
 }
 
 }  // namespace
@@ -115,17 +133,15 @@ int MPI_Sendrecv(const void* send, int send_count, MPI_Datatype send_type, int t
 
 int MPI_Sendrecv_replace(void* data, int count, MPI_Datatype type, int to, int send_tag, int from,
                          int recv_tag, MPI_Comm comm, MPI_Status* status) {
-  DropIn* const drop_in = DropIn::now();
-  int room = 0;
-  if (!drop_in || !drop_in->must_advance() ||
-      PMPI_Pack_size(count, type, comm, &room) != MPI_SUCCESS)
-    return PMPI_Sendrecv_replace(data, count, type, to, send_tag, from, recv_tag, comm, status);
-  std::vector<std::byte> packed(static_cast<std::size_t>(room));
-  int bytes = 0;
-  const int code = PMPI_Pack(data, count, type, packed.data(), room, &bytes, comm);
-  if (code != MPI_SUCCESS) return code;
-  return MPI_Sendrecv(packed.data(), bytes, MPI_PACKED, to, send_tag, data, count, type, from,
-                      recv_tag, comm, status);
+  return replacing(
+      data, count, type, comm,
+      [&] {
+        return PMPI_Sendrecv_replace(data, count, type, to, send_tag, from, recv_tag, comm, status);
+      },
+      [&](const void* packed, int bytes) {
+        return MPI_Sendrecv(packed, bytes, MPI_PACKED, to, send_tag, data, count, type, from,
+                            recv_tag, comm, status);
+      });
 }
 
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
@@ -243,15 +259,16 @@ int MPI_Sendrecv_c(const void* send, MPI_Count send_count, MPI_Datatype send_typ
 
 int MPI_Sendrecv_replace_c(void* data, MPI_Count count, MPI_Datatype type, int to, int send_tag,
                            int from, int recv_tag, MPI_Comm comm, MPI_Status* status) {
-  return transfer(
+  return replacing(
+      data, count, type, comm,
       [&] {
         return PMPI_Sendrecv_replace_c(data, count, type, to, send_tag, from, recv_tag, comm,
                                        status);
       },
-      [&](MPI_Request* r) {
-        return PMPI_Isendrecv_replace_c(data, count, type, to, send_tag, from, recv_tag, comm, r);
-      },
-      status);
+      [&](const void* packed, MPI_Count bytes) {
+        return MPI_Sendrecv_c(packed, bytes, MPI_PACKED, to, send_tag, data, count, type, from,
+                              recv_tag, comm, status);
+      });
 }
 
 #endif
