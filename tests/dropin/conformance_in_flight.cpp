@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 #include <string>
+#include <type_traits>
 
 #include "conformance.hpp"
 
@@ -120,6 +121,54 @@ MPI_File open_file(Results& results, MPI_Comm other) {
   return file;
 }
 
+// Calls on the file that all ranks make together, each the first that may wait in its case. The
+// shared pointer is at the begin of the file before and after each.
+
+void to_begin(Results& results, MPI_File file) {
+  results.succeeds(MPI_File_seek_shared(file, 0, MPI_SEEK_SET), "File_seek_shared");
+}
+void set_info(Results& results, MPI_File file) {
+  MPI_Info info;
+  MPI_Info_create(&info);
+  results.succeeds(MPI_File_set_info(file, info), "File_set_info");
+  MPI_Info_free(&info);
+}
+void set_atomicity(Results& results, MPI_File file) {
+  for (int atomic : {1, 0})
+    results.succeeds(MPI_File_set_atomicity(file, atomic), "File_set_atomicity");
+}
+
+using EndOfRead = int (*)(MPI_File, void*, MPI_Status*);
+
+/// One number in or out by a split collective, `begin` of which is called with it.
+template <auto end, class Begin>
+void in_two_parts(Results& results, MPI_File file, const Begin& begin) {
+  const int rank = rank_in(MPI_COMM_WORLD);
+  int word = std::is_same_v<decltype(end), const EndOfRead> ? -1 : rank;
+  results.succeeds(begin(rank * sizeof(int), &word), "the begin of a split collective");
+  results.succeeds(end(file, &word, MPI_STATUS_IGNORE), "the end of a split collective");
+  results.expect(word, rank, "number in the file");
+}
+template <auto begin, auto end>
+void at_all(Results& results, MPI_File file) {
+  in_two_parts<end>(results, file, [&](MPI_Offset place, int* word) {
+    return begin(file, place, word, 1, MPI_INT);
+  });
+}
+template <auto begin, auto end>
+void all(Results& results, MPI_File file) {
+  in_two_parts<end>(results, file, [&](MPI_Offset place, int* word) {
+    MPI_File_seek(file, place, MPI_SEEK_SET);
+    return begin(file, word, 1, MPI_INT);
+  });
+}
+template <auto begin, auto end>
+void ordered(Results& results, MPI_File file) {
+  in_two_parts<end>(results, file,
+                    [&](MPI_Offset, int* word) { return begin(file, word, 1, MPI_INT); });
+  to_begin(results, file);
+}
+
 /// Ranks of even and of odd number, with communicators that a drop-in passes on.
 struct Halves {
   Halves(int rank, int size) : odd(rank % 2 == 1), first(rank / 2 == 0) {
@@ -184,6 +233,15 @@ constexpr Blocked replaced_at_address(const char* name) {
             for_each_peer(size, [&](int peer) { replace_at_address<replace>(results, peer); });
           },
           [](Results& results, int, MPI_Comm) { replace_at_address<replace>(results, 0); }};
+}
+
+template <void (*call)(Results& results, MPI_File file)>
+constexpr Blocked in_file(const char* name) {
+  const auto made = [](Results& results, int, MPI_Comm) {
+    const Unprofiled together;
+    call(results, shared_file);
+  };
+  return {name, made, made};
 }
 
 constexpr Blocked blocked[] = {
@@ -287,7 +345,29 @@ constexpr Blocked blocked[] = {
     {"file",
      [](Results& results, int, MPI_Comm other) { exchange_in_file(results, shared_file, other); },
      [](Results& results, int, MPI_Comm other) { exchange_in_file(results, shared_file, other); }},
+    in_file<to_begin>("file_seek_shared"),
+    in_file<set_info>("file_set_info"),
+    in_file<set_atomicity>("file_set_atomicity"),
+    in_file<all<MPI_File_write_all_begin, MPI_File_write_all_end>>("file_write_all_begin"),
+    in_file<all<MPI_File_read_all_begin, MPI_File_read_all_end>>("file_read_all_begin"),
+    in_file<at_all<MPI_File_write_at_all_begin, MPI_File_write_at_all_end>>(
+        "file_write_at_all_begin"),
+    in_file<at_all<MPI_File_read_at_all_begin, MPI_File_read_at_all_end>>("file_read_at_all_begin"),
+    in_file<ordered<MPI_File_write_ordered_begin, MPI_File_write_ordered_end>>(
+        "file_write_ordered_begin"),
+    in_file<ordered<MPI_File_read_ordered_begin, MPI_File_read_ordered_end>>(
+        "file_read_ordered_begin"),
 #if MPI_VERSION >= 4
+    in_file<all<MPI_File_write_all_begin_c, MPI_File_write_all_end>>("large_file_write_all_begin"),
+    in_file<all<MPI_File_read_all_begin_c, MPI_File_read_all_end>>("large_file_read_all_begin"),
+    in_file<at_all<MPI_File_write_at_all_begin_c, MPI_File_write_at_all_end>>(
+        "large_file_write_at_all_begin"),
+    in_file<at_all<MPI_File_read_at_all_begin_c, MPI_File_read_at_all_end>>(
+        "large_file_read_at_all_begin"),
+    in_file<ordered<MPI_File_write_ordered_begin_c, MPI_File_write_ordered_end>>(
+        "large_file_write_ordered_begin"),
+    in_file<ordered<MPI_File_read_ordered_begin_c, MPI_File_read_ordered_end>>(
+        "large_file_read_ordered_begin"),
     {"large_file", [](Results& results, int, MPI_Comm) { read_large(results, shared_file); },
      [](Results& results, int, MPI_Comm) { read_large(results, shared_file); }},
     replaced_at_address<MPI_Sendrecv_replace_c>("large_sendrecv_replace_at_address"),

@@ -86,6 +86,15 @@ int MPI_File_set_size(MPI_File file, MPI_Offset size) {
 int MPI_File_preallocate(MPI_File file, MPI_Offset size) {
   return together(file, [&] { return PMPI_File_preallocate(file, size); });
 }
+int MPI_File_set_info(MPI_File file, MPI_Info info) {
+  return together(file, [&] { return PMPI_File_set_info(file, info); });
+}
+int MPI_File_set_atomicity(MPI_File file, int atomic) {
+  return together(file, [&] { return PMPI_File_set_atomicity(file, atomic); });
+}
+int MPI_File_seek_shared(MPI_File file, MPI_Offset offset, int whence) {
+  return together(file, [&] { return PMPI_File_seek_shared(file, offset, whence); });
+}
 int MPI_File_sync(MPI_File file) {
   return together(file, [&] { return PMPI_File_sync(file); });
 }
@@ -113,6 +122,47 @@ int MPI_File_read_ordered(MPI_File file, void* data, int count, MPI_Datatype typ
 int MPI_File_write_ordered(MPI_File file, const void* data, int count, MPI_Datatype type,
                            MPI_Status* status) {
   return together(file, [&] { return PMPI_File_write_ordered(file, data, count, type, status); });
+}
+// Split collectives: either part may be the one that waits.
+int MPI_File_read_all_begin(MPI_File file, void* data, int count, MPI_Datatype type) {
+  return together(file, [&] { return PMPI_File_read_all_begin(file, data, count, type); });
+}
+int MPI_File_read_all_end(MPI_File file, void* data, MPI_Status* status) {
+  return together(file, [&] { return PMPI_File_read_all_end(file, data, status); });
+}
+int MPI_File_write_all_begin(MPI_File file, const void* data, int count, MPI_Datatype type) {
+  return together(file, [&] { return PMPI_File_write_all_begin(file, data, count, type); });
+}
+int MPI_File_write_all_end(MPI_File file, const void* data, MPI_Status* status) {
+  return together(file, [&] { return PMPI_File_write_all_end(file, data, status); });
+}
+int MPI_File_read_at_all_begin(MPI_File file, MPI_Offset offset, void* data, int count,
+                               MPI_Datatype type) {
+  return together(file,
+                  [&] { return PMPI_File_read_at_all_begin(file, offset, data, count, type); });
+}
+int MPI_File_read_at_all_end(MPI_File file, void* data, MPI_Status* status) {
+  return together(file, [&] { return PMPI_File_read_at_all_end(file, data, status); });
+}
+int MPI_File_write_at_all_begin(MPI_File file, MPI_Offset offset, const void* data, int count,
+                                MPI_Datatype type) {
+  return together(file,
+                  [&] { return PMPI_File_write_at_all_begin(file, offset, data, count, type); });
+}
+int MPI_File_write_at_all_end(MPI_File file, const void* data, MPI_Status* status) {
+  return together(file, [&] { return PMPI_File_write_at_all_end(file, data, status); });
+}
+int MPI_File_read_ordered_begin(MPI_File file, void* data, int count, MPI_Datatype type) {
+  return together(file, [&] { return PMPI_File_read_ordered_begin(file, data, count, type); });
+}
+int MPI_File_read_ordered_end(MPI_File file, void* data, MPI_Status* status) {
+  return together(file, [&] { return PMPI_File_read_ordered_end(file, data, status); });
+}
+int MPI_File_write_ordered_begin(MPI_File file, const void* data, int count, MPI_Datatype type) {
+  return together(file, [&] { return PMPI_File_write_ordered_begin(file, data, count, type); });
+}
+int MPI_File_write_ordered_end(MPI_File file, const void* data, MPI_Status* status) {
+  return together(file, [&] { return PMPI_File_write_ordered_end(file, data, status); });
 }
 
 #if MPI_VERSION >= 4  // the same with large counts
@@ -156,6 +206,30 @@ int MPI_File_read_ordered_c(MPI_File file, void* data, MPI_Count count, MPI_Data
 int MPI_File_write_ordered_c(MPI_File file, const void* data, MPI_Count count, MPI_Datatype type,
                              MPI_Status* status) {
   return together(file, [&] { return PMPI_File_write_ordered_c(file, data, count, type, status); });
+}
+int MPI_File_read_all_begin_c(MPI_File file, void* data, MPI_Count count, MPI_Datatype type) {
+  return together(file, [&] { return PMPI_File_read_all_begin_c(file, data, count, type); });
+}
+int MPI_File_write_all_begin_c(MPI_File file, const void* data, MPI_Count count,
+                               MPI_Datatype type) {
+  return together(file, [&] { return PMPI_File_write_all_begin_c(file, data, count, type); });
+}
+int MPI_File_read_at_all_begin_c(MPI_File file, MPI_Offset offset, void* data, MPI_Count count,
+                                 MPI_Datatype type) {
+  return together(file,
+                  [&] { return PMPI_File_read_at_all_begin_c(file, offset, data, count, type); });
+}
+int MPI_File_write_at_all_begin_c(MPI_File file, MPI_Offset offset, const void* data,
+                                  MPI_Count count, MPI_Datatype type) {
+  return together(file,
+                  [&] { return PMPI_File_write_at_all_begin_c(file, offset, data, count, type); });
+}
+int MPI_File_read_ordered_begin_c(MPI_File file, void* data, MPI_Count count, MPI_Datatype type) {
+  return together(file, [&] { return PMPI_File_read_ordered_begin_c(file, data, count, type); });
+}
+int MPI_File_write_ordered_begin_c(MPI_File file, const void* data, MPI_Count count,
+                                   MPI_Datatype type) {
+  return together(file, [&] { return PMPI_File_write_ordered_begin_c(file, data, count, type); });
 }
 
 #endif
