@@ -1,6 +1,6 @@
 #include "scaling.hpp"
 
-#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -29,26 +29,26 @@ Rows plain(void* to, const void* from, std::size_t count) {
 
 struct Scalings::Scalar {
   Datatype type;
-  const std::byte* on_device;  // null: it lies in the host's memory, in `copies`
-  std::byte* copies;
+  const std::byte* on_device;  // null: it is `bytes`
+  std::array<std::byte, 8> bytes;
 };
 
 Scalings::~Scalings() {
-  for (std::byte* const memory : copies_) device_->free_host(memory);
-  for (const Block& block : blocks_) device_->free(block.memory);
+  for (const Block& block : blocks_) {
+    if (block.on_host)
+      device_->free_host(block.memory);
+    else
+      device_->free(block.memory);
+  }
 }
 
 ncclRedOp_t Scalings::create(const void* scalar, Datatype type, bool on_device) {
   const std::lock_guard lock(mutex_);
-  Scalar made{type, nullptr, nullptr};
-  if (on_device) {
+  Scalar made{type, nullptr, {}};
+  if (on_device)
     made.on_device = static_cast<const std::byte*>(scalar);
-  } else {
-    const std::size_t bytes = size_of(type);
-    made.copies = device_->allocate_host(copies * bytes);
-    copies_.push_back(made.copies);
-    for (std::size_t i = 0; i < copies; ++i) std::memcpy(made.copies + i * bytes, scalar, bytes);
-  }
+  else
+    std::memcpy(made.bytes.data(), scalar, size_of(type));
   scalars_[next_] = std::make_shared<const Scalar>(made);
   return static_cast<ncclRedOp_t>(next_++);
 }
@@ -72,17 +72,18 @@ std::shared_ptr<const Scalings::Scalar> Scalings::find(ncclRedOp_t op, Datatype 
   return found->second;
 }
 
-std::byte* Scalings::take(std::size_t bytes, const Products& owner) {
+std::byte* Scalings::take(std::size_t bytes, bool on_host, const Products& owner) {
   for (Block& block : blocks_) {
-    if (block.owner != nullptr || block.bytes < bytes || (block.used && !block.used->passed()))
+    if (block.owner != nullptr || block.on_host != on_host || block.bytes < bytes ||
+        (block.used && !block.used->passed()))
       continue;
     block.owner = &owner;
     return block.memory;
   }
   blocks_.reserve(blocks_.size() + 1);
   std::unique_ptr<Marker> marker = device_->make_marker();
-  std::byte* const memory = device_->allocate(bytes);
-  blocks_.push_back({memory, bytes, &owner, std::move(marker)});
+  std::byte* const memory = on_host ? device_->allocate_host(bytes) : device_->allocate(bytes);
+  blocks_.push_back({memory, bytes, on_host, &owner, std::move(marker)});
   return memory;
 }
 
@@ -91,17 +92,20 @@ void* Scalings::Products::multiply(const Scalar& scalar, const void* in, void* o
   const std::lock_guard lock(scalings_.mutex_);
   Device& device = *scalings_.device_;
   const std::size_t bytes = size_of(scalar.type);
-  std::byte* const factors = scalings_.take(copies * bytes, *this);
-  if (out == nullptr) out = scalings_.take(count * bytes, *this);
+  std::byte* const factors = scalings_.take(copies * bytes, false, *this);
+  if (out == nullptr) out = scalings_.take(count * bytes, false, *this);
   const auto copy = [&](std::byte* to, const std::byte* from, std::size_t elements) {
     const Rows rows = plain(to, from, elements);
     device.copy(std::span(&rows, 1), bytes, stream_);
   };
-  if (scalar.copies != nullptr) {
-    copy(factors, scalar.copies, copies);
-  } else {
+  if (scalar.on_device != nullptr) {
     copy(factors, scalar.on_device, 1);
     for (std::size_t n = 1; n < copies; n *= 2) copy(factors + n * bytes, factors, n);
+  } else {
+    std::byte* const read = scalings_.take(copies * bytes, true, *this);
+    for (std::size_t i = 0; i < copies; ++i)
+      std::memcpy(read + i * bytes, scalar.bytes.data(), bytes);
+    copy(factors, read, copies);
   }
   // The factors serve each row: their stride is 0.
   const std::size_t whole = count / copies * copies;

@@ -32,8 +32,8 @@ class Scalings {
   /// Error(invalid_argument) unless it exists, for this datatype.
   struct Scalar;
   std::shared_ptr<const Scalar> find(ncclRedOp_t op, Datatype type);
-  /// The device's memory of products. It may be used again when the stream has come to the end of
-  /// this object. One at a time.
+  /// The memory of products, the device's and the host's. It may be used again when the stream has
+  /// come to the end of this object. One at a time.
   class Products {
    public:
     Products(Scalings& scalings, Stream stream) : scalings_(scalings), stream_(stream) {}
@@ -55,17 +55,17 @@ class Scalings {
   struct Block {
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
+    bool on_host = false;
     const void* owner = nullptr;  ///< Products, or for ever this Scalings: the device failed
     std::unique_ptr<Marker> used;
   };
-  std::byte* take(std::size_t bytes, const Products& owner);
+  std::byte* take(std::size_t bytes, bool on_host, const Products& owner);
   void release(const Products& owner) noexcept;
 
   const std::shared_ptr<Device> device_;
   std::mutex mutex_;
   int next_ = ncclNumOps;
   std::map<int, std::shared_ptr<const Scalar>> scalars_;
-  std::vector<std::byte*> copies_;  // of all operations: streams may read them later
   std::vector<Block> blocks_;
 };
 

@@ -180,6 +180,53 @@ void scaled_sums(const Layout& layout) {
       }
 }
 
+void scalings_come_and_go(const Layout& layout) {
+  World world(layout);
+  const auto made = [](const Rank& one, float factor) {
+    ncclRedOp_t op{};
+    ok(ncclRedOpCreatePreMulSum(&op, &factor, ncclFloat, ncclScalarHostImmediate, one.comm));
+    return op;
+  };
+  // Another communicator's thread may take or give back a block meanwhile, but not hundreds.
+  constexpr std::size_t number = 1000, some = 100;
+  world.each([&](const Rank& one) {
+    const std::size_t before = one.on().host_blocks();
+    for (std::size_t i = 0; i < number; ++i)
+      ok(ncclRedOpDestroy(made(one, static_cast<float>(i)), one.comm));
+    CHECK(one.on().host_blocks() < before + some);
+  });
+  // Each has its own factor, also while those before it are under way.
+  constexpr std::size_t calls = 20, count = 300;
+  const auto filled = [](float value) {
+    const std::vector<float> all(count, value);
+    const auto* const first = reinterpret_cast<const std::byte*>(all.data());
+    return Bytes(first, first + count * sizeof(float));
+  };
+  std::vector<std::byte*> data;
+  world.each([&](const Rank& one) {
+    for (std::size_t i = 0; i < calls; ++i) data.push_back(one.put(filled(1)));
+  });
+  for (std::size_t i = 0; i < calls; ++i) {
+    std::size_t rank = 0;
+    world.together([&](const Rank& one) {
+      std::byte* const its = data[rank++ * calls + i];
+      const ncclRedOp_t op = made(one, static_cast<float>(i + 1));
+      const ncclResult_t code = ncclAllReduce(its, its, count, ncclFloat, op, one.comm, one.stream);
+      ok(ncclRedOpDestroy(op, one.comm));
+      return code;
+    });
+  }
+  world.synchronize();
+  std::size_t next = 0;
+  world.each([&](const Rank& one) {
+    for (std::size_t i = 0; i < calls; ++i) {
+      CHECK(one.got(data[next], count * sizeof(float)) ==
+            filled(static_cast<float>(i + 1) * static_cast<float>(world.size())));
+      one.free(data[next++]);
+    }
+  });
+}
+
 void parts(const Layout& layout) {
   World world(layout);
   const int size = world.size();

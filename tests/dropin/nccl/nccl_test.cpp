@@ -53,6 +53,7 @@ TEST_CASE("nccl: calls that are refused touch nothing") { refused_first(layout);
 TEST_CASE("nccl: messages in groups, to oneself, beside collectives") { messages(layout); }
 TEST_CASE("nccl: a message without a group") { lone_messages(layout); }
 TEST_CASE("nccl: sums of scaled inputs") { scaled_sums(layout); }
+TEST_CASE("nccl: sums whose factors come and go") { scalings_come_and_go(layout); }
 TEST_CASE("nccl: split and shrunk communicators") { parts(layout); }
 TEST_CASE("nccl: groups nest, and do nothing when a call is wrong") { groups(layout); }
 TEST_CASE("nccl: an abort ends calls in flight") { aborted(layout); }

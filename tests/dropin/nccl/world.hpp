@@ -87,6 +87,7 @@ void refused_first(const Layout& layout);
 void messages(const Layout& layout);
 void lone_messages(const Layout& layout);
 void scaled_sums(const Layout& layout);
+void scalings_come_and_go(const Layout& layout);
 void parts(const Layout& layout);
 void groups(const Layout& layout);
 void aborted(const Layout& layout);
