@@ -184,6 +184,7 @@ Group::Result Group::barrier(const c10d::BarrierOptions& opts) {
 }
 
 void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
+  check_usable("monitored_barrier");
   const auto timeout = or_default(opts.timeout, options_->timeout);
   const auto until = Clock::now() + timeout;
   const auto token = at::zeros({1}, at::kByte);
@@ -203,23 +204,41 @@ void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ran
         false);
     return work;
   };
+  // Whether it is complete in time. Throws its failure.
+  const auto passed = [&](const Pointer& work) {
+    return driver_.wait(*work, until) && work->wait();
+  };
+  // A failure breaks the communicator: what follows it says nothing of the other ranks.
+  const auto blaming = [](const std::string& whom, const auto& use) {
+    try {
+      return use();
+    } catch (const c10::Error& error) {
+      C10_THROW_ERROR(DistBackendError, whom + error.what_without_backtrace());
+    }
+  };
   if (rank_ != 0) {
-    const Pointer sent = begun(true, 0), answered = begun(false, 0);
-    if (!driver_.wait(*sent, until) || !driver_.wait(*answered, until))
-      C10_THROW_ERROR(
-          DistBackendError,
-          c10::str("Rank ", rank_,
-                   " successfully reached monitoredBarrier, but received errors while waiting for "
-                   "send/recv from rank 0: no answer within ",
-                   timeout.count(), " ms; rank 0 names the ranks that did not come"));
+    const std::string rank_0 = c10::str(
+        "Rank ", rank_,
+        " successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+        "from rank 0: ");
+    const bool answered = blaming(rank_0, [&] {
+      const Pointer sent = begun(true, 0), answer = begun(false, 0);
+      return passed(sent) && passed(answer);
+    });
+    if (!answered)
+      C10_THROW_ERROR(DistBackendError, c10::str(rank_0, "no answer within ", timeout.count(),
+                                                 " ms; rank 0 names the ranks that did not come"));
     return;
   }
+  const auto rank = [](int r) {
+    return c10::str("Rank ", r, " failed to pass monitoredBarrier: ");
+  };
   std::vector<Pointer> came;
-  for (int r = 1; r < size_; ++r) came.push_back(begun(false, r));
+  for (int r = 1; r < size_; ++r) came.push_back(blaming(rank(r), [&] { return begun(false, r); }));
   std::vector<int> missing;
   for (int r = 1; r < size_ && (missing.empty() || wait_all_ranks); ++r) {
     const bool late = Clock::now() >= until;
-    if (driver_.wait(*came[static_cast<std::size_t>(r - 1)], until)) continue;
+    if (blaming(rank(r), [&] { return passed(came[static_cast<std::size_t>(r - 1)]); })) continue;
     if (late && missing.empty())
       C10_THROW_ERROR(DistBackendError, c10::str("Rank 0 timed out in monitoredBarrier after ",
                                                  timeout.count(), " ms, before rank ", r, " came"));
@@ -232,8 +251,10 @@ void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ran
                                                timeout.count(), " ms"));
   }
   std::vector<Pointer> answers;
-  for (int r = 1; r < size_; ++r) answers.push_back(begun(true, r));
-  for (const Pointer& answer : answers) answer->wait();
+  for (int r = 1; r < size_; ++r)
+    answers.push_back(blaming(rank(r), [&] { return begun(true, r); }));
+  for (int r = 1; r < size_; ++r)
+    blaming(rank(r), [&] { return answers[static_cast<std::size_t>(r - 1)]->wait(); });
 }
 
 std::map<std::string, Count> Group::counts() const { return counts_; }

@@ -267,6 +267,26 @@ def futures(rank, size):
     assert work.is_completed()
 
 
+def names_the_dead(rank, size, victim):
+    """monitored_barrier fails on the survivors of a rank that ends."""
+    dist.barrier()
+    if rank == victim:
+        os._exit(0)
+    error = str(raised(lambda: dist.monitored_barrier(timeout=datetime.timedelta(seconds=60))))
+    expected = f"Rank {victim} failed to pass monitoredBarrier: " if rank == 0 else \
+        "received errors while waiting for send/recv from rank 0: "
+    assert expected in error and " ms" not in error, error
+    os._exit(0)
+
+
+def names_the_first_dead(rank, size):
+    names_the_dead(rank, size, 0)
+
+
+def names_the_last_dead(rank, size):
+    names_the_dead(rank, size, size - 1)
+
+
 def names_the_missing(rank, size):
     dist.monitored_barrier(timeout=datetime.timedelta(seconds=30))
     if rank == 1:
@@ -419,6 +439,8 @@ for function in messages, groups, futures:
     add(function, (2, 3, 4))
 add(by_device, (2,), backend="cpu:baton")
 add(names_the_missing, (3,))
+add(names_the_first_dead, (2, 3))
+add(names_the_last_dead, (2, 3))
 add(hangs, (2, 3, 4), timeout=datetime.timedelta(seconds=2))
 add(hangs_in_described, (3,), timeout=datetime.timedelta(seconds=2))
 add(hangs_in_numbered, (3,), timeout=datetime.timedelta(seconds=2))
