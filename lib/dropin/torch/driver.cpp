@@ -101,7 +101,7 @@ void Driver::start(std::shared_ptr<Task> task, bool waits) {
   if (!owner)
     throw Error(ErrorCode::transport,
                 task->name + ": expected a process group, found one that has been destroyed");
-  if (task->advance()) {
+  if (complete(*task, tasks_.size())) {
     task->over_ = true;
     lock.unlock();
     return task->ended(nullptr);
@@ -111,12 +111,23 @@ void Driver::start(std::shared_ptr<Task> task, bool waits) {
   if (!waits && waiting_ == 0) changed_.notify_one();
 }
 
+bool Driver::complete(Task& task, std::size_t older) {
+  if (!task.advance()) return false;
+  return !task.closes || std::none_of(tasks_.begin(), tasks_.begin() + std::ptrdiff_t(older),
+                                      [&](const std::shared_ptr<Task>& one) {
+                                        return one->group == task.group && one->collective;
+                                      });
+}
+
 void Driver::hurry() { changed_.notify_one(); }
 
 void Driver::take_over(std::size_t index, std::exception_ptr error) {
   std::shared_ptr<Task> task = std::move(tasks_[index]);
   tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(index));
   task->over_ = true;
+  if (error && task->collective)
+    for (std::size_t i = index; i < tasks_.size(); ++i)
+      if (tasks_[i]->group == task->group && tasks_[i]->closes) tasks_[i]->older_failed_ = error;
   if (Member* const owner = member(task->group)) --owner->tasks;
   over_.push_back({std::move(task), std::move(error)});
 }
@@ -139,7 +150,7 @@ bool Driver::advance(Lock& lock) {
   for (std::size_t i = 0; i < tasks_.size();) {
     Task& task = *tasks_[i];
     try {
-      if (!task.advance()) {
+      if (!complete(task, i)) {
         if (now <= task.deadline) {
           ++i;
           continue;
@@ -148,7 +159,7 @@ bool Driver::advance(Lock& lock) {
         task.abandon("an operation took longer than its timeout");
         throw Error(ErrorCode::timeout, why);
       }
-      take_over(i, nullptr);
+      take_over(i, task.older_failed_);
     } catch (const Error& error) {
       // This rank's time is over, or another's that depends on it.
       take_over(i, error.code == ErrorCode::timeout
@@ -193,12 +204,11 @@ bool Driver::wait(const Task& task, Clock::time_point until) {
   return drive(lock, until, [&] { return task.over_; });
 }
 
-bool Driver::wait_all(const void* group, Clock::time_point until, bool collectives) {
+bool Driver::wait_all(const void* group, Clock::time_point until) {
   Lock lock(mutex_);
   return drive(lock, until, [&] {
-    return std::ranges::none_of(tasks_, [&](const std::shared_ptr<Task>& task) {
-      return task->group == group && (task->collective || !collectives);
-    });
+    return std::ranges::none_of(
+        tasks_, [&](const std::shared_ptr<Task>& task) { return task->group == group; });
   });
 }
 

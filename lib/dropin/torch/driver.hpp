@@ -35,12 +35,14 @@ class Task {
   std::string name;             ///< "all_reduce #12"
   const void* group = nullptr;  ///< that it belongs to
   bool collective = true;       ///< not a single message
+  bool closes = false;          ///< is over only after the group's older collectives, or fails
   std::chrono::milliseconds timeout{0};
   Clock::time_point deadline = Clock::time_point::max();  ///< now, when it began, and `timeout`
 
  private:
   friend class Driver;
   bool over_ = false;
+  std::exception_ptr older_failed_;  // the failure of one that this one closes
 };
 
 /// Advances the tasks of all groups. A thread that waits for a task advances all of them itself, so
@@ -77,9 +79,8 @@ class Driver {
   void hurry();
   /// Advances all tasks until this one is over, or `until`; whether it is over.
   bool wait(const Task& task, Clock::time_point until);
-  /// Advances all tasks until those of the group are over, or `until`; whether they are. Of
-  /// `collectives`, messages may be under way.
-  bool wait_all(const void* group, Clock::time_point until, bool collectives = false);
+  /// Advances all tasks until those of the group are over, or `until`; whether they are.
+  bool wait_all(const void* group, Clock::time_point until);
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -95,6 +96,9 @@ class Driver {
   };
 
   Member* member(const void* group);
+  /// Advances it; whether it is complete, and all older tasks that it closes are over. `older`:
+  /// how many tasks are older.
+  bool complete(Task& task, std::size_t older);
   /// Advances everything once, and tells the ends. True if there was progress.
   bool advance(Lock& lock);
   void take_over(std::size_t index, std::exception_ptr error);

@@ -178,8 +178,7 @@ Group::Result Group::recvAnysource(Tensors& tensors, int tag) {
 
 Group::Result Group::barrier(const c10d::BarrierOptions& opts) {
   const Pointer work = this->work(c10d::OpType::BARRIER, "barrier", {}, opts.timeout);
-  // Collectives that every rank has called before are complete after it.
-  driver_.wait_all(this, Clock::now() + work->timeout, true);
+  work->closes = true;  // collectives that every rank has called before are complete after it
   return begin(work, {calls::barrier()}, opts.asyncOp);
 }
 

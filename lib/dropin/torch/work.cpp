@@ -75,12 +75,12 @@ bool Work::go_on() {
 }
 
 std::string Work::waits_for() const {
-  return requests_.empty() ? "waits for a message from any rank" : requests_.back().waits_for();
+  if (!requests_.empty()) return requests_.back().waits_for();
+  return begin_ ? "waits for a message from any rank" : "waits for older operations of its group";
 }
 
 std::string Work::cause() const {
-  return requests_.empty() ? "this rank waits for a message from any rank"
-                           : requests_.back().cause(timeout);
+  return requests_.empty() ? "this rank " + waits_for() : requests_.back().cause(timeout);
 }
 
 void Work::abandon(const std::string& why) noexcept {

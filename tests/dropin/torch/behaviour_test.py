@@ -267,6 +267,36 @@ def futures(rank, size):
     assert work.is_completed()
 
 
+def async_barrier(rank, size):
+    """It returns at once, and is over when the collectives before it are."""
+    token = torch.zeros(1)
+    if rank == 1:
+        dist.recv(token, 0)  # comes only if the calls below have returned
+    value = torch.ones(100_000)
+    dist.all_reduce(value, async_op=True)
+    barrier = dist.barrier(async_op=True)
+    if rank == 0:
+        dist.send(token, 1)
+    barrier.wait()
+    same(value, torch.full_like(value, size))
+    assert barrier.is_completed() and barrier.is_success()
+    # Also where each has ended as a whole before the next one begins.
+    dist.barrier()
+    dist.barrier(async_op=True).wait()
+
+
+def async_barrier_after_failure(rank, size):
+    """It fails if a collective before it does."""
+    if rank == 1:
+        time.sleep(4)
+        os._exit(0)
+    work = dist.all_reduce(torch.ones(100), async_op=True)
+    barrier = dist.barrier(async_op=True)
+    for one in work, barrier:
+        assert "rank" in str(raised(one.wait))
+    os._exit(0)  # rank 1 does not take part in the end
+
+
 def names_the_dead(rank, size, victim):
     """monitored_barrier fails on the survivors of a rank that ends."""
     dist.barrier()
@@ -435,12 +465,13 @@ def add(function, sizes, **options):
 
 for function in reductions, movement, layouts, coalesced, objects, wrong_arguments, leaves_no_thread, explains:
     add(function, (1, 2, 3))
-for function in messages, groups, futures:
+for function in messages, groups, futures, async_barrier:
     add(function, (2, 3, 4))
 add(by_device, (2,), backend="cpu:baton")
 add(names_the_missing, (3,))
 add(names_the_first_dead, (2, 3))
 add(names_the_last_dead, (2, 3))
+add(async_barrier_after_failure, (2,), timeout=datetime.timedelta(seconds=2))
 add(hangs, (2, 3, 4), timeout=datetime.timedelta(seconds=2))
 add(hangs_in_described, (3,), timeout=datetime.timedelta(seconds=2))
 add(hangs_in_numbered, (3,), timeout=datetime.timedelta(seconds=2))
