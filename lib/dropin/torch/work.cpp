@@ -93,8 +93,12 @@ void Work::abandon(const std::string& why) noexcept {
 void Work::ended(std::exception_ptr error) {
   if (!error) {
     try {
-      const at::NoGradGuard no_gradient;
-      for (auto& [tensor, temporary] : copies_) tensor.copy_(temporary);
+      for (auto& [tensor, temporary] : copies_) {
+        // The caller's mode, which the driver's thread does not have.
+        const c10::InferenceMode mode(tensor.is_inference());
+        const at::NoGradGuard no_gradient;
+        tensor.copy_(temporary);
+      }
     } catch (...) {
       error = std::current_exception();
     }

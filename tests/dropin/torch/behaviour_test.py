@@ -297,6 +297,25 @@ def async_barrier_after_failure(rank, size):
     os._exit(0)  # rank 1 does not take part in the end
 
 
+def inference(rank, size):
+    """Tensors with gaps that were made in inference mode, and others; any thread completes them."""
+    with torch.inference_mode():
+        inside = torch.ones(4, 6)[:, ::2]
+        scaled = torch.ones(4)
+    outside = torch.ones(4, 6, requires_grad=True)[:, ::2].detach()
+    for value, op in (inside, OPS.SUM), (outside, OPS.SUM), (scaled, dist._make_nccl_premul_sum(1.0)):
+        work = dist.all_reduce(value, op, async_op=True)
+        end = time.monotonic() + 60
+        while not work.is_completed() and time.monotonic() < end:  # by the driver's thread
+            time.sleep(0.001)
+        work.wait()
+        same(value, torch.full_like(value, size))
+    with torch.inference_mode():
+        for value in inside, outside:
+            dist.all_reduce(value)
+            same(value, torch.full_like(value, size * size))
+
+
 def names_the_dead(rank, size, victim):
     """monitored_barrier fails on the survivors of a rank that ends."""
     dist.barrier()
@@ -465,7 +484,7 @@ def add(function, sizes, **options):
 
 for function in reductions, movement, layouts, coalesced, objects, wrong_arguments, leaves_no_thread, explains:
     add(function, (1, 2, 3))
-for function in messages, groups, futures, async_barrier:
+for function in messages, groups, futures, async_barrier, inference:
     add(function, (2, 3, 4))
 add(by_device, (2,), backend="cpu:baton")
 add(names_the_missing, (3,))
