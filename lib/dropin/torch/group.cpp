@@ -48,7 +48,8 @@ Group::Group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
       return;
     }
     baton::Options chosen = baton::Options::from_environment();
-    // Of the calls that the driver does not wait for: to agree on options, to end a recording.
+    // Of the calls that the driver does not wait for: to agree on options, to
+    // end a recording.
     if (chosen.timeout.count() == 0)
       chosen.timeout = std::min<std::chrono::milliseconds>(options_->timeout, 60s);
     if (!chosen.trace.empty()) {
@@ -178,36 +179,52 @@ Group::Result Group::recvAnysource(Tensors& tensors, int tag) {
 
 Group::Result Group::barrier(const c10d::BarrierOptions& opts) {
   const Pointer work = this->work(c10d::OpType::BARRIER, "barrier", {}, opts.timeout);
-  work->closes = true;  // collectives that every rank has called before are complete after it
+  work->closes = true;  // collectives that every rank has called before are
+                        // complete after it
   return begin(work, {calls::barrier()}, opts.asyncOp);
+}
+
+Group::Numbered Group::numbered(bool sends, int peer, std::int64_t call) {
+  const Tensor number = at::full({1}, call, at::kLong);
+  const Pointer work = this->work(sends ? c10d::OpType::SEND : c10d::OpType::RECV,
+                                  "monitored_barrier", {}, c10d::kUnsetTimeout);
+  work->timeout = 24h * 365;  // a rank that comes late finds its message received
+  const Data data = work->update(number, moved(at::kLong));
+  begin(
+      work,
+      [=, this](Work&) {
+        std::vector<Request> requests;
+        requests.push_back(sends ? communicator_->start_send(data, peer, barrier_tag)
+                                 : communicator_->start_recv(data, peer, barrier_tag));
+        return requests;
+      },
+      false);
+  return {work, number};
+}
+
+void Group::expect(int peer) {
+  Numbered& numbered = expected_[peer];
+  if (!numbered.work) numbered = this->numbered(false, peer, 0);
+}
+
+bool Group::arrived(int peer, std::int64_t call, Clock::time_point until) {
+  for (;;) {
+    expect(peer);
+    Numbered& numbered = expected_[peer];
+    if (!driver_.wait(*numbered.work, until)) return false;
+    const Numbered found = std::exchange(numbered, {});
+    found.work->wait();  // throws its failure
+    if (found.number.item<std::int64_t>() >= call) return true;
+  }
 }
 
 void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ranks) {
   check_usable("monitored_barrier");
   const auto timeout = or_default(opts.timeout, options_->timeout);
   const auto until = Clock::now() + timeout;
-  const auto token = at::zeros({1}, at::kByte);
-  const auto begun = [&](bool sends, int peer) {
-    const Pointer work = this->work(sends ? c10d::OpType::SEND : c10d::OpType::RECV,
-                                    "monitored_barrier", {}, timeout);
-    work->timeout = 24h * 365;  // a rank that comes late finds its message received
-    const Data data = work->update(token, {Datatype::u8});
-    begin(
-        work,
-        [=, this](Work&) {
-          std::vector<Request> requests;
-          requests.push_back(sends ? communicator_->start_send(data, peer, barrier_tag)
-                                   : communicator_->start_recv(data, peer, barrier_tag));
-          return requests;
-        },
-        false);
-    return work;
-  };
-  // Whether it is complete in time. Throws its failure.
-  const auto passed = [&](const Pointer& work) {
-    return driver_.wait(*work, until) && work->wait();
-  };
-  // A failure breaks the communicator: what follows it says nothing of the other ranks.
+  const std::int64_t call = ++monitored_;
+  // A failure breaks the communicator: what follows it says nothing of the
+  // other ranks.
   const auto blaming = [](const std::string& whom, const auto& use) {
     try {
       return use();
@@ -216,13 +233,15 @@ void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ran
     }
   };
   if (rank_ != 0) {
-    const std::string rank_0 = c10::str(
-        "Rank ", rank_,
-        " successfully reached monitoredBarrier, but received errors while waiting for send/recv "
-        "from rank 0: ");
+    const std::string rank_0 =
+        c10::str("Rank ", rank_,
+                 " successfully reached monitoredBarrier, but received errors "
+                 "while waiting for send/recv "
+                 "from rank 0: ");
     const bool answered = blaming(rank_0, [&] {
-      const Pointer sent = begun(true, 0), answer = begun(false, 0);
-      return passed(sent) && passed(answer);
+      const Pointer sent = numbered(true, 0, call).work;
+      expect(0);
+      return driver_.wait(*sent, until) && sent->wait() && arrived(0, call, until);
     });
     if (!answered)
       C10_THROW_ERROR(DistBackendError, c10::str(rank_0, "no answer within ", timeout.count(),
@@ -232,12 +251,11 @@ void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ran
   const auto rank = [](int r) {
     return c10::str("Rank ", r, " failed to pass monitoredBarrier: ");
   };
-  std::vector<Pointer> came;
-  for (int r = 1; r < size_; ++r) came.push_back(blaming(rank(r), [&] { return begun(false, r); }));
+  for (int r = 1; r < size_; ++r) blaming(rank(r), [&] { expect(r); });
   std::vector<int> missing;
   for (int r = 1; r < size_ && (missing.empty() || wait_all_ranks); ++r) {
     const bool late = Clock::now() >= until;
-    if (blaming(rank(r), [&] { return passed(came[static_cast<std::size_t>(r - 1)]); })) continue;
+    if (blaming(rank(r), [&] { return arrived(r, call, until); })) continue;
     if (late && missing.empty())
       C10_THROW_ERROR(DistBackendError, c10::str("Rank 0 timed out in monitoredBarrier after ",
                                                  timeout.count(), " ms, before rank ", r, " came"));
@@ -251,7 +269,7 @@ void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ran
   }
   std::vector<Pointer> answers;
   for (int r = 1; r < size_; ++r)
-    answers.push_back(blaming(rank(r), [&] { return begun(true, r); }));
+    answers.push_back(blaming(rank(r), [&] { return numbered(true, r, call).work; }));
   for (int r = 1; r < size_; ++r)
     blaming(rank(r), [&] { return answers[static_cast<std::size_t>(r - 1)]->wait(); });
 }
@@ -272,7 +290,8 @@ std::string Group::explain(const std::string& operation, const Tensor& tensor, i
     if (operation == "reduce_scatter") return calls::reduce_scatter(all, one, sum);
     if (operation == "all_to_all") return calls::all_to_all(all, all);
     throw std::invalid_argument(
-        c10::str("explain: expected broadcast, all_reduce, all_gather, reduce_scatter or "
+        c10::str("explain: expected broadcast, all_reduce, all_gather, "
+                 "reduce_scatter or "
                  "all_to_all, found \"",
                  operation, "\""));
   }();

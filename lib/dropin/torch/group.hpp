@@ -26,7 +26,8 @@ struct Count {
   std::int64_t calls = 0, bytes = 0;
 };
 
-/// All operations are asynchronous: they return a Work. Ranks call collectives in the same order.
+/// All operations are asynchronous: they return a Work. Ranks call collectives
+/// in the same order.
 class Group final : public c10d::Backend {
  public:
   using Tensor = at::Tensor;
@@ -42,9 +43,10 @@ class Group final : public c10d::Backend {
     }
   };
 
-  /// Collective over the group: ranks find each other through the store. `world`, if there is one,
-  /// is the group of all ranks on every rank, and `members` are this group's ranks in it: they
-  /// share options and a recording.
+  /// Collective over the group: ranks find each other through the store.
+  /// `world`, if there is one, is the group of all ranks on every rank, and
+  /// `members` are this group's ranks in it: they share options and a
+  /// recording.
   Group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
         c10::intrusive_ptr<Options> options, const c10::intrusive_ptr<Group>& world,
         std::vector<int> members, const std::string& suffix);
@@ -100,6 +102,18 @@ class Group final : public c10d::Backend {
   Result begin(const Pointer& work, std::vector<Call> calls, bool async);
   Result begin(const Pointer& work, Work::Begin begin, bool async);
   Result message(c10d::OpType type, Tensors& tensors, int peer, int tag);
+  /// A message of monitored_barrier: the number of a call.
+  struct Numbered {
+    Pointer work;
+    Tensor number;
+  };
+  Numbered numbered(bool sends, int peer, std::int64_t call);
+  /// Receives the next number from `peer`, unless it does so since a call that
+  /// was given up.
+  void expect(int peer);
+  /// Receives numbers until that of this call; false: not in time. Older ones
+  /// belong to calls that were given up.
+  bool arrived(int peer, std::int64_t call, Clock::time_point until);
   void check_usable(const char* operation) const;
   void name_as_described();
   using Refuse = std::function<void(const std::string&)>;
@@ -109,7 +123,8 @@ class Group final : public c10d::Backend {
                         const c10d::AllgatherOptions& opts);
   Result reduce_scatter_singles(const char* operation, c10d::OpType type, Tensors& outputs,
                                 Tensors& inputs, const c10d::ReduceScatterOptions& opts);
-  /// A gather of `input` to `root`, or to all ranks, into one tensor, or one for each rank.
+  /// A gather of `input` to `root`, or to all ranks, into one tensor, or one
+  /// for each rank.
   Call gather_call(Work& work, const Tensors& outputs, const Tensor& input,
                    std::optional<int> root);
 
@@ -121,6 +136,8 @@ class Group final : public c10d::Backend {
   std::string described_;                       // the description by which it is named
   std::uint64_t collectives_ = 0, messages_ = 0;
   std::map<std::string, Count> counts_;
+  std::int64_t monitored_ = 0;        // calls of monitored_barrier
+  std::map<int, Numbered> expected_;  // from other ranks; of no work: nothing
 };
 
 }  // namespace baton::pytorch

@@ -336,6 +336,25 @@ def names_the_last_dead(rank, size):
     names_the_dead(rank, size, size - 1)
 
 
+def passes_after_timeout(rank, size):
+    """A monitored_barrier that timed out does not disturb the next ones."""
+    store = dist.distributed_c10d._get_default_store()
+    long, short = datetime.timedelta(seconds=60), datetime.timedelta(seconds=1)
+    for late in range(size):
+        if rank == late:
+            store.wait([f"gave up {late} {r}" for r in range(size) if r != late], long)
+        if rank == late == 0:
+            dist.monitored_barrier(timeout=long)  # all others have come
+        else:
+            raised(lambda: dist.monitored_barrier(timeout=short))
+        store.set(f"gave up {late} {rank}", "")
+        for _ in range(3):
+            dist.monitored_barrier(timeout=long)
+    value = torch.ones(3)
+    dist.all_reduce(value)
+    same(value, torch.full((3,), float(size)))
+
+
 def names_the_missing(rank, size):
     dist.monitored_barrier(timeout=datetime.timedelta(seconds=30))
     if rank == 1:
@@ -488,6 +507,7 @@ for function in messages, groups, futures, async_barrier, inference:
     add(function, (2, 3, 4))
 add(by_device, (2,), backend="cpu:baton")
 add(names_the_missing, (3,))
+add(passes_after_timeout, (2, 3))
 add(names_the_first_dead, (2, 3))
 add(names_the_last_dead, (2, 3))
 add(async_barrier_after_failure, (2,), timeout=datetime.timedelta(seconds=2))
