@@ -48,8 +48,7 @@ Group::Group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
       return;
     }
     baton::Options chosen = baton::Options::from_environment();
-    // Of the calls that the driver does not wait for: to agree on options, to
-    // end a recording.
+    // Of the calls that the driver does not wait for: to agree on options, to end a recording.
     if (chosen.timeout.count() == 0)
       chosen.timeout = std::min<std::chrono::milliseconds>(options_->timeout, 60s);
     if (!chosen.trace.empty()) {
@@ -100,7 +99,7 @@ Group::Pointer Group::work(c10d::OpType type, const char* name, const Tensors& i
                            std::chrono::milliseconds timeout, const char* title) {
   check_usable(name);
   name_as_described();
-  const std::uint64_t number = c10d::isP2POp(type) ? ++messages_ : ++collectives_;
+  const std::uint64_t number = count(type, name, inputs);
   const IgnoredNames ignored;
   auto work = c10::make_intrusive<Work>(
       driver_, parked_, rank_, type, number,
@@ -109,12 +108,17 @@ Group::Pointer Group::work(c10d::OpType type, const char* name, const Tensors& i
   work->group = this;
   work->collective = !c10d::isP2POp(type);
   work->timeout = or_default(timeout, options_->timeout);
+  return work;
+}
+
+std::uint64_t Group::count(c10d::OpType type, const char* name, const Tensors& inputs) {
+  const std::lock_guard lock(counting_);
   Count& count = counts_[name];
   ++count.calls;
   for (const Tensor& tensor : inputs)
     if (tensor.defined() && tensor.layout() == at::kStrided)
       count.bytes += static_cast<std::int64_t>(tensor.nbytes());
-  return work;
+  return c10d::isP2POp(type) ? ++messages_ : ++collectives_;
 }
 
 Group::Result Group::begin(const Pointer& work, Work::Begin begin, bool async) {
@@ -179,8 +183,7 @@ Group::Result Group::recvAnysource(Tensors& tensors, int tag) {
 
 Group::Result Group::barrier(const c10d::BarrierOptions& opts) {
   const Pointer work = this->work(c10d::OpType::BARRIER, "barrier", {}, opts.timeout);
-  work->closes = true;  // collectives that every rank has called before are
-                        // complete after it
+  work->closes = true;  // collectives that every rank has called before are complete after it
   return begin(work, {calls::barrier()}, opts.asyncOp);
 }
 
@@ -223,8 +226,7 @@ void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ran
   const auto timeout = or_default(opts.timeout, options_->timeout);
   const auto until = Clock::now() + timeout;
   const std::int64_t call = ++monitored_;
-  // A failure breaks the communicator: what follows it says nothing of the
-  // other ranks.
+  // A failure breaks the communicator: what follows it says nothing of the other ranks.
   const auto blaming = [](const std::string& whom, const auto& use) {
     try {
       return use();
@@ -233,11 +235,10 @@ void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ran
     }
   };
   if (rank_ != 0) {
-    const std::string rank_0 =
-        c10::str("Rank ", rank_,
-                 " successfully reached monitoredBarrier, but received errors "
-                 "while waiting for send/recv "
-                 "from rank 0: ");
+    const std::string rank_0 = c10::str(
+        "Rank ", rank_,
+        " successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+        "from rank 0: ");
     const bool answered = blaming(rank_0, [&] {
       const Pointer sent = numbered(true, 0, call).work;
       expect(0);
@@ -274,7 +275,10 @@ void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ran
     blaming(rank(r), [&] { return answers[static_cast<std::size_t>(r - 1)]->wait(); });
 }
 
-std::map<std::string, Count> Group::counts() const { return counts_; }
+std::map<std::string, Count> Group::counts() const {
+  const std::lock_guard lock(counting_);
+  return counts_;
+}
 
 std::string Group::explain(const std::string& operation, const Tensor& tensor, int root) {
   check_usable("explain");
@@ -290,8 +294,7 @@ std::string Group::explain(const std::string& operation, const Tensor& tensor, i
     if (operation == "reduce_scatter") return calls::reduce_scatter(all, one, sum);
     if (operation == "all_to_all") return calls::all_to_all(all, all);
     throw std::invalid_argument(
-        c10::str("explain: expected broadcast, all_reduce, all_gather, "
-                 "reduce_scatter or "
+        c10::str("explain: expected broadcast, all_reduce, all_gather, reduce_scatter or "
                  "all_to_all, found \"",
                  operation, "\""));
   }();

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,8 +27,7 @@ struct Count {
   std::int64_t calls = 0, bytes = 0;
 };
 
-/// All operations are asynchronous: they return a Work. Ranks call collectives
-/// in the same order.
+/// All operations are asynchronous: they return a Work. Ranks call collectives in the same order.
 class Group final : public c10d::Backend {
  public:
   using Tensor = at::Tensor;
@@ -43,10 +43,9 @@ class Group final : public c10d::Backend {
     }
   };
 
-  /// Collective over the group: ranks find each other through the store.
-  /// `world`, if there is one, is the group of all ranks on every rank, and
-  /// `members` are this group's ranks in it: they share options and a
-  /// recording.
+  /// Collective over the group: ranks find each other through the store. `world`, if there is one,
+  /// is the group of all ranks on every rank, and `members` are this group's ranks in it: they
+  /// share options and a recording.
   Group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
         c10::intrusive_ptr<Options> options, const c10::intrusive_ptr<Group>& world,
         std::vector<int> members, const std::string& suffix);
@@ -55,7 +54,10 @@ class Group final : public c10d::Backend {
   const std::string getBackendName() const override { return options_->backend; }
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
-  std::uint64_t getSequenceNumberForGroup() override { return collectives_; }
+  std::uint64_t getSequenceNumberForGroup() override {
+    const std::lock_guard lock(counting_);
+    return collectives_;
+  }
 
   Result broadcast(Tensors&, const c10d::BroadcastOptions&) override;
   Result allreduce(Tensors&, const c10d::AllreduceOptions&) override;
@@ -99,6 +101,8 @@ class Group final : public c10d::Backend {
   /// `title`: in PyTorch's profiles, if it is not the name.
   Pointer work(c10d::OpType type, const char* name, const Tensors& inputs,
                std::chrono::milliseconds timeout, const char* title = nullptr);
+  /// Counts a call; its number among the collectives, or among the messages.
+  std::uint64_t count(c10d::OpType type, const char* name, const Tensors& inputs);
   Result begin(const Pointer& work, std::vector<Call> calls, bool async);
   Result begin(const Pointer& work, Work::Begin begin, bool async);
   Result message(c10d::OpType type, Tensors& tensors, int peer, int tag);
@@ -108,11 +112,10 @@ class Group final : public c10d::Backend {
     Tensor number;
   };
   Numbered numbered(bool sends, int peer, std::int64_t call);
-  /// Receives the next number from `peer`, unless it does so since a call that
-  /// was given up.
+  /// Receives the next number from `peer`, unless it does so since a call that was given up.
   void expect(int peer);
-  /// Receives numbers until that of this call; false: not in time. Older ones
-  /// belong to calls that were given up.
+  /// Receives numbers until that of this call; false: not in time. Older ones belong to calls that
+  /// were given up.
   bool arrived(int peer, std::int64_t call, Clock::time_point until);
   void check_usable(const char* operation) const;
   void name_as_described();
@@ -123,8 +126,7 @@ class Group final : public c10d::Backend {
                         const c10d::AllgatherOptions& opts);
   Result reduce_scatter_singles(const char* operation, c10d::OpType type, Tensors& outputs,
                                 Tensors& inputs, const c10d::ReduceScatterOptions& opts);
-  /// A gather of `input` to `root`, or to all ranks, into one tensor, or one
-  /// for each rank.
+  /// A gather of `input` to `root`, or to all ranks, into one tensor, or one for each rank.
   Call gather_call(Work& work, const Tensors& outputs, const Tensor& input,
                    std::optional<int> root);
 
@@ -134,6 +136,7 @@ class Group final : public c10d::Backend {
   std::unique_ptr<Communicator> communicator_;  // null after shutdown()
   std::string over_;                            // the reason if the group is of no further use
   std::string described_;                       // the description by which it is named
+  mutable std::mutex counting_;                 // of the next three: several threads make calls
   std::uint64_t collectives_ = 0, messages_ = 0;
   std::map<std::string, Count> counts_;
   std::int64_t monitored_ = 0;        // calls of monitored_barrier

@@ -316,6 +316,26 @@ def inference(rank, size):
             same(value, torch.full_like(value, size * size))
 
 
+def counts_of_threads(rank, size):
+    """Several threads use a group at a time; no call is lost."""
+    import baton_torch
+
+    calls, threads = 200_000, 4
+    group = dist.group.WORLD._get_backend(torch.device("cpu"))
+
+    def use():
+        for _ in range(calls):
+            group.barrier()
+
+    using = [threading.Thread(target=use) for _ in range(threads)]
+    for one in using:
+        one.start()
+    while any(one.is_alive() for one in using):
+        baton_torch.stats()
+        time.sleep(0)
+    assert baton_torch.stats()["barrier"]["calls"] == threads * calls, baton_torch.stats()
+
+
 def names_the_dead(rank, size, victim):
     """monitored_barrier fails on the survivors of a rank that ends."""
     dist.barrier()
@@ -511,6 +531,7 @@ add(passes_after_timeout, (2, 3))
 add(names_the_first_dead, (2, 3))
 add(names_the_last_dead, (2, 3))
 add(async_barrier_after_failure, (2,), timeout=datetime.timedelta(seconds=2))
+add(counts_of_threads, (1,))
 add(hangs, (2, 3, 4), timeout=datetime.timedelta(seconds=2))
 add(hangs_in_described, (3,), timeout=datetime.timedelta(seconds=2))
 add(hangs_in_numbered, (3,), timeout=datetime.timedelta(seconds=2))
