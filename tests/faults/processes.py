@@ -165,10 +165,15 @@ class Job:
         return [rank for rank in range(self.size) if rank not in self.lost]
 
     def last_events(self, number=3):
-        """Of each rank that is left, seconds ago."""
+        """Of each rank that is left, seconds ago: the last, and the last before them that are no rounds."""
         now = self.now()
-        return {rank: [f"{now - event.time:.1f} s ago: {event.kind} {event.text}"
-                       for event in self.events(rank)[-number:]] for rank in self.left()}
+        last = {}
+        for rank in self.left():
+            events = self.events(rank)
+            others = [event for event in events[:-number] if event.kind != "round"]
+            last[rank] = [f"{now - event.time:.1f} s ago: {event.kind} {event.text}"
+                          for event in others[-number:] + events[-number:]]
+        return last
 
     def wait_for(self, done, what, pause=0.02):
         end = time.monotonic() + PATIENCE
