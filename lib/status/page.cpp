@@ -1,6 +1,5 @@
 #include "page.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/mman.h>
@@ -14,11 +13,11 @@
 #include <exception>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <new>
 #include <span>
 #include <utility>
 
+#include "../base/folder.hpp"
 #include "baton/collective.hpp"
 #include "baton/types.hpp"
 
@@ -70,10 +69,6 @@ void copy_text(std::span<char> to, std::string_view from) {
 constexpr std::string_view prefix = "baton-", suffix_of_doors = ".doors";
 
 std::string doors_of(const std::string& page) { return page + std::string(suffix_of_doors); }
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { closedir(folder); }
-};
 
 void remove_files(const std::string& page) {
   unlink(page.c_str());
@@ -350,13 +345,10 @@ bool exists(const std::string& file) { return access(file.c_str(), F_OK) == 0 ||
 
 std::vector<std::string> all_files() {
   std::vector<std::string> files;
-  // Without memory, std::filesystem::directory_iterator would end the program.
-  const std::unique_ptr<DIR, CloseFolder> all(opendir(folder().c_str()));
-  while (const dirent* const file = all ? readdir(all.get()) : nullptr) {
-    const std::string_view name = file->d_name;
+  const std::optional<std::vector<std::string>> names = base::names_in(folder());
+  for (const std::string& name : names.value_or(std::vector<std::string>()))
     if (name.starts_with(prefix) && !name.ends_with(suffix_of_doors))
       files.push_back(fmt::format("{}/{}", folder(), name));
-  }
   std::ranges::sort(files);
   return files;
 }

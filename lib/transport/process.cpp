@@ -1,6 +1,5 @@
 #include "process.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
@@ -11,9 +10,12 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <memory>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <vector>
 
+#include "../base/folder.hpp"
 #include "place.hpp"
 
 namespace baton::transport {
@@ -84,18 +86,14 @@ Read read_stat(const std::string& file, Stat& stat) {
   return Read::done;
 }
 
-struct CloseFolder {
-  void operator()(DIR* folder) const { closedir(folder); }
-};
-
 /// A thread with which the process lives on although its first one has ended. `absent`: there is
 /// none. The threads of a process that ends do so one after another.
 Read read_survivor(const std::string& folder, Stat& stat) {
-  const std::unique_ptr<DIR, CloseFolder> tasks(opendir((folder + "task").c_str()));
-  if (!tasks) return errno == ENOENT ? Read::absent : Read::refused;
-  while (const dirent* const task = readdir(tasks.get())) {
-    if (task->d_name[0] == '.') continue;
-    const Read read = read_stat(fmt::format("{}task/{}/stat", folder, task->d_name), stat);
+  const std::optional<std::vector<std::string>> threads = base::names_in(folder + "task");
+  if (!threads) return errno == ENOENT ? Read::absent : Read::refused;
+  for (const std::string& thread : *threads) {
+    if (thread.starts_with('.')) continue;
+    const Read read = read_stat(fmt::format("{}task/{}/stat", folder, thread), stat);
     if (read == Read::refused || (read == Read::done && !stat.ends())) return read;
   }
   return Read::absent;

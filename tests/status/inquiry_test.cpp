@@ -210,14 +210,19 @@ TEST_CASE("ranks of other machines: the first process that answers tells about a
   CHECK(latest.page);
 }
 
-TEST_CASE("ranks of other machines are asked also where no thread can be had") {
-  Page page(communicator, 1, 2, 6, "world");
-  waits(page);
+/// Rank 1 poses as a process of another machine.
+Elsewhere of_two() {
   ProcessId other = own_process();
   other.machine += 1;
   const auto doors = std::make_shared<const std::vector<Door>>(std::vector<Door>{{}, own_door()});
   const std::vector<ProcessId> processes{own_process(), other};
-  const Elsewhere elsewhere(doors, processes, {0, 1});
+  return Elsewhere(doors, processes, {0, 1});
+}
+
+TEST_CASE("ranks of other machines are asked also where no thread can be had") {
+  Page page(communicator, 1, 2, 6, "world");
+  waits(page);
+  const Elsewhere elsewhere = of_two();
   const int rank = 1;
   std::vector<Finding> asked;
   Finding early, later;
@@ -240,11 +245,7 @@ TEST_CASE("ranks of other machines are asked also where no thread can be had") {
 TEST_CASE("whoever sees a page finds the way to ranks of other machines beside it") {
   Page page(communicator, 0, 2, 6, "world");
   waits(page);
-  ProcessId other = own_process();
-  other.machine += 1;
-  const auto doors = std::make_shared<const std::vector<Door>>(std::vector<Door>{{}, own_door()});
-  const std::vector<ProcessId> processes{own_process(), other};
-  const Elsewhere elsewhere(doors, processes, {0, 1});
+  const Elsewhere elsewhere = of_two();
   const std::string file = file_of(own_process(), communicator, 0);
   CHECK(Elsewhere::read(doors_beside(file)) == nullptr);
   page.put_doors(elsewhere.written());

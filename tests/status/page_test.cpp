@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <latch>
@@ -68,6 +70,17 @@ bool becomes(const ProcessId& id, Life life) {
 }
 
 }  // namespace
+
+TEST_CASE("a text that is being written, or whose writer has ended amid it, is read as none") {
+  SharedText<64> text;
+  text.write("whole");
+  CHECK(text.read() == "whole");
+  std::uint32_t version = 0;  // the first member
+  std::memcpy(&version, static_cast<const void*>(&text), sizeof version);
+  ++version;
+  std::memcpy(static_cast<void*>(&text), &version, sizeof version);
+  CHECK(text.read().empty());
+}
 
 TEST_CASE("page: others read its operations and texts while it exists") {
   CHECK_FALSE(seen().valid());

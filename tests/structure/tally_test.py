@@ -16,14 +16,18 @@ GOOD = {"name": "suite / good", "result": "OK", "returncode": 0,
 
 
 class TallyTest(unittest.TestCase):
-    def tally(self, tests, said=""):
-        """Exit code and lines of a folder with these results."""
+    def tally(self, tests, said="", logs_of=(), expected=""):
+        """Exit code and lines of a folder with these results, and with those of more runs in `logs_of`."""
         with tempfile.TemporaryDirectory() as root:
             Path(root, "tests").mkdir()
             Path(root, "tests", "allowed-skips").write_text("gone: there is no device\n")
             logs = Path(root, "build", "meson-logs")
             logs.mkdir(parents=True)
             (logs / "testlog.json").write_text("".join(json.dumps(test) + "\n" for test in tests))
+            for name, result in logs_of:
+                (logs / name).write_text(json.dumps(result) + "\n")
+            if expected:
+                (logs / "expected").write_text(expected)
             (logs.parent / "compile.log").write_text(said)
             done = subprocess.run([sys.executable, TALLY, root, "build"], capture_output=True, text=True)
             return done.returncode, done.stdout.splitlines()
@@ -54,27 +58,12 @@ class TallyTest(unittest.TestCase):
         self.assertEqual((code, lines[-1]), (0, "1 passed, 0 failed"))
 
     def test_second_run_in_a_folder(self):
-        with tempfile.TemporaryDirectory() as root:
-            Path(root, "tests").mkdir()
-            Path(root, "tests", "allowed-skips").write_text("")
-            logs = Path(root, "build", "meson-logs")
-            logs.mkdir(parents=True)
-            for log, result in ("testlog", "OK"), ("testlog-memcheck-valgrind", "FAIL"):
-                (logs / f"{log}.json").write_text(json.dumps({**GOOD, "result": result}) + "\n")
-            done = subprocess.run([sys.executable, TALLY, root, "build"], capture_output=True, text=True)
-            self.assertEqual(done.stdout.splitlines()[-1], "1 passed, 1 failed")
+        _, lines = self.tally([GOOD], logs_of=[("testlog-memcheck-valgrind.json", {**GOOD, "result": "FAIL"})])
+        self.assertEqual(lines[-1], "1 passed, 1 failed")
 
     def test_a_run_that_ends_early(self):
-        with tempfile.TemporaryDirectory() as root:
-            Path(root, "tests").mkdir()
-            Path(root, "tests", "allowed-skips").write_text("")
-            logs = Path(root, "build", "meson-logs")
-            logs.mkdir(parents=True)
-            (logs / "testlog.json").write_text(2 * (json.dumps(GOOD) + "\n"))
-            for expected, last in ("1\n1\n", "2 passed, 0 failed"), ("1\n2\n", "2 passed, 1 failed"):
-                (logs / "expected").write_text(expected)
-                done = subprocess.run([sys.executable, TALLY, root, "build"], capture_output=True, text=True)
-                self.assertEqual(done.stdout.splitlines()[-1], last)
+        for expected, last in ("1\n1\n", "2 passed, 0 failed"), ("1\n2\n", "2 passed, 1 failed"):
+            self.assertEqual(self.tally([GOOD, GOOD], expected=expected)[1][-1], last)
 
     def test_nothing_built(self):
         code, lines = self.tally([])

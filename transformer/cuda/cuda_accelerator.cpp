@@ -394,7 +394,7 @@ class CudaAccelerator final : public Accelerator {
   std::shared_ptr<Device> device_;
   Markers markers_;
   cuda::Resources resources_;
-  std::unique_ptr<std::byte, Release> passage_;  // locked, between the host's memory and the device's
+  std::unique_ptr<std::byte, Release> passage_;  // locked memory of the host
   const bool tf32_;
   cuda::Matmul matmul_;
 };

@@ -214,8 +214,7 @@ Array<T> Gpt2<T>::logits(View<const std::int32_t> ids, Context context) {
   context.keeps = context.training = false;
   const TokenBatch own = own_positions(ids);
   Saved saved;
-  const Array<T> x =
-      normed(through_blocks(embed(own, context), context), saved, context);
+  const Array<T> x = normed(through_blocks(embed(own, context), context), saved, context);
   auto part = Array<T>::uninitialized(x.shape().with(2, table()->value.extent(0)));
   linear<T>(x, table()->value, View<T>(), part.view());
   context.leave(0, false);
