@@ -210,6 +210,8 @@ TEST_CASE("ranks of other machines: the first process that answers tells about a
   CHECK(latest.page);
 }
 
+namespace {
+
 /// Rank 1 poses as a process of another machine.
 Elsewhere of_two() {
   ProcessId other = own_process();
@@ -218,6 +220,8 @@ Elsewhere of_two() {
   const std::vector<ProcessId> processes{own_process(), other};
   return Elsewhere(doors, processes, {0, 1});
 }
+
+}  // namespace
 
 TEST_CASE("ranks of other machines are asked also where no thread can be had") {
   Page page(communicator, 1, 2, 6, "world");
