@@ -4,7 +4,7 @@
 /// JSON; a case that did not end as promised goes to standard error at once.
 ///
 /// Usage: soak SECONDS PART PARTS SEED: the collectives on so many ranks whose number is PART
-/// modulo PARTS.
+/// modulo PARTS; PART is from 0 to PARTS - 1.
 
 #include <algorithm>
 #include <chrono>
@@ -89,14 +89,19 @@ class Walk {
 
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
+  const int part = std::atoi(argv[2]), parts = std::atoi(argv[3]);
+  if (part < 0 || part >= parts) {
+    std::fprintf(stderr, "soak: expected a part from 0 to %d, found %s\n", parts - 1, argv[2]);
+    return 2;
+  }
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { signalled = 1; });
   const auto seconds = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(std::atof(argv[1])));
   const Clock::time_point end = Clock::now() + seconds;
   std::vector<Walk> walks;
   for (int kind = 0; kind < kinds; ++kind)
-    walks.emplace_back(static_cast<Kind>(kind), static_cast<std::size_t>(std::atoi(argv[2])),
-                       static_cast<std::size_t>(std::atoi(argv[3])),
+    walks.emplace_back(static_cast<Kind>(kind), static_cast<std::size_t>(part),
+                       static_cast<std::size_t>(parts),
                        static_cast<std::uint64_t>(std::atoll(argv[4])));
   constexpr int rarer = 10;
   for (int round = 0; signalled == 0 && Clock::now() < end; ++round)
