@@ -1,6 +1,6 @@
 #include "survivors.hpp"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -249,9 +249,16 @@ int Survivors::unheard() const {
 void Survivors::fail_if_left_out(bool late) const {
   if (!limits_.left_out()) return;
   if (deaf() && !late) fail_deaf(rank_, "the others, which have gone on without it");
-  base::raise(ErrorCode::timeout,
-              fmt::format("shrink: rank {} came too late: others have gone on without it", rank_),
-              {.rank = rank_});
+  std::string sentence =
+      fmt::format("shrink: rank {} came too late: others have gone on without it", rank_);
+  if (!late) {
+    std::vector<int> heard;
+    for (std::size_t r = 0; r < peers_.size(); ++r)
+      if (peers_[r].heard) heard.push_back(static_cast<int>(r));
+    sentence += fmt::format(", though it had come before, and has heard {} {}",
+                            heard.size() == 1 ? "rank" : "ranks", fmt::join(heard, ", "));
+  }
+  base::raise(ErrorCode::timeout, sentence, {.rank = rank_});
 }
 
 void Survivors::greet() {

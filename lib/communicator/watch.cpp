@@ -242,6 +242,7 @@ Watch::Verdict on_page(const status::Standing& page) {
 }  // namespace
 
 void Watch::report(std::string_view sentence) const {
+  if (whole_) return whole_->report(sentence);  // rank 0 may have no page here yet
   if (!processes_.empty()) {
     const int first = 0;
     const auto said = ask({.action = status::Action::report, .number = base::hash(sentence)},

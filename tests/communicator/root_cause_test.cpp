@@ -1,9 +1,12 @@
 /// All survivors of a hang name the same cause: a row per kind of fault, on 2 to 16 ranks.
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
+#include <fstream>
 #include <functional>
 #include <latch>
 #include <map>
@@ -348,6 +351,60 @@ TEST_CASE("root cause: the last operations of all ranks are written") {
   CHECK(times["broadcast of 100 f32, root 0 (binomial)"] == 3);
   CHECK(times["all_gather of 1 f32 (ring), world/1:0"] == 3);
   CHECK(times["all_reduce of 100 f32, sum (ring), under way"] == 2);
+}
+
+namespace {
+
+/// The lines that reach standard error.
+std::vector<std::string> lines_of(const std::function<void()>& body) {
+  const support::TemporaryFolder folder;
+  const std::string file = folder / "errors";
+  const int before = dup(STDERR_FILENO);
+  const int errors = open(file.c_str(), O_WRONLY | O_CREAT, 0600);
+  dup2(errors, STDERR_FILENO);
+  body();
+  dup2(before, STDERR_FILENO);
+  close(errors);
+  close(before);
+  std::vector<std::string> lines;
+  std::ifstream from(file);
+  for (std::string line; std::getline(from, line);) lines.push_back(line);
+  return lines;
+}
+
+/// A transport whose parts cannot be used.
+class WithoutParts final : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+
+ private:
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport>) override {
+    throw Error(ErrorCode::transport, "no part");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("root cause: a sentence is reported once, also where a communicator is made") {
+  const std::string file = "/missing/flight.trace",
+                    unwritten = ": expected a file to write, found No such file or directory";
+  const std::vector<std::string> lines = lines_of([&] {
+    Options options = patient();
+    options.flight = file;
+    std::barrier all(3);
+    run_threads(3, [&](std::unique_ptr<Transport> transport) {
+      const bool first = transport->rank() == 0;
+      if (first) transport = std::make_unique<WithoutParts>(std::move(transport));
+      Communicator c(std::move(transport), options);
+      // Ranks 1 and 2 wait for rank 0 in the new communicator, give it up and report the file.
+      CHECK(holds(error_of([&] { c.split(0); }).what(), {"no part"}));
+      all.arrive_and_wait();
+      if (first) c.report(file + unwritten);
+      all.arrive_and_wait();
+    });
+  });
+  for (const std::string& line : lines) CHECK(line == "baton: " + file + unwritten);
+  CHECK(lines.size() == 1);
 }
 
 TEST_CASE("root cause: a message whose peer is elsewhere") {

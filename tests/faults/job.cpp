@@ -4,7 +4,8 @@
 ///
 /// FOLDER/RANK.log tells the course, a line for each event with the time of the monotonic clock:
 /// `round NUMBER RANK SIZE` (complete), `error SENTENCE`, `refused SENTENCE` (of a file), `wrong
-/// RESULT`, `late SENTENCE`, `failed EXCEPTION`, `end`. Files of the job go to FOLDER/files.
+/// RESULT`, `survived RANK SIZE` (of the survivors' communicator), `late SENTENCE`, `failed
+/// EXCEPTION`, `end`. Files of the job go to FOLDER/files.
 ///
 /// Usage: job ucx|shm FOLDER RANK SIZE HOST:PORT [interrupted | unreadable]
 /// interrupted: a signal without SA_RESTART every millisecond. unreadable: others may not read this
@@ -171,6 +172,7 @@ void run(Job& job, Communicator world, const Log& log) {
     } catch (const Error& error) {
       log("error", error.what());
       all.push_back(all.back().shrink(patience));
+      log("survived", std::to_string(all.back().rank()) + " " + std::to_string(all.back().size()));
     }
   }
 }

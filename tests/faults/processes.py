@@ -104,7 +104,7 @@ class Job:
         self.program, self.over, self.size, self.outcome, self.way = program, over, size, outcome, way
         self.mounts = {"files": "1m"} | mounts if mounts else {}  # of "/dev/shm", too: sizes
         self.prefix, self.environment = list(prefix), environment or {}
-        self.lost = set()
+        self.lost, self.deaf = set(), set()
         self.failed_in = {}  # by rank: the communicator in which it noticed the last loss
         self.quiet = True  # nothing may be written to standard error
 
@@ -197,6 +197,7 @@ class Job:
             return False
         self.outcome.deaf += 1
         self.lost.add(rank)
+        self.deaf.add(rank)
         return True
 
     def have_completed(self, rounds, since):
@@ -235,6 +236,9 @@ class Job:
                 self.outcome.seconds.append(error.time - since)
                 self.failed_in[rank] = where(error.text)
                 sentences.setdefault(self.failed_in[rank], set()).add(error.text)
+        for rank in self.deaf:  # it failed like the others, before they went on without it
+            for error in self.events(rank, since, "error")[:1]:
+                self.failed_in[rank] = where(error.text)
         messages = sentences.pop("messages", set())
         if not sentences and not any(re.search(text, sentence) for sentence in messages):
             self.problem(f"expected \"{text}\", found {sorted(messages)}")
