@@ -106,13 +106,9 @@ std::vector<Schedule> unfused(const ScheduleRequest& request) {
   const Algorithm& algorithm = selecting::serving(registry, problem, name);
   std::vector<Schedule> schedules;
   for (int r = 0; r < problem.size; ++r) {
-    Problem own = problem.at(r);
-    if (algorithm.pipelined && request.segment > 0) {
-      own.blocks = static_cast<int>(
-          std::max<std::int64_t>(1, (own.count + request.segment - 1) / request.segment));
-    }
-    Schedule schedule = algorithm.generate(own);
-    schedules.push_back(algorithm.pipelined ? schedule : segmented(schedule, request.segment));
+    // Elements of one byte: the request's segment counts elements.
+    const selecting::Selection selection{&algorithm, request.segment, {}};
+    schedules.push_back(selecting::scheduled(selection, problem.at(r), 1));
   }
   return schedules;
 }
@@ -128,8 +124,8 @@ std::vector<std::int64_t> CollectiveOptions::sizes(int factor) const {
     refuse(
         fmt::format("--bytes: expected FIRST:LAST with 1 <= FIRST <= LAST, found \"{}\"", bytes));
   }
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t size = first; size <= last; size *= factor) sizes.push_back(size);
+  std::vector<std::int64_t> sizes{first};
+  while (sizes.back() <= last / factor) sizes.push_back(sizes.back() * factor);
   return sizes;
 }
 
