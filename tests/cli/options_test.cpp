@@ -1,11 +1,14 @@
-// The sizes and schedules that the options of a command line name.
+// The sizes, schedules and algorithms that the options of a command line name.
 
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "cli/common/collective_options.hpp"
+#include "cli/simulate/simulation.hpp"
+#include "support/cores.hpp"
 
 using namespace baton;
 using namespace baton::cli;
@@ -33,4 +36,24 @@ TEST_CASE("schedules: a pipelined algorithm has at most 2^20 blocks") {
                   .count = std::int64_t{1} << 32};
   request.segment = 1;
   for (const Schedule& schedule : schedules_of(request)) CHECK(schedule.steps().size() == 1 << 20);
+}
+
+TEST_CASE("simulate: the algorithm that a communicator chooses for the segment") {
+  for (const std::int64_t bytes : {64, 64 << 10, 4 << 20}) {
+    for (const char* segment : {"", "0", "16K", "512K"}) {
+      simulate::SimulateCommand command;
+      command.data = {.collective = "broadcast", .segment = segment, .ranks = 4};
+      const simulate::Setting setting(command);
+      const Case subject = setting.subject(Collective::broadcast, 4, bytes);
+      const std::string predicted = setting.algorithms(subject.problem).front()->name;
+      CAPTURE(bytes);
+      CAPTURE(segment);
+      support::on_ranks_of_cores(4, 0, [&](Communicator& world) {
+        std::vector<float> data(static_cast<std::size_t>(bytes) / sizeof(float));
+        Call call = calls::broadcast(data, 0);
+        call.choice.segment = setting.segment;
+        CHECK(world.chosen(call).algorithm == predicted);
+      });
+    }
+  }
 }

@@ -80,7 +80,7 @@ Case Setting::subject(Collective collective, int ranks, std::int64_t bytes) cons
 
 std::vector<const Algorithm*> Setting::algorithms(const Problem& problem) const {
   if (command.data.algorithm.empty()) {
-    return {selecting::select(registry, problem, type_bytes(), {}, {}).algorithm};
+    return {selecting::select(registry, problem, type_bytes(), {"", segment}, {}).algorithm};
   }
   if (command.data.algorithm == "all") {
     auto all = registry.of(problem.collective);
