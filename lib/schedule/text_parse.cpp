@@ -16,10 +16,17 @@ std::vector<Schedule> parse(std::string_view text, std::string_view origin) {
   std::optional<HeaderLines> common;  // of the ranks below one "baton-schedule"
   std::optional<RankText> rank;
   std::set<int> ranks;
+  std::size_t first = 0;  // of their schedules
   TextLine rank_line(origin, 1, "");
   const auto finish_rank = [&] {
     if (rank) schedules.push_back(rank->finish(rank_line));
     rank.reset();
+  };
+  const auto finish_text = [&] {
+    finish_rank();
+    std::ranges::sort(schedules.begin() + static_cast<std::ptrdiff_t>(first), schedules.end(), {},
+                      &Schedule::rank);
+    first = schedules.size();
   };
 
   std::size_t number = 0;
@@ -29,7 +36,7 @@ std::vector<Schedule> parse(std::string_view text, std::string_view origin) {
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.done()) continue;
     if (line.take_word("baton-schedule")) {
-      finish_rank();
+      finish_text();
       line.number("version", 1, 1);
       line.end();
       common.emplace();
@@ -50,7 +57,7 @@ std::vector<Schedule> parse(std::string_view text, std::string_view origin) {
       line.fail("a header line or \"rank\"");
     }
   }
-  finish_rank();
+  finish_text();
   if (schedules.empty()) {
     TextLine(origin, number + 1, "")
         .fail(common ? "\"rank\"" : "\"baton-schedule 1\"", "the end of the text");

@@ -282,9 +282,9 @@ rank 2
 }
 
 TEST_CASE("schedules that have no fused groups are refused") {
-  const auto says = [](const std::string& ranks, const std::vector<std::string>& parts) {
-    const std::vector<Schedule> schedules =
-        parse("baton-schedule 1\ncollective all_reduce\nsize 2\ninput 2\noutput 2\n" + ranks);
+  const std::string head = "baton-schedule 1\ncollective all_reduce\nsize 2\ninput 2\noutput 2\n";
+  const auto says = [&](const std::string& ranks, const std::vector<std::string>& parts) {
+    const std::vector<Schedule> schedules = parse(head + ranks);
     const Error error = support::error_of([&] { fused(schedules); });
     CHECK(error.code == ErrorCode::invalid_argument);
     CHECK_MESSAGE(support::holds(error.what(), parts), std::string(error.what()));
@@ -298,7 +298,7 @@ TEST_CASE("schedules that have no fused groups are refused") {
       "send 0 output[0:1]\n",
       {"steps that can take place", "step", "waits for itself"});
   says("rank 0\n", {"the schedules of 2 ranks, found 1"});
-  says("rank 1\nrank 0\n", {"the schedule of rank 0 of 2", "found that of rank 1"});
+  says("rank 1\n" + head + "rank 0\n", {"the schedule of rank 0 of 2", "found that of rank 1"});
 }
 
 TEST_CASE("ranks that call in place and ranks that do not come to the same fused groups") {

@@ -5,8 +5,10 @@
 
 #include <random>
 #include <string>
+#include <vector>
 
 #include "baton/schedule.hpp"
+#include "baton/verify.hpp"
 #include "support/schedules.hpp"
 
 using namespace baton;
@@ -240,6 +242,24 @@ TEST_CASE("a header line below a rank holds for that rank only") {
   REQUIRE(read.size() == 2);
   CHECK(read[0].header().output == 4);
   CHECK(read[1].header().output == 0);
+}
+
+TEST_CASE("ranks are in their order, whatever a text's") {
+  const std::string text = ring_by_hand;
+  const std::size_t rank_0 = text.find("rank 0"), rank_1 = text.find("rank 1"),
+                    rank_2 = text.find("rank 2");
+  const std::string head = text.substr(0, rank_0), first = text.substr(rank_0, rank_1 - rank_0),
+                    second = text.substr(rank_1, rank_2 - rank_1), third = text.substr(rank_2);
+  const std::vector<Schedule> ring = parse(text);
+  const std::vector<Schedule> permuted = parse(head + third + first + second);
+  CHECK(permuted == ring);
+  CHECK(verify(permuted, problems_of(permuted)).holds());
+  // Of each of several texts, in the order of the texts.
+  std::vector<int> ranks;
+  for (const Schedule& schedule : parse(head + third + head + second + first)) {
+    ranks.push_back(schedule.rank());
+  }
+  CHECK(ranks == std::vector{2, 0, 1});
 }
 
 TEST_CASE("errors name the line, what was expected, and what was found") {
