@@ -54,6 +54,12 @@ class Timeline(CommandTest):
                                              "--hosts", "2x2"))
         self.assertIn(">mine &amp; yours<", self.drawn("barrier", "--title", "mine & yours"))
 
+    def test_bytes_below_an_element_are_one(self):
+        one = self.drawn("broadcast", "--bytes", "4")
+        self.assertEqual(one.count('class="arrow"'), 3)
+        self.assertEqual(self.drawn("broadcast", "--bytes", "2"), one)
+        self.assertEqual(self.drawn("broadcast", "--bytes", "0").count('class="arrow"'), 0)
+
     def test_part_of_it(self):
         svg = self.drawn("all_reduce", "--algorithm", "ring", "--ranks", "4", "--ranks-shown",
                          "0-1,3", "--from-time", "1", "--to-time", "1.9")
