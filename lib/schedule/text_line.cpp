@@ -159,8 +159,11 @@ void TextLine::fail(std::string_view expected) const {
 }
 
 void TextLine::fail(std::string_view expected, std::string_view found) const {
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{}:{}: expected {}, found {}", origin_, number_, expected, found));
+  refuse(fmt::format("expected {}, found {}", expected, found));
+}
+
+void TextLine::refuse(std::string_view why) const {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}:{}: {}", origin_, number_, why));
 }
 
 void TextLine::skip_blanks() {

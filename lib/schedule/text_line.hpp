@@ -42,6 +42,8 @@ class TextLine {
   /// next.
   [[noreturn]] void fail(std::string_view expected) const;
   [[noreturn]] void fail(std::string_view expected, std::string_view found) const;
+  /// Throws Error(invalid_argument): "origin:line: …".
+  [[noreturn]] void refuse(std::string_view why) const;
 
  private:
   Region region();

@@ -101,11 +101,15 @@ Schedule RankText::finish(const TextLine& line) {
   header.slots = header_.slots.value_or(end_of(Buffer::slot));
   header.in_place = header_.in_place;
 
-  Schedule inferred(header, steps_, regions_, computations_);
-  if (header_.listed ? after_ == inferred.dependencies() : after_.list.empty()) return inferred;
-  if (!header_.listed) after_ = united(after_, inferred.dependencies());
-  return Schedule(std::move(header), std::move(steps_), std::move(regions_), std::move(after_),
-                  std::move(computations_));
+  try {
+    Schedule inferred(header, steps_, regions_, computations_);
+    if (header_.listed ? after_ == inferred.dependencies() : after_.list.empty()) return inferred;
+    if (!header_.listed) after_ = united(after_, inferred.dependencies());
+    return Schedule(std::move(header), std::move(steps_), std::move(regions_), std::move(after_),
+                    std::move(computations_));
+  } catch (const Error& error) {
+    line.refuse(error.what());
+  }
 }
 
 void RankText::read_step(TextLine& line) {

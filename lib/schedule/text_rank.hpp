@@ -39,7 +39,8 @@ class RankText {
 
   /// Reads a line that stands below "rank".
   void read(TextLine& line);
-  /// The schedule, once all its lines are read. `line` is where an incomplete header is reported.
+  /// The schedule, once all its lines are read. `line` is where an incomplete header is reported,
+  /// and a schedule that cannot be.
   Schedule finish(const TextLine& line);
 
  private:

@@ -300,6 +300,9 @@ TEST_CASE("errors name the line, what was expected, and what was found") {
         "file:8: expected steps in full, since dependencies are listed, found a shorthand");
   CHECK(refused(rank_1("rank 1\n")) == "file:7: expected each rank once, found rank 1 again");
   CHECK(refused(rank_1("rank 3\n")) == "file:7: expected a rank below 3, found 3");
+  CHECK(refused("baton-schedule 1\ncollective program\nsize 1\ninput 0\noutput 0\n"
+                "dependencies listed\nrank 0\ncompute 5 other a\ncompute 5 other b")
+            .starts_with("file:7: schedule of rank 0, step 1: expected "));
 }
 
 TEST_CASE("any text is read or refused, never more") {
