@@ -62,6 +62,19 @@ class Simulate(CommandTest):
         self.assertEqual(two["rows"][0]["most_host_link_bytes"]["sent"], 4 * (256 << 10))
         self.assertLess(one["rows"][0]["time_ns"], two["rows"][0]["time_ns"])
 
+    def test_number_of_ranks(self):
+        for arguments, ranks, hosts in [
+                ([], 8, 1),
+                (["--hosts", "2x2"], 4, 2),
+                (["--hosts", "0,1,1"], 3, 2),
+                (["--ranks", "4", "--hosts", "2x2"], 4, 2),
+                (["--ranks", "3"], 3, 1)]:
+            with self.subTest(arguments=arguments):
+                found = self.simulate("all_gather", "--algorithm", "ring", *arguments)
+                self.assertEqual((found["ranks"], found["hosts"]), (ranks, hosts))
+        sweep = self.simulate("all_gather", "--algorithm", "ring", "--sweep", "bytes=8:16", "--hosts", "2x2")
+        self.assertEqual([row["ranks"] for row in sweep["rows"]], [4, 4])
+
     def test_all_algorithms_best_first(self):
         rows = self.simulate("all_gather", "--algorithm", "all", "--ranks", "6")["rows"]
         self.assertIn("neighbor_exchange", [row["algorithm"] for row in rows])
@@ -165,7 +178,8 @@ class Simulate(CommandTest):
                  "all_gather", "--algorithm", "neighbor_exchange", "--ranks", "5"),
                 ("network: expected a file or one of infiniband-100g, nvlink, ", "--network", "x"),
                 (f"{bad}:8: expected latency, post, ", "--network", str(bad)),
-                ("--hosts: expected the hosts of 8 ranks, found those of 4", "--hosts", "2x2"),
+                ("--hosts: expected the hosts of 8 ranks, found those of 4", "--ranks", "8", "--hosts",
+                 "2x2"),
                 ("expected a root from 0 to 7, found 8", "--root", "8"),
                 ("--sweep: expected ranks=FIRST:LAST or bytes=FIRST:LAST, found \"x\"", "--sweep",
                  "x"),

@@ -272,7 +272,7 @@ Json json(const Cell& cell) {
 }  // namespace
 
 int measured(const SimulateCommand& command, Launch& launch) {
-  on_ranks(launch, command.data.ranks, {}, [&](World& world) {
+  on_ranks(launch, command.ranks(), {}, [&](World& world) {
     std::optional<Setting> prepared;
     world.together([&] {
       prepared.emplace(command);

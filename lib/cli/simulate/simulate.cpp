@@ -257,8 +257,7 @@ int run(const SimulateCommand& command, Launch& launch) {
   if (!command.data.file().empty()) return own(setting);
   if (!command.sweep.empty()) return sweep(setting);
   const Collective collective = collective_named(command.data.collective);
-  const Case subject =
-      setting.subject(collective, command.data.ranks, command.data.sizes().front());
+  const Case subject = setting.subject(collective, command.ranks(), command.data.sizes().front());
   if (command.data.algorithm == "all") return several(setting, subject);
   return one(setting, subject, *setting.algorithms(subject.problem).front());
 }
@@ -274,7 +273,7 @@ void add_simulate(CommandLine& program) {
   const Option collective = data.collective(" (the default)");
   const Option algorithm =
       data.algorithm("by name, or all that serve the problem (default: the library chooses)");
-  const Option ranks = data.ranks("number of ranks (default 8)", 1 << 20);
+  const Option ranks = data.ranks("number of ranks (default: of --hosts, else 8)", 1 << 20);
   const Option bytes = data.bytes(" (default 1M)");
   std::string names;
   for (const std::string& name : shipped_networks()) names += (names.empty() ? "" : ", ") + name;

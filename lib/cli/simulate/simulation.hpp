@@ -14,10 +14,13 @@ namespace baton::cli::simulate {
 
 /// The command line of `baton simulate`.
 struct SimulateCommand {
-  CollectiveOptions data = {.collective = "all_reduce", .bytes = "1M", .ranks = 8};
+  CollectiveOptions data = {.collective = "all_reduce", .bytes = "1M"};
   std::string network = "shared-memory", sweep;
   int per_host = -1, window = 2, measure = 0, factor = 2, calls = 1;
   bool json = false, progress = false;
+
+  /// The number of ranks: as given, else that of --hosts, else 8.
+  int ranks() const { return data.ranks == 0 && data.hosts.empty() ? 8 : data.rank_count(); }
 };
 
 /// The state that all simulations of a command share.

@@ -76,7 +76,7 @@ class Sweep {
 
   void print() const {
     const std::string what =
-        axis_.ranks ? human_bytes(bytes_) : fmt::format("{} ranks", setting_.command.data.ranks);
+        axis_.ranks ? human_bytes(bytes_) : fmt::format("{} ranks", setting_.command.ranks());
     fmt::print("{} of {}, {}\n{}\n\n", name(collective_), what, name(setting_.type),
                summary(setting_.network));
     const auto columns = algorithms();
@@ -107,7 +107,7 @@ class Sweep {
       for (const Cell& cell : points_[i]) {
         rows.push_back(
             Json::object({{"collective", name(collective_)},
-                          {"ranks", axis_.ranks ? axis_.values[i] : setting_.command.data.ranks},
+                          {"ranks", axis_.ranks ? axis_.values[i] : setting_.command.ranks()},
                           {"asked_bytes", axis_.ranks ? bytes_ : axis_.values[i]},
                           {"algorithm", cell.algorithm->name},
                           {"segment_bytes", cell.segment},
@@ -135,7 +135,7 @@ class Sweep {
   }
   Case case_at(std::int64_t value) const {
     return axis_.ranks ? setting_.subject(collective_, static_cast<int>(value), bytes_)
-                       : setting_.subject(collective_, setting_.command.data.ranks, value);
+                       : setting_.subject(collective_, setting_.command.ranks(), value);
   }
   /// Without an algorithm where it takes more memory than there is.
   Cell at(const Case& subject, const Algorithm& algorithm) const {
