@@ -8,6 +8,7 @@
 
 #include "cli/common/collective_options.hpp"
 #include "cli/simulate/simulation.hpp"
+#include "cli/tune/algorithms.hpp"
 #include "support/cores.hpp"
 
 using namespace baton;
@@ -56,4 +57,18 @@ TEST_CASE("simulate: the algorithm that a communicator chooses for the segment")
       });
     }
   }
+}
+
+TEST_CASE("tune: every algorithm has a candidate, however small the data") {
+  const Registry registry = Registry::builtin();
+  const Algorithm& whole = registry.find(Collective::broadcast, "binomial");
+  const Algorithm& pipelined = registry.find(Collective::broadcast, "circulant");
+  REQUIRE(pipelined.pipelined);
+  using Segments = std::vector<std::int64_t>;
+  for (const std::int64_t bytes : {0, 4, 8 << 10}) {
+    CHECK(tune::segments_of(whole, bytes) == Segments{0});
+    CHECK(tune::segments_of(pipelined, bytes) == Segments{8 << 10});
+  }
+  CHECK(tune::segments_of(whole, (16 << 10) + 1) == Segments{0, 8 << 10, 16 << 10});
+  CHECK(tune::segments_of(pipelined, (16 << 10) + 1) == Segments{8 << 10, 16 << 10});
 }

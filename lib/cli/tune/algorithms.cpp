@@ -14,6 +14,8 @@ namespace baton::cli::tune {
 namespace {
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+constexpr std::int64_t segments[] = {0,        8 << 10,   16 << 10,  32 << 10,
+                                     64 << 10, 128 << 10, 512 << 10, 2 << 20};
 
 /// Throws Error(invalid_argument) if it is more than most_elements.
 std::int64_t common_multiple(std::int64_t a, std::int64_t b) {
@@ -76,6 +78,16 @@ void Algorithms::add(const CollectiveOptions& data, int ranks) {
   } catch (const Error& error) {
     refuse(fmt::format("{}: {}", data.file(), error.what()));
   }
+}
+
+std::vector<std::int64_t> segments_of(const Algorithm& algorithm, std::int64_t bytes) {
+  std::vector<std::int64_t> tried;
+  for (const std::int64_t segment : segments) {
+    if (segment == 0 && algorithm.pipelined) continue;
+    // A piece as long as all data cuts no message.
+    if (tried.empty() || segment < bytes) tried.push_back(segment);
+  }
+  return tried;
 }
 
 }  // namespace baton::cli::tune

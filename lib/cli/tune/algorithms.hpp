@@ -38,4 +38,7 @@ class Algorithms {
   std::map<Collective, std::int64_t> units_;
 };
 
+/// Sizes of message pieces in bytes that are measured on so many bytes: one at least; 0: not cut.
+std::vector<std::int64_t> segments_of(const Algorithm& algorithm, std::int64_t bytes);
+
 }  // namespace baton::cli::tune

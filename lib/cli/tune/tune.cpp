@@ -20,8 +20,6 @@
 namespace baton::cli::tune {
 namespace {
 
-constexpr std::int64_t segments[] = {0,        8 << 10,   16 << 10,  32 << 10,
-                                     64 << 10, 128 << 10, 512 << 10, 2 << 20};
 // Times of the best at which a candidate is not tried, by estimate; is tried briefly only; and at
 // which the candidate that was best for the size before is kept.
 constexpr double hopeless = 20, slow = 1.5, as_good = 1.04;
@@ -115,10 +113,7 @@ class Candidates {
     double least = std::numeric_limits<double>::infinity();
     for (const Algorithm* algorithm : communicator_.registry().of(problem.collective)) {
       if (!refusal(*algorithm, problem).empty()) continue;
-      for (const std::int64_t segment : segments) {
-        // A piece as long as all data cuts no message.
-        if (segment > 0 && segment >= subject_.bytes()) continue;
-        if (segment == 0 && algorithm->pipelined) continue;
+      for (const std::int64_t segment : segments_of(*algorithm, subject_.bytes())) {
         const double time = costs::estimate(*algorithm, problem, bytes, segment, {});
         least = std::min(least, time);
         estimated.push_back({time, {algorithm->name, segment}});
