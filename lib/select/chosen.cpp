@@ -12,10 +12,12 @@ void check(std::size_t element_bytes) {
 
 }  // namespace
 
-Choice chosen(const Registry& registry, const Problem& problem, std::size_t element_bytes) {
+Choice chosen(const Registry& registry, const Problem& problem, std::size_t element_bytes,
+              int cores) {
   check(element_bytes);
+  if (cores < 0) base::refuse("expected at least 0 cores, found {}", cores);
   const selecting::Selection selection =
-      selecting::select(registry, problem, element_bytes, {}, {});
+      selecting::select(registry, problem, element_bytes, {}, {}, nullptr, {.cores = cores});
   return {selection.algorithm->name, selection.segment};
 }
 
