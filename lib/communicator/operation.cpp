@@ -39,7 +39,8 @@ void Operation::enter(const char* name, std::uint64_t number, int tag, std::uint
   name_ = name;
   number_ = number;
   tag_ = tag;
-  finished_ = false;
+  finished_.store(false, std::memory_order_relaxed);
+  failed_.store(false, std::memory_order_relaxed);
   quiet_ = 0;
   shown_ = timed_ = false;
   error_ = reported_ = nullptr;
@@ -53,14 +54,14 @@ void Operation::start(int polls, execute::BlockedView* view) {
 }
 
 bool Operation::step() {
-  if (finished_) return true;
+  if (finished()) return true;
   if (!reach()) return false;
   if (comparison_) {
     if (!comparison_->step()) return false;
     comparison_.reset();
     start();
   }
-  if (finished_) return true;  // start() has finished it
+  if (finished()) return true;  // start() has finished it
   if (!execution_.run->drive()) return false;
   // A peer that has given it up may have used the memory of its messages for something else.
   if (watch_.doubtful(number_)) [[unlikely]]
@@ -70,7 +71,7 @@ bool Operation::step() {
 }
 
 std::size_t Operation::completed() const {
-  if (finished_ || ahead()) return 0;
+  if (finished() || ahead()) return 0;
   const std::size_t phase = comparison_ ? comparison_->stage() : Comparison::stages;
   return current().completed() + phase * 1000000007u;
 }
@@ -79,7 +80,7 @@ void Operation::finish() noexcept {
   runs_.give_back(execution_);
   watch_.end(place_);
   progressed();
-  finished_ = true;
+  finished_.store(true, std::memory_order_release);
   ended();
 }
 
@@ -87,7 +88,7 @@ bool Operation::advance(const execute::UseFlag* held) noexcept {
   const bool mine = held == &busy_;
   if (!mine && !busy_.try_advance()) return false;
   bool further = false;
-  if (!finished_ && !error_) {
+  if (!finished() && !error_) {
     const bool was_ahead = ahead();
     const std::size_t before = completed();
     try {
@@ -110,7 +111,7 @@ void Operation::progressed() noexcept {
 }
 
 void Operation::idled(bool waits) {
-  if (finished_) return;
+  if (finished()) return;
   ++quiet_;
   const bool looks = waits || quiet_ % polls_per_clock == 0;
   if (!shown_) {
@@ -164,11 +165,13 @@ void Operation::look_for_blocker() {
 }
 
 void Operation::rethrow() {
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  if (!failed()) return;
+  failed_.store(false, std::memory_order_relaxed);
+  std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 void Operation::abandon() noexcept {
-  if (finished_) return;
+  if (finished()) return;
   given_up();
   if (execution_.run) {
     execution_.run->abandon();
@@ -180,7 +183,7 @@ void Operation::abandon() noexcept {
     if (!context_.can.cancels) static_cast<void>(comparison_.release());
     comparison_.reset();
   }
-  finished_ = true;
+  finished_.store(true, std::memory_order_release);
   ended();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -59,7 +60,8 @@ class Operation : public execute::Advancing {
   bool step();
   /// Changes exactly if there was progress.
   std::size_t completed() const;
-  bool finished() const { return finished_; }
+  /// Any thread may ask: another communicator's call may have finished it.
+  bool finished() const { return finished_.load(std::memory_order_acquire); }
   std::uint64_t number() const { return number_; }
   const char* name() const { return name_; }
   /// Whether it waits for its turn in a device's stream.
@@ -75,8 +77,8 @@ class Operation : public execute::Advancing {
   void idled(bool waits = false);
 
   bool advance(const execute::UseFlag* held) noexcept override;
-  /// Whether it holds an unreported error.
-  bool failed() const { return error_ != nullptr; }
+  /// Whether it holds an unreported error. Any thread may ask.
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
   /// Throws the unreported error, if any.
   void rethrow();
   /// For requests, which tell their failure each time they are asked. `error`: the one just thrown.
@@ -113,7 +115,10 @@ class Operation : public execute::Advancing {
   virtual bool reach() { return true; }
   /// Hooks of advance(): after a step, and while it handles an exception.
   virtual void stepped() {}
-  virtual void failed_meanwhile() noexcept { error_ = std::current_exception(); }
+  virtual void failed_meanwhile() noexcept {
+    error_ = std::current_exception();
+    failed_.store(true, std::memory_order_release);
+  }
   virtual void ended() noexcept {}
   /// abandon() begins.
   virtual void given_up() noexcept {}
@@ -151,7 +156,8 @@ class Operation : public execute::Advancing {
   std::chrono::steady_clock::time_point look_at_, missing_since_;
   int missing_ = -1;            // peer that is gone
   unsigned missing_polls_ = 0;  // quiet_ when that was found
-  bool finished_ = true;
+  std::atomic<bool> finished_{true};
+  std::atomic<bool> failed_{false};  // error_ holds one
   Execution execution_;
   std::unique_ptr<Comparison> comparison_;
   std::exception_ptr error_, reported_;

@@ -65,9 +65,15 @@ void Request::wait() {
   operation_.reset();
 }
 
-std::string Request::waits_for() const { return done() ? std::string() : operation_->waits_for(); }
+std::string Request::waits_for() const {
+  if (done()) return {};
+  const InUse in_use(operation_->keep_alive->launcher.busy());
+  return done() ? std::string() : operation_->waits_for();
+}
 
 std::string Request::cause(std::chrono::milliseconds waited) const {
+  if (done()) return {};
+  const InUse in_use(operation_->keep_alive->launcher.busy());
   return done() ? std::string() : operation_->cause(waited);
 }
 
@@ -76,8 +82,10 @@ void Request::abandon(const std::string& why) {
   if (!operation_->finished()) {
     Launcher& launcher = operation_->keep_alive->launcher;
     const InUse in_use(launcher.busy());
-    launcher.break_off(why);
-    operation_->abandon();
+    if (!operation_->finished()) {
+      launcher.break_off(why);
+      operation_->abandon();
+    }
   }
   operation_.reset();
 }
@@ -98,25 +106,34 @@ void State::wait(Request& request, const std::function<void()>& meanwhile) {
   };
   const Context& context = operation->keep_alive->context;
   execute::Waiting waiting(*context.transport, context.options.timeout, context.can.spins);
-  std::size_t completed = operation->completed();
-  const auto ends = [&] {
+  enum class Found { end, progress, nothing };
+  std::size_t completed = in_use([&] { return operation->completed(); });
+  const auto look = [&] {
     operation->rethrow();
-    if (operation->step()) return true;
+    if (operation->step()) return Found::end;
     if (!waiting.spinning()) launcher.family().operations.advance(&launcher.busy());
     operation->rethrow();
-    return operation->finished();
+    if (operation->finished()) return Found::end;
+    const std::size_t now = operation->completed();
+    if (now == completed) return Found::nothing;
+    completed = now;
+    operation->progressed();
+    return Found::progress;
   };
   asked(*operation, [&] {
-    while (!in_use(ends)) {
-      if (const std::size_t now = operation->completed(); now != completed) {
-        completed = now;
+    for (Found found; (found = in_use(look)) != Found::end;) {
+      if (found == Found::progress) {
         waiting.progressed();
-        operation->progressed();
         continue;
       }
       if (!waiting.spinning()) meanwhile();
-      if (!waiting.again()) in_use([&]() -> bool { operation->fail_timeout(); });
-      if (!waiting.spinning()) in_use([&] { return operation->idled(true), false; });
+      const bool expired = !waiting.again();
+      if (waiting.spinning()) continue;
+      in_use([&] {
+        operation->rethrow();
+        if (expired && !operation->finished()) operation->fail_timeout();
+        operation->idled(true);
+      });
     }
   });
   request.operation_.reset();
@@ -134,17 +151,23 @@ void Request::Release::operator()(Operation* operation) const {
   Launcher& launcher = state->launcher;
   launcher.forget(*operation);
   if (!operation->finished()) {
+    execute::UseFlag& busy = launcher.busy();
+    // Another thread may be advancing this communicator's other operations. False: a call of this
+    // thread holds the flag, and a user's operation in it destroys the request.
+    const bool entered = busy.enter();
     try {
-      if (std::uncaught_exceptions() > 0 || !launcher.broken().empty()) {
+      if (!entered) {
+        operation->abandon();
+      } else if (std::uncaught_exceptions() > 0 || !launcher.broken().empty()) {
         launcher.break_off("a request was destroyed before it was complete");
         operation->abandon();
       } else {
-        const InUse in_use(launcher.busy());
         launcher.wait(*operation);
       }
     } catch (...) {
       operation->abandon();  // a destructor cannot report its failure
     }
+    if (entered) busy.leave();
   }
   launcher.give_operation(std::unique_ptr<Operation>(operation));
 }

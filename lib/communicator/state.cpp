@@ -163,8 +163,8 @@ Request State::request(std::unique_ptr<Operation> operation) {
 Request State::start(std::unique_ptr<Operation> operation, bool ordered) {
   Operation& started = *operation;
   Request request = this->request(std::move(operation));
-  launcher.keep(started, ordered);
   try {
+    launcher.keep(started, ordered);
     started.start();
   } catch (...) {
     launcher.fail(started);

@@ -1,10 +1,13 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <latch>
+#include <stdexcept>
 #include <thread>
 
 #include "baton/forwarding.hpp"
 #include "baton/schedule.hpp"
+#include "baton/wait.hpp"
 #include "execute/progress.hpp"
 #include "support/ranks.hpp"
 
@@ -155,6 +158,136 @@ TEST_CASE("different communicators may be used by different threads at once") {
       second.join();
     });
   }
+}
+
+namespace {
+
+/// A transport that counts calls made while another one is under way, and can hold a test().
+class Watched final : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  bool test(Message& message, std::size_t& bytes) override {
+    const Use use(*this);
+    if (hold_.exchange(false)) {
+      holding_ = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      holding_ = false;
+    } else if (slow) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return inner().test(message, bytes);
+  }
+  void cancel(Message& message) override {
+    const Use use(*this);
+    if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    inner().cancel(message);
+  }
+  /// Returns while another thread is held in test().
+  void hold() {
+    hold_ = true;
+    while (!holding_) std::this_thread::yield();
+  }
+  bool holding() const { return holding_; }
+  int overlaps() const { return overlaps_; }
+  std::atomic<bool> slow = false;
+
+ private:
+  struct Use {
+    explicit Use(Watched& watched) : transport(watched) {
+      if (transport.inside_.fetch_add(1) > 0) ++transport.overlaps_;
+    }
+    ~Use() { --transport.inside_; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    Watched& transport;
+  };
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
+    return std::make_unique<Watched>(std::move(part));
+  }
+  std::atomic<bool> hold_ = false, holding_ = false;
+  std::atomic<int> inside_ = 0, overlaps_ = 0;
+};
+
+/// Rank 0 runs `tries` on a communicator that has a receive under way, while another thread waits
+/// in a call of a sibling, and so advances what is under way.
+void while_a_sibling_advances(
+    const std::function<void(Communicator&, Watched&, Request& kept)>& tries) {
+  Watchdog watchdog(2, std::chrono::seconds(120));
+  std::latch tried(2);
+  run_threads(2, [&](std::unique_ptr<Transport> transport) {
+    Communicator whole(std::make_unique<Watched>(std::move(transport)), test_options());
+    Communicator one = whole.split(0), sibling = whole.split(0);
+    std::vector<std::int32_t> x{1};
+    if (one.rank() == 1) {
+      tried.arrive_and_wait();
+      sibling.all_reduce(x, sum);
+    } else {
+      std::vector<float> room(4);
+      Request kept = one.start_recv(std::span(room), 1, 1);
+      std::thread second([&] { sibling.all_reduce(x, sum); });
+      tries(one, dynamic_cast<Watched&>(one.transport()), kept);
+      tried.arrive_and_wait();
+      second.join();
+      kept.abandon("the test is over");
+    }
+    CHECK(x[0] == 2);
+    watchdog.returned(one.rank());
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a request that another thread advances is asked when that has ended") {
+  while_a_sibling_advances([](Communicator&, Watched& transport, Request& kept) {
+    transport.hold();
+    CHECK(holds(kept.waits_for(), {"waits for rank 1"}));
+    CHECK_FALSE(transport.holding());
+    transport.hold();
+    CHECK_FALSE(kept.cause(std::chrono::milliseconds(1)).empty());
+    CHECK_FALSE(transport.holding());
+    transport.hold();
+    CHECK_FALSE(kept.done());
+  });
+}
+
+TEST_CASE("a request that is dropped while another thread advances its communicator") {
+  while_a_sibling_advances([](Communicator& c, Watched& transport, Request&) {
+    std::vector<float> room(4);
+    CHECK_THROWS_AS(([&] {
+                      const Request dropped = c.start_recv(std::span(room), 1, 2);
+                      transport.slow = true;
+                      throw std::runtime_error("elsewhere");
+                    }()),
+                    std::runtime_error);
+    transport.slow = false;
+    CHECK(transport.overlaps() == 0);
+  });
+}
+
+TEST_CASE(
+    "a request is asked and waited for while a sibling's call in another thread advances it") {
+  on_ranks(2, [](Communicator& c) {
+    Communicator sibling = c.split(0);
+    std::atomic<bool> over = false;
+    std::thread second([&] {
+      std::vector<std::int32_t> last(1);
+      do {
+        last[0] = sibling.rank() == 1 && over ? 1 : 0;
+        if (sibling.rank() == 1) std::this_thread::sleep_for(std::chrono::microseconds(300));
+        sibling.all_reduce(last, max);
+      } while (last[0] == 0);
+    });
+    for (int turn = 0; turn < 400; ++turn) {
+      std::vector<std::int32_t> x(400, 1);
+      Request request = c.start_all_reduce(x, sum, {"ring", 64});
+      while (c.rank() == 0 && turn % 2 == 0 && !request.done())
+        static_cast<void>(request.waits_for());
+      wait(request, [] {});
+      CHECK(x == std::vector<std::int32_t>(400, 2));
+    }
+    over = true;
+    second.join();
+  });
 }
 
 TEST_CASE("few tags: operations that follow each other share them") {
