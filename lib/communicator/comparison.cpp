@@ -208,9 +208,10 @@ void Comparison::judge() {
   }
 }
 
-void Comparison::conclude() const {
+void Comparison::conclude() {
   const char kind = kind_of(verdict_.data());
   if (kind == call_is_good) return;
+  refused_ = true;
   base::raise(kind == call_is_wrong ? ErrorCode::invalid_argument : ErrorCode::mismatch,
               text_of(verdict_.data()), {.rank = context_.rank});
 }

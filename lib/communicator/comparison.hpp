@@ -30,6 +30,8 @@ class Comparison {
   /// Error(invalid_argument) if all ranks' calls are wrong in the same way, Error(mismatch) if the
   /// calls differ.
   bool step();
+  /// Whether step() has thrown the verdict of all ranks; nothing is in flight then.
+  bool refused() const { return refused_; }
   void abandon() noexcept;
   const execute::Run& current() const { return *part().run; }
   /// Grows with each part of the comparison that is complete; at most `stages`.
@@ -40,7 +42,7 @@ class Comparison {
   void find_pairs(const Arguments& arguments);
   void compare_pairs();
   void judge();
-  void conclude() const;
+  void conclude();
   const Execution& part() const {
     return stage_ == exchanging ? exchange_ : stage_ % 3 == gathering ? gather_ : broadcast_;
   }
@@ -53,6 +55,7 @@ class Comparison {
   Execution gather_, broadcast_, exchange_;
   int tag_ = 0;
   std::size_t stage_ = 0;
+  bool refused_ = false;
   // Elements to send to each rank and to receive from it; empty: all ranks know all counts.
   std::vector<std::int64_t> sends_, expects_, announced_;
 };

@@ -199,16 +199,20 @@ constexpr const char* out_of_memory = "out of memory";  // as a string it alloca
 }  // namespace
 
 void Launcher::fail(Operation& operation) {
+  if (operation.refused()) {
+    operation.end_refused();
+    throw;
+  }
   try {
     throw;
-  } catch (const Error& error) {
-    if (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument) {
-      operation.abandon();
-      throw;
-    }
+  } catch (const Error& thrown) {
     std::string why = out_of_memory;
     std::optional<Error> named;
     try {
+      Error error = thrown;
+      // A user's operation or the transport threw it: the call itself was right, and has begun.
+      if (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument)
+        error.code = ErrorCode::transport;
       why = named.emplace(operation.named(error)).what();
       why = named.emplace(operation.named(operation.told(error))).what();
     } catch (...) {  // others cannot be told, and the error may have no name

@@ -87,6 +87,13 @@ class Operation : public execute::Advancing {
     if (reported_) std::rethrow_exception(reported_);
   }
 
+  /// Whether the comparison has refused the call: all ranks end it, and nothing is in flight.
+  bool refused() const { return comparison_ && comparison_->refused(); }
+  /// Ends a refused call.
+  void end_refused() noexcept {
+    comparison_.reset();
+    finish();
+  }
   /// Abandons the messages in flight and gives back plan and scratch.
   void abandon() noexcept;
   /// "waits for rank 3 (step 4 …)".

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <latch>
 #include <mutex>
 #include <set>
@@ -151,18 +152,56 @@ TEST_CASE("without checking, the receiver finds lengths that do not fit") {
 }
 
 TEST_CASE("an operation that throws breaks the communicator, not the program") {
+  std::latch both(2);  // whoever threw first would tell the other
   on_ranks(
       2,
-      [](Communicator& c) {
-        const Op throws = Op::user([](void*, const void*, const void*, std::size_t,
-                                      void*) { throw std::runtime_error("no sum today"); },
-                                   nullptr, true, "throws");
+      [&](Communicator& c) {
+        const Op throws = Op::user(
+            [](void*, const void*, const void*, std::size_t, void* both) {
+              static_cast<std::latch*>(both)->arrive_and_wait();
+              throw std::runtime_error("no sum today");
+            },
+            &both, true, "throws");
         std::vector<float> x(4);
         CHECK_THROWS_WITH_AS(c.all_reduce(x, throws, {"recursive_doubling", 0}), "no sum today",
                              std::runtime_error);
         refuses_further_calls(c);
       },
       patient());
+}
+
+TEST_CASE("an operation that throws an Error of a wrong call fails on all ranks") {
+  for (const ErrorCode code : {ErrorCode::invalid_argument, ErrorCode::mismatch}) {
+    for (const bool check : {false, true}) {
+      CAPTURE(check);
+      std::latch over(2);
+      Options options = patient();
+      options.check = check;
+      on_ranks(
+          2,
+          [&](Communicator& c) {
+            struct Fold {
+              bool throws;
+              ErrorCode code;
+            } fold{c.rank() == 0, code};
+            const Op op = Op::user(
+                [](void* into, const void* left, const void*, std::size_t count, void* context) {
+                  const Fold& fold = *static_cast<const Fold*>(context);
+                  if (fold.throws) throw Error(fold.code, "no sum today");
+                  std::memmove(into, left, count * sizeof(float));
+                },
+                &fold, true, "throws");
+            std::vector<float> x(4);
+            const Error error = error_of([&] { c.all_reduce(x, op, {"ring", 0}); });
+            CHECK(error.code == ErrorCode::transport);  // those two promise that nothing was sent
+            CHECK(holds(error.operation, {"all_reduce #"}));
+            CHECK(holds(error.what(), {"no sum today"}));
+            refuses_further_calls(c);
+            over.arrive_and_wait();
+          },
+          options);
+    }
+  }
 }
 
 TEST_CASE("a request that has failed goes no further while others do") {

@@ -265,6 +265,22 @@ TEST_CASE("root cause: different operations, roots and counts") {
   }
 }
 
+TEST_CASE("root cause: a call that ranks have refused is over, and waits for nobody") {
+  for (const bool late : {false, true}) {  // a rank comes when the others show that they wait
+    CAPTURE(late);
+    std::barrier all(3);
+    const std::string text = sentence_of(3, 1, patient(true), [&](Communicator& c) {
+      std::vector<float> x(c.rank() == 2 ? 5 : 4);
+      if (late && c.rank() == 2) std::this_thread::sleep_for(100ms);
+      CHECK(error_of([&] { c.all_reduce(x, sum); }).code == ErrorCode::mismatch);
+      all.arrive_and_wait();
+      if (c.rank() == 0) c.broadcast(x, 1);
+    });
+    CHECK(holds(text, {"broadcast #", "rank 1 has not entered it", "all_reduce"}));
+    CHECK(text.find("disagree") == std::string::npos);
+  }
+}
+
 TEST_CASE("root cause: a rank that computes between start and wait") {
   const std::string text = sentence_of(3, 2, patient(), [&](Communicator& c) {
     std::vector<float> x(1 << 16);
