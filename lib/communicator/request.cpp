@@ -22,9 +22,10 @@ bool Request::done() const { return !operation_ || operation_->finished() || ope
 
 namespace {
 
-/// Uses a request's operation, which keeps a failure and tells it each time.
+/// Uses a request's operation, which keeps its failure and tells it each time.
 template <class Use>
 auto asked(Operation& operation, const Use& use) {
+  const InUse in_use(operation.keep_alive->launcher.busy());
   operation.tell_failure();
   try {
     return use();
@@ -41,7 +42,6 @@ bool Request::test() {
   Operation& operation = *operation_;
   Launcher& launcher = operation.keep_alive->launcher;
   const bool complete = asked(operation, [&] {
-    const InUse in_use(launcher.busy());
     if (!done()) launcher.family().operations.advance(&launcher.busy());
     if (operation.finished()) return true;
     try {
@@ -57,11 +57,7 @@ bool Request::test() {
 
 void Request::wait() {
   if (!operation_) return;
-  asked(*operation_, [&] {
-    Launcher& launcher = operation_->keep_alive->launcher;
-    const InUse in_use(launcher.busy());
-    launcher.wait(*operation_);
-  });
+  asked(*operation_, [&] { operation_->keep_alive->launcher.wait(*operation_); });
   operation_.reset();
 }
 
@@ -97,12 +93,13 @@ void State::wait(Request& request, const std::function<void()>& meanwhile) {
   if (!operation) return;
   Launcher& launcher = operation->keep_alive->launcher;
   const auto in_use = [&](const auto& use) {
-    const InUse in_use(launcher.busy());
-    try {
-      return use();
-    } catch (...) {
-      launcher.fail(*operation);
-    }
+    return asked(*operation, [&] {
+      try {
+        return use();
+      } catch (...) {
+        launcher.fail(*operation);
+      }
+    });
   };
   const Context& context = operation->keep_alive->context;
   execute::Waiting waiting(*context.transport, context.options.timeout, context.can.spins);
@@ -120,22 +117,25 @@ void State::wait(Request& request, const std::function<void()>& meanwhile) {
     operation->progressed();
     return Found::progress;
   };
-  asked(*operation, [&] {
-    for (Found found; (found = in_use(look)) != Found::end;) {
-      if (found == Found::progress) {
-        waiting.progressed();
-        continue;
-      }
-      if (!waiting.spinning()) meanwhile();
-      const bool expired = !waiting.again();
-      if (waiting.spinning()) continue;
-      in_use([&] {
-        operation->rethrow();
-        if (expired && !operation->finished()) operation->fail_timeout();
-        operation->idled(true);
-      });
+  for (;;) {
+    Found found = in_use(look);
+    if (found == Found::nothing && !waiting.spinning()) {
+      meanwhile();
+      found = in_use(look);  // it may have taken longer than the timeout
     }
-  });
+    if (found == Found::end) break;
+    if (found == Found::progress) {
+      waiting.progressed();
+      continue;
+    }
+    const bool expired = !waiting.again();
+    if (waiting.spinning()) continue;
+    in_use([&] {
+      operation->rethrow();
+      if (expired && !operation->finished()) operation->fail_timeout();
+      operation->idled(true);
+    });
+  }
   request.operation_.reset();
 }
 

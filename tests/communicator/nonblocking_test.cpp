@@ -2,15 +2,21 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <deque>
+#include <latch>
 #include <random>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 
+#include "baton/wait.hpp"
 #include "support/ranks.hpp"
 #include "support/values.hpp"
 
 using namespace baton;
 using namespace support;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -303,5 +309,73 @@ TEST_CASE("what has ended can be given up without harm") {
     request.abandon("too late");
     Request().abandon("empty");
     c.barrier();
+  });
+}
+
+TEST_CASE("waiting with something else to do: a message that came meanwhile is no timeout") {
+  std::latch asked(1), sent(1);
+  on_ranks(
+      2,
+      [&](Communicator& c) {
+        std::vector<std::int32_t> x(4, c.rank());
+        if (c.rank() == 1) {
+          asked.wait();
+          c.send(x, 0);
+          return sent.count_down();
+        }
+        Request request = c.start_recv(std::span(x), 1);
+        bool first = true;
+        wait(request, [&] {
+          if (!std::exchange(first, false)) return;
+          asked.count_down();
+          sent.wait();
+          std::this_thread::sleep_for(1500ms);  // more than the timeout
+        });
+        CHECK(x == std::vector<std::int32_t>(4, 1));
+      },
+      giving_up_after(1s));
+}
+
+TEST_CASE("waiting with something else to do: what that throws is not the request's failure") {
+  std::latch asked(1);
+  on_ranks(2, [&](Communicator& c) {
+    std::vector<std::int32_t> x(4, c.rank());
+    if (c.rank() == 1) {
+      asked.wait();
+      return c.send(x, 0);
+    }
+    Request request = c.start_recv(std::span(x), 1);
+    CHECK_THROWS_WITH_AS(wait(request,
+                              [&] {
+                                asked.count_down();
+                                while (!request.done()) c.progress();
+                                throw std::runtime_error("elsewhere");
+                              }),
+                         "elsewhere", std::runtime_error);
+    request.wait();
+    CHECK(x == std::vector<std::int32_t>(4, 1));
+  });
+}
+
+TEST_CASE("a request that is refused while a call uses its communicator has not failed") {
+  on_ranks(2, [](Communicator& c) {
+    struct Ended {
+      Request by_wait, by_test;
+    } ended{c.start_barrier(), c.start_barrier()};
+    while (!ended.by_wait.done() || !ended.by_test.done()) c.progress();
+    const Op asks = Op::user(
+        [](void* into, const void*, const void*, std::size_t, void* context) {
+          Ended& ended = *static_cast<Ended*>(context);
+          CHECK(error_of([&] { ended.by_wait.wait(); }).code == ErrorCode::invalid_argument);
+          CHECK(error_of([&] { ended.by_test.test(); }).code == ErrorCode::invalid_argument);
+          CHECK(error_of([&] { wait(ended.by_test, [] {}); }).code == ErrorCode::invalid_argument);
+          *static_cast<float*>(into) = 5;
+        },
+        &ended, true, "asks");
+    std::vector<float> x(1);
+    c.all_reduce(x, asks, {"recursive_doubling", 0});
+    CHECK(x[0] == 5);
+    ended.by_wait.wait();
+    CHECK(ended.by_test.test());
   });
 }
