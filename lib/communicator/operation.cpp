@@ -107,7 +107,7 @@ bool Operation::advance(const execute::UseFlag* held) noexcept {
 void Operation::progressed() noexcept {
   quiet_ = 0;
   timed_ = false;
-  if (std::exchange(shown_, false)) watch_.hide();
+  if (std::exchange(shown_, false)) watch_.hide(*this);
 }
 
 void Operation::idled(bool waits) {
@@ -146,6 +146,7 @@ void Operation::look_for_blocker() {
   const auto now = std::chrono::steady_clock::now();
   if (now < look_at_) return;
   look_at_ = now + between_looks;
+  if (!watch_.shows_a_wait()) watch_.show(*this);  // another operation that was shown has ended
   const int peer = blocker().first;
   if (peer >= 0)
     if (const auto why = watch_.unmade_by(peer, number_); !why.sentence.empty())

@@ -74,17 +74,20 @@ void Watch::show(const Operation& operation) {
   fmt::memory_buffer text;  // repeated calls allocate nothing
   operation.waits_for(text);
   show({text.data(), text.size()}, operation.blocker().first);
+  shown_operation_ = &operation;
 }
 
 void Watch::show(std::string_view waits, int peer) {
   if (!page_) return;
   status::Layout& page = page_->layout();
+  shown_operation_ = nullptr;
   page.waits.write(waits);
   page.thread.store(status::own_thread(), std::memory_order_relaxed);
   page.blocker.store(peer + 1, std::memory_order_release);
 }
 
 void Watch::hide() noexcept {
+  shown_operation_ = nullptr;
   if (page_) page_->layout().blocker.store(0, std::memory_order_release);
 }
 

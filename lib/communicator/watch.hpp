@@ -78,10 +78,17 @@ class Watch final : public execute::BlockedView {
   void end(std::uint64_t place) noexcept {
     if (page_) page_->end(place);
   }
-  /// Shows what an operation waits for, until hide().
+  /// Shows what an operation waits for, until hide(). The page has room for one.
   void show(const Operation& operation);
   void show(std::string_view waits, int peer);
   void hide() noexcept;
+  /// Unless another operation is shown.
+  void hide(const Operation& operation) noexcept {
+    if (shown_operation_ == &operation) hide();
+  }
+  bool shows_a_wait() const {
+    return page_ && page_->layout().blocker.load(std::memory_order_relaxed) != 0;
+  }
   void enters(Wait receive, Wait send) noexcept override {
     if (page_) page_->enters({receive.peer, receive.step}, {send.peer, send.step});
   }
@@ -177,6 +184,7 @@ class Watch final : public execute::BlockedView {
   std::uint64_t communicator_ = 0;
   std::vector<status::ProcessId> processes_;
   std::vector<bool> shown_;
+  const Operation* shown_operation_ = nullptr;  // compared only
   std::string label_;
   std::unique_ptr<status::Page> page_;
   std::unique_ptr<status::Elsewhere> elsewhere_;  // null: all ranks run here, or cannot be asked
