@@ -287,7 +287,7 @@ class Page {
     out += heat_svg(view_, frame_, rows);
     const int every = std::max(1, static_cast<int>(std::ceil(14 / frame_.pitch)));
     for (int row = 0; row < rows; row += every) {
-      const auto rank = static_cast<std::size_t>(std::int64_t{row} * view_.rows() / rows);
+      const auto rank = static_cast<std::size_t>(first_of_heat_row(row, view_.rows(), rows));
       put(out, "<text class=\"rank\" x=\"{:.1f}\" y=\"{:.1f}\">rank {}</text>\n", frame_.left - 8,
           frame_.y(row) + 4.3, view_.ranks[rank]);
     }

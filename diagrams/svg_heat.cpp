@@ -72,7 +72,7 @@ std::string heat_svg(const View& view, const Frame& frame, int rows) {
                                           std::vector<double>(cells));
   const int ranks = view.rows();
   const auto row_of = [&](int row) {
-    return static_cast<std::size_t>(static_cast<std::int64_t>(row) * rows / ranks);
+    return static_cast<std::size_t>(heat_row_of(row, ranks, rows));
   };
   std::vector<int> of_row(static_cast<std::size_t>(rows));  // ranks
   for (int row = 0; row < ranks; ++row) ++of_row[row_of(row)];

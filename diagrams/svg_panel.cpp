@@ -54,27 +54,27 @@ class Panel {
   void critical() {
     if (view_.critical.empty()) return;
     std::string line;
-    const auto to = [&](std::int64_t ns, double height) {
-      fmt::format_to(std::back_inserter(line), "{}{:.1f} {:.1f}", line.empty() ? 'M' : 'L', x(ns),
-                     height);
+    const auto go = [&](char how, std::int64_t ns, double height) {
+      fmt::format_to(std::back_inserter(line), "{}{:.1f} {:.1f}", how, x(ns), height);
     };
-    const Event& first = view_.event(view_.critical.front());
-    const Event* before = nullptr;
+    const auto to = [&](std::int64_t ns, double height) { go('L', ns, height); };
+    const Event* before = nullptr;  // on the path; null if it is the first or its rank is hidden
     for (const std::uint32_t e : view_.critical) {
       const Event& its = view_.event(e);
-      if (row(its.rank) < 0) continue;
-      if (before == nullptr) {
-        to(its.message() ? first.posted : first.start, y(its.rank));
-      } else if (its.rank != before->rank) {
-        to(before->posted, y(before->rank));
+      const bool first = e == view_.critical.front(), shown = row(its.rank) >= 0;
+      const bool comes = before != nullptr && its.rank != before->rank;  // by a message
+      if (comes) to(before->posted, y(before->rank));
+      if (comes && shown) {
         to(its.end, edge(before->rank, its.rank));
         to(its.end, y(its.rank));
+      } else if (before == nullptr && shown) {
+        go('M', !first ? its.end : its.message() ? its.posted : its.start, y(its.rank));
       }
-      if (!its.message()) to(its.end, y(its.rank));
-      before = &its;
+      if (shown && !its.message()) to(its.end, y(its.rank));
+      before = shown ? &its : nullptr;
     }
-    const Event& last = view_.event(view_.critical.back());
-    if (row(last.rank) >= 0) to(last.end, y(last.rank));
+    if (before != nullptr) to(before->end, y(before->rank));
+    if (line.empty()) return;
     put("<path class=\"critical\" d=\"{}\"/>\n", line);
   }
 

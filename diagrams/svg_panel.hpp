@@ -41,6 +41,14 @@ std::string labels_svg(const View& view, const Frame& frame, const Palette& pale
 /// A row per rank, or per few ranks, coloured by the share of time at work, or by messages under
 /// way where nobody works; above it a curve of bytes under way. Its rows are `frame.pitch` high.
 std::string heat_svg(const View& view, const Frame& frame, int rows);
+/// The row of a heat map that shows rank `shown` of `ranks` shown ones.
+inline int heat_row_of(int shown, int ranks, int rows) {
+  return static_cast<int>(std::int64_t{shown} * rows / ranks);
+}
+/// The first of the shown ranks that are in a row of a heat map.
+inline int first_of_heat_row(int row, int ranks, int rows) {
+  return static_cast<int>((std::int64_t{row} * ranks + rows - 1) / rows);
+}
 /// The legend of a heat map's colours.
 std::string heat_legend_svg(const View& view, double x, double y);
 

@@ -83,6 +83,23 @@ def labels(svg):
     return texts
 
 
+def critical_path(svg):
+    """The steps of the critical path from one rank to another, and all x of it."""
+    root = ElementTree.fromstring(svg)
+    rows = {float(text.get("y")) - 4.3: int(text.text.removeprefix("rank "))
+            for text in root.iter(SVG + "text") if text.get("class") == "rank"}
+    line = next(path.get("d") for path in root.iter(SVG + "path") if path.get("class") == "critical")
+    steps, times, before = set(), [], None
+    for how, x, y in re.findall(r"([ML])([\d.]+) ([\d.]+)", line):
+        rank = rows[min(rows, key=lambda row: abs(row - float(y)))]
+        expect(how == "M" or before is not None, f"expected a path that begins, found {line}")
+        if how == "L" and rank != before:
+            steps.add((before, rank))
+        before = rank
+        times.append(float(x))
+    return steps, times
+
+
 # --- draw.io --------------------------------------------------------------------------------------
 
 def drawio_edges(text):

@@ -82,6 +82,18 @@ class Pictures(unittest.TestCase):
         self.assertIn('class="arrow on-path"', svg)
         self.assertNotIn('class="arrow on-path"', drawn("svg", "predicted", SUBJECTS[1]))
 
+    def test_critical_path_of_some_ranks_has_no_message_to_or_from_others(self):
+        subject = ("broadcast", "chain", 4, 64)
+        whole = drawn("svg", "predicted", subject, "critical")
+        self.assertEqual(checkers.critical_path(whole)[0], {(0, 1), (1, 2), (2, 3)})
+        for ranks, steps in (("0,3", set()), ("0,1,3", {(0, 1)}), ("1,2,3", {(1, 2), (2, 3)})):
+            with self.subTest(ranks=ranks):
+                found, _ = checkers.critical_path(
+                    drawn("svg", "predicted", subject, "critical", "ranks=" + ranks))
+                self.assertEqual(found, steps)
+        _, times = checkers.critical_path(drawn("svg", "predicted", subject, "critical", "ranks=3"))
+        self.assertGreater(min(times), 1100)  # of the row's 78 to 1170 pixels: rank 3 waits before
+
     def test_svg_of_a_part(self):
         svg = drawn("svg", "rounds", ("all_reduce", "ring", 4, 4), "ranks=0,1", "from=1000",
                     "to=1900")
@@ -97,6 +109,22 @@ class Pictures(unittest.TestCase):
                       drawn("svg", "rounds", ("all_reduce", "ring", 102, 102), "ranks=0,1,2"))
         self.assertIn("a row is the mean of 2 ranks",
                       drawn("svg", "predicted", ("barrier", "dissemination", 192, 1)))
+
+    def test_labels_of_a_heat_map_name_the_first_rank_of_their_row(self):
+        for ranks in (97, 100, 127, 128, 160, 191, 192, 193, 250, 300):
+            with self.subTest(ranks=ranks):
+                svg = drawn("svg", "rounds", ("barrier", "dissemination", ranks, 1))
+                rows = sorted(set(map(float, re.findall(r"M[\d.]+ ([\d.]+)H", svg))))
+                self.assertEqual(len(rows), 96)
+                labels = [text for text in ElementTree.fromstring(svg).iter(checkers.SVG + "text")
+                          if text.get("class") == "rank"]
+                self.assertGreaterEqual(len(labels), 16)
+                for label in labels:
+                    y = float(label.get("y")) - 4.3
+                    row = next(i for i in range(96) if abs(rows[i] - y) < .2)
+                    rank = int(label.text.removeprefix("rank "))
+                    of_row = [r for r in range(ranks) if r * len(rows) // ranks == row]
+                    self.assertEqual(rank, of_row[0])
 
     def test_prediction_over_recording(self):
         svg = drawn("svg", "compared", ("all_reduce", "ring", 4, 4096))
