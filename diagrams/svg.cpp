@@ -101,6 +101,11 @@ class Page {
     }
     return count.empty() ? 0 : std::ranges::max(count);
   }
+  static std::int64_t rounds_of(const Timeline& timeline) {
+    std::int64_t end = 0;
+    for (const Event& event : timeline.events) end = std::max(end, event.end);
+    return (end + 999) / 1000;
+  }
   /// Leaves computations. Returns the number of messages that are shown.
   static int hide_messages(View& view) {
     view.hidden += view.messages.size();
@@ -164,7 +169,7 @@ class Page {
         escaped(source_text(timeline_)));
     const double right = width_ - right_margin;
     const std::string length = timeline_.kind == TimelineKind::rounds
-                                   ? counted((timeline_.duration() + 999) / 1000, "round")
+                                   ? counted(rounds_of(timeline_), "round")
                                    : time_text(timeline_.duration());
     put(out, "<text class=\"title right\" x=\"{:.1f}\" y=\"36\">{}</text>\n", right, length);
     put(out, "<text class=\"what right\" x=\"{:.1f}\" y=\"58\">{}, {} in all</text>\n", right,

@@ -106,7 +106,7 @@ struct Timeline {
   std::int64_t duration() const;
 };
 
-/// Puts events in order, moves the origin to the first, names chunks and counts early arrivals.
+/// Puts events in order, from the first on (rounds: from 0), names chunks, counts early arrivals.
 void finish(Timeline& timeline);
 
 /// A message: indices of its two events.

@@ -32,6 +32,20 @@ void name_chunks(Timeline& timeline) {
   }
 }
 
+std::int64_t first_posted(const std::vector<Event>& events) {
+  std::int64_t first = events.empty() ? 0 : events[0].posted;
+  for (const Event& event : events) first = std::min(first, event.posted);
+  return first;
+}
+
+void move_origin(std::vector<Event>& events, std::int64_t origin) {
+  for (Event& event : events) {
+    event.posted -= origin;
+    event.start -= origin;
+    event.end -= origin;
+  }
+}
+
 }  // namespace
 
 std::string_view name(TimelineKind kind) {
@@ -62,13 +76,7 @@ void finish(Timeline& timeline) {
     return std::tie(a.rank, a.posted, a.operation, a.step) <
            std::tie(b.rank, b.posted, b.operation, b.step);
   });
-  std::int64_t origin = events.empty() ? 0 : events[0].posted;
-  for (const Event& event : events) origin = std::min(origin, event.posted);
-  for (Event& event : events) {
-    event.posted -= origin;
-    event.start -= origin;
-    event.end -= origin;
-  }
+  if (timeline.kind != TimelineKind::rounds) move_origin(events, first_posted(events));
   name_chunks(timeline);
   timeline.early_arrivals = 0;
   for (const TimedMessage& message : messages_of(timeline)) {
@@ -86,6 +94,8 @@ Timeline only(const Timeline& timeline, std::uint32_t operation) {
   one.operations = {timeline.operations[operation]};
   std::erase_if(one.events, [&](const Event& event) { return event.operation != operation; });
   for (Event& event : one.events) event.operation = 0;
+  if (one.kind == TimelineKind::rounds)  // whole rounds
+    move_origin(one.events, first_posted(one.events) / 1000 * 1000);
   finish(one);
   return one;
 }

@@ -165,6 +165,22 @@ TEST_CASE("a schedule without labels is laid out by what its steps wait for") {
   CHECK(timeline.events[3].end == 1740);
 }
 
+TEST_CASE("a first round without messages is a round as well") {
+  const Timeline timeline = rounds(
+      "baton-schedule 1\ncollective all_gather\nsize 2\ninput 1\noutput 2\n"
+      "rank 0\nround 0\ncopy output[0:1] = input[0:1]\n"
+      "round 1\nsend 1 input[0:1]\nround 2\nrecv 1 output[1:1]\n"
+      "rank 1\nround 0\ncopy output[1:1] = input[0:1]\n"
+      "round 1\nrecv 0 output[0:1]\nround 2\nsend 0 input[0:1]\n");
+  REQUIRE(timeline.events.size() == 6);
+  for (const Event& event : timeline.events) {
+    const Step& step = (*timeline.operations[0].schedules)[static_cast<std::size_t>(event.rank)]
+                           .steps()[event.step];
+    CHECK(event.posted / 1000 == step.round);
+    CHECK((event.end - 1) / 1000 == step.round);
+  }
+}
+
 TEST_CASE("rounds want a schedule for each rank") {
   CHECK(refused([] { rounds_of(nullptr, 4); }) == "expected a schedule for each rank, found none");
   auto half = std::make_shared<std::vector<Schedule>>(parse(exchange));
