@@ -39,9 +39,11 @@ std::string background_svg(const View& view, const Frame& frame) {
     put("<rect class=\"host{}\" x=\"14\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
         "rx=\"6\"/>\n",
         host % 2, top + 1.5, frame.right - 14 + 8, (end - row) * frame.pitch - 3);
-    const double middle = top + (end - row) * frame.pitch / 2;
-    put("<text class=\"host\" transform=\"translate(28 {:.1f}) rotate(-90)\">{}</text>\n", middle,
-        escaped(name));
+    const double high = (end - row) * frame.pitch;
+    const std::string shown = host_text(name, high - 3);
+    put("<text class=\"host\" transform=\"translate(28 {:.1f}) rotate(-90)\">", top + high / 2);
+    if (shown != name) put("<title>{}</title>", escaped(name));
+    put("{}</text>\n", escaped(shown));
   }
   if (timeline.kind == TimelineKind::rounds) {
     for (std::int64_t k = frame.from / 1000; k * 1000 < frame.to; ++k) {

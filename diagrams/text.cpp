@@ -7,11 +7,40 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/utf8.hpp"
+
 namespace baton::diagrams {
+namespace {
+
+/// The bytes of the character at the begin of a text; 0 if there is none that XML may have.
+std::size_t character_at(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return 0;
+  std::uint32_t code = first & (0x7fu >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if (!base::continues_character(text[i])) return 0;
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool half = code >= 0xd800 && code < 0xe000;  // of a pair of UTF-16
+  return code < least[bytes] || code > 0x10ffff || half || code == 0xfffe || code == 0xffff ? 0
+                                                                                            : bytes;
+}
+
+}  // namespace
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (std::size_t bytes = 0; !text.empty(); text.remove_prefix(std::max<std::size_t>(bytes, 1))) {
+    bytes = character_at(text);
+    const char c = text[0];
+    if (bytes != 1) {
+      out += bytes == 0 ? "\ufffd" : text.substr(0, bytes);
+      continue;
+    }
     switch (c) {
       case '&':
         out += "&amp;";
@@ -39,8 +68,8 @@ std::string escaped(std::string_view text) {
 std::string json_text(const std::string& text) {
   std::string out =
       nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  for (std::size_t at = 0; (at = out.find("</", at)) != std::string::npos;)
-    out.insert(at + 1, "\\");
+  for (std::size_t at = 0; (at = out.find('<', at)) != std::string::npos;)
+    out.replace(at, 1, "\\u003c");
   return out;
 }
 
@@ -139,6 +168,22 @@ std::string chunk_text(const Timeline& timeline, const Event& event) {
   if (event.chunk >= timeline.chunks.size()) return "";
   const ChunkName& chunk = timeline.chunks[event.chunk];
   return chunk.reduced ? chunk.text + " +=" : chunk.text;
+}
+
+std::string host_text(const std::string& name, double room) {
+  constexpr double character = 6.7;  // on average, at 12 px
+  const auto most = std::max<std::ptrdiff_t>(1, static_cast<std::ptrdiff_t>(room / character));
+  const auto characters = [](std::string_view text) {
+    return std::ranges::count_if(text, [](char c) { return !base::continues_character(c); });
+  };
+  if (characters(name) <= most) return name;
+  std::string_view shown = std::string_view(name).substr(0, name.find('.'));
+  const bool address = shown.find_first_not_of("0123456789") == std::string_view::npos;
+  if (address) shown = name;
+  const auto more = characters(shown) - most;
+  if (more <= 0) return std::string(shown);
+  for (std::ptrdiff_t i = 0; i <= more; ++i) shown = base::end_of(shown, shown.size() - 1);
+  return fmt::format("…{}", shown);
 }
 
 int origin_of(const Timeline& timeline, const Event& event) {

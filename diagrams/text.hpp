@@ -9,7 +9,7 @@
 
 namespace baton::diagrams {
 
-/// For text and attributes of XML.
+/// For text and attributes of XML; U+FFFD in place of bytes that are no characters of it.
 std::string escaped(std::string_view text);
 /// Text as JSON, also within a page. What is not text is written by hand: a JSON library prints no
 /// decimal number exactly, and there may be millions of events.
@@ -29,6 +29,9 @@ std::string what_text(const Timeline& timeline);
 std::string source_text(const Timeline& timeline);
 /// "c3 +=", or "" where an event has no name.
 std::string chunk_text(const Timeline& timeline, const Event& event);
+/// The name of a host in a length of so many pixels: where there is no room for all of it, without
+/// its domain; then its end, which tells hosts apart.
+std::string host_text(const std::string& name, double room);
 /// The key by which an event is coloured.
 int origin_of(const Timeline& timeline, const Event& event);
 

@@ -102,6 +102,14 @@ class Page(unittest.TestCase):
             self.assertEqual((panel["rank"][send] + 1) % 5, panel["rank"][recv])
             self.assertEqual(panel["bytes"][send], panel["bytes"][recv])
 
+    def test_a_title_is_no_part_of_the_page(self):
+        title = "a <!-- b <script> c </script>"
+        self.write("all_reduce", "--ranks", 4, "--count", 8, "--title", title)
+        self.assertEqual(self.data()["title"], title)
+        found = self.act("""answers.title = data.title, answers.ink = ink();""")
+        self.assertEqual(found["title"], title)
+        self.assertGreater(found["ink"], 1000)
+
     def test_the_same_bytes_each_time(self):
         first = self.write("all_to_all", "--ranks", 4, "--bytes", "64K", "--network", "shared-memory")
         self.assertEqual(first, self.write("all_to_all", "--ranks", 4, "--bytes", "64K", "--network",

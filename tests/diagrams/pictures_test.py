@@ -265,6 +265,18 @@ class Pictures(unittest.TestCase):
         self.assertIn("found a program of computations", self.program("xml"))
         self.assertIn("found a program of computations", self.program("txt"))
 
+    def test_titles_that_are_no_text(self):
+        title = b"a <!-- b <script> &\xff ]]> \xc0\xaf\xed\xa0\x80\xef\xbf\xbf\x01 \xc3"
+        with tempfile.TemporaryDirectory() as folder:
+            for ending in ("svg", "drawio"):
+                picture = Path(folder, "p." + ending)
+                subprocess.run([baton, "timeline", "broadcast", "--title", title, "-o", picture], check=True)
+                text = picture.read_text(encoding="utf-8")
+                self.assertTrue(xmllint(text))
+                found = {value for item in ElementTree.fromstring(text).iter()
+                         for value in (item.text, item.get("value")) if value}
+                self.assertTrue(any(value.startswith("a <!-- b <script> &\ufffd ]]> \ufffd") for value in found))
+
     def test_the_same_bytes_each_time(self):
         for form in ("svg", "drawio", "json", "goal", "xml", "split.svg", "split.drawio"):
             subject = ("all_to_all", "pairwise", 4, 16)

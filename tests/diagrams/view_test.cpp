@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <regex>
 #include <string>
 
+#include "base/utf8.hpp"
 #include "baton/error.hpp"
 #include "diagrams/palette.hpp"
 #include "diagrams/svg_panel.hpp"
@@ -40,6 +42,20 @@ Event at(StepKind kind, std::int64_t posted, std::int64_t start, std::int64_t en
   return event;
 }
 
+/// The names of hosts beside rows: as shown, and the whole name that goes with it ("": the same).
+std::vector<std::pair<std::string, std::string>> hosts_shown(const Timeline& timeline,
+                                                             double pitch) {
+  Frame frame;
+  frame.right = 1000;
+  frame.pitch = pitch;
+  const std::string svg = background_svg(View(timeline, {}), frame);
+  const std::regex text("<text class=\"host\"[^>]*>(?:<title>([^<]*)</title>)?([^<]*)</text>");
+  std::vector<std::pair<std::string, std::string>> shown;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), text), end; at != end; ++at)
+    shown.emplace_back((*at)[2], (*at)[1]);
+  return shown;
+}
+
 }  // namespace
 
 TEST_CASE("a rank waits while messages are outstanding and it is not at work") {
@@ -73,6 +89,32 @@ TEST_CASE("a view shows what lies in it, and refuses what does not exist") {
   CHECK_THROWS_AS(View(ring, {.from = ring.duration()}), Error);
 }
 
+TEST_CASE("names of hosts stay in their bands; what is cut is a title") {
+  Timeline ring = support::rounds(Collective::all_reduce, "ring", 4, 4);
+  ring.hosts = {0, 1, 2, 3};
+  ring.host_names = {"ip-172-31-22-101.ec2.internal", "ip-172-31-22-102.ec2.internal",
+                     "größter-möglicher-wirt", "10.0.0.14"};
+  for (const double pitch : {300.0, 120.0, 84.0, 42.0, 24.0}) {
+    CAPTURE(pitch);
+    const auto shown = hosts_shown(ring, pitch);
+    REQUIRE(shown.size() == 4);
+    for (std::size_t host = 0; host < 4; ++host) {
+      const auto& [text, title] = shown[host];
+      CAPTURE(text);
+      const auto characters =
+          std::ranges::count_if(text, [](char byte) { return !base::continues_character(byte); });
+      CHECK(6.1 * static_cast<double>(characters) <= pitch);
+      CHECK((text == ring.host_names[host] ? "" : ring.host_names[host]) == title);
+    }
+    CHECK(shown[0].first != shown[1].first);
+  }
+  CHECK(hosts_shown(ring, 300)[0].first == "ip-172-31-22-101.ec2.internal");
+  CHECK(hosts_shown(ring, 120)[0].first == "ip-172-31-22-101");
+  CHECK(hosts_shown(ring, 84)[0].first == "…2-31-22-101");
+  CHECK(hosts_shown(ring, 84)[2].first == "…licher-wirt");
+  CHECK(hosts_shown(ring, 42)[3].first == "…0.14");
+}
+
 TEST_CASE("numbers as people read them") {
   CHECK(time_text(999) == "999 ns");
   CHECK(time_text(1000) == "1.00 µs");
@@ -86,6 +128,28 @@ TEST_CASE("numbers as people read them") {
   CHECK(tick_step(21'600, 10) == 5000);
   CHECK(tick_step(1, 10) == 1);
   CHECK(tick_step(100, 10) == 10);
+}
+
+TEST_CASE("bytes that are no characters of XML are replaced, each") {
+  const std::string instead = "\ufffd";
+  CHECK(escaped("größe · €, 𝄞") == "größe · €, 𝄞");
+  CHECK(escaped("a\xff"
+                "b\x80"
+                "c") == "a" + instead + "b" + instead + "c");
+  CHECK(escaped("end\xe2\x82") == "end" + instead + instead);
+  CHECK(escaped("\xf0\x9d\x84<") == instead + instead + instead + "&lt;");
+  for (const char* wrong : {"\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+                            "\xef\xbf\xbe", "\xef\xbf\xbf"}) {
+    std::string text = escaped(wrong);  // too long, half a pair, too large, no character
+    while (text.starts_with(instead)) text.erase(0, instead.size());
+    CHECK(text == "");
+  }
+}
+
+TEST_CASE("JSON in a page neither ends its script nor begins a comment") {
+  CHECK(json_text("a <!-- b <script> c </script>") ==
+        R"("a \u003c!-- b \u003cscript> c \u003c/script>")");
+  CHECK(json_text("\xff") == "\"\ufffd\"");
 }
 
 TEST_CASE("what is known of a recording's quality is said") {

@@ -42,7 +42,8 @@ INCLUDES = [
     (r"lib/cli/.*\.hpp", r'(?!<CLI/|<nlohmann/json\.hpp>).*'),
     (r"lib/cli/.*", r'(?!<CLI/).*'),
     (r"diagrams/convert\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|<[\w/]+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
-    (r"diagrams/text\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|<nlohmann/json\.hpp>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
+    (r"diagrams/text\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|<nlohmann/json\.hpp>|"base/utf8\.hpp"|"baton/[\w/]+\.hpp"|'
+                            r'"\w+\.hpp"'),
     (r"diagrams/msccl_xml\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|<expat\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
     (r"diagrams/goal_read\.cpp", rf'{STANDARD}|<fmt/\w+\.h>|"base/line_reader\.hpp"|"\w+\.hpp"'),
     (r"diagrams/.*", rf'{STANDARD}|<fmt/\w+\.h>|"baton/[\w/]+\.hpp"|"\w+\.hpp"'),
