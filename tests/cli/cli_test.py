@@ -218,7 +218,9 @@ class Cli(CommandTest):
         self.assertIn("4 messages in 4 rounds, 0 failures\n",
                       self.output("verify", "--schedule", file))
         self.assertEqual(self.json("verify", "--schedule", file)["findings"], [])
-        self.check_rows(self.json("run", "--schedule", file, "--dtype", "f16"), 3)
+        result = self.json("run", "--schedule", file, "--dtype", "f16")
+        self.check_rows(result, 3)
+        self.assertEqual(result["findings"], [])
         self.assertIn("after round 1   60 63 66 69   60 63 66 69   60 63 66 69",
                       self.output("explain", "--schedule", file))
         self.refused("expected a schedule for 5 ranks, found one for 3", "run", "--schedule", file,
@@ -240,6 +242,8 @@ class Cli(CommandTest):
                 self.assertIn(flaw, [f["flaw"] for f in self.json(
                     "verify", "--schedule", file, code=1)["findings"]])
                 self.assertIn(f"{flaw}: ", self.output("run", "--schedule", file, code=1))
+                self.assertEqual(self.json("run", "--schedule", file, code=1)["findings"],
+                                 self.json("verify", "--schedule", file, code=1)["findings"])
         self.refused(".txt:9: expected", "verify", "--schedule",
                      self.file(text.replace("algorithm ", "algorithms ")))
         self.refused("expected a file that can be read", "run", "--schedule", "/nowhere")
@@ -277,6 +281,16 @@ class Cli(CommandTest):
         one = self.json("explain", "all_reduce", "--algorithm", "ring", "--rank", "2")
         self.assertEqual([rank["rank"] for rank in one["ranks"]], [2])
         self.assertIn("round 0: ", one["ranks"][0]["words"])
+        self.assertIn("after round 0 ", one["walk_through"])
+
+    def test_programs_are_explained_without_a_walk_through(self):
+        file = self.file("num_ranks 2\nrank 0 {\nl1: send 8b to 1 tag 0\n}\n"
+                         "rank 1 {\nl1: recv 8b from 0 tag 0\n}\n")
+        its = self.json("explain", "--goal", file)
+        self.assertIsNone(its["walk_through"])
+        self.assertEqual(its["collective"], "program")
+        self.assertEqual("".join(rank["words"] + "\n" for rank in its["ranks"]),
+                         self.output("explain", "--goal", file))
 
     def test_verify(self):
         text = self.output("verify", "--max-ranks", "4")

@@ -195,6 +195,16 @@ class OwnSchedules(CommandTest):
             with self.subTest(files=files):
                 self.refused(sentence, "list", *sum((["--registry", f] for f in files), []))
 
+    def test_an_algorithm_that_is_not_proved(self):
+        run = ["run", "broadcast", "--registry", self.flawed, "--algorithm", "silent", "--ranks", "2",
+               "--bytes", "64", "--iters", "1", "--prove", "2"]
+        self.assertIn("# broadcast silent, 2 ranks, ", self.output(*run, code=1))
+        proved = self.json(*run, code=1)["proved"]
+        self.assertEqual((proved["algorithms"], proved["failures"] > 0), (1, True))
+        self.assertTrue(proved["first_failure"].startswith("broadcast silent, 2 ranks, "), proved)
+        run[run.index("silent")] = "linear"
+        self.assertIsNone(self.json(*run)["proved"]["first_failure"])
+
     def test_tuned_algorithms_are_used(self):
         # So slow, by estimate, that a built-in algorithm would not be tried.
         schedule = self.file("mine.txt", (self.examples / "there_and_back.txt").read_text()
@@ -264,5 +274,5 @@ class OwnSchedules(CommandTest):
 if __name__ == "__main__":
     OwnSchedules.samples, OwnSchedules.examples = Path(sys.argv[1]), Path(sys.argv[5])
     OwnSchedules.algorithms, OwnSchedules.none = sys.argv[2:4]
-    OwnSchedules.refused_ones = sys.argv[6:11]
+    *OwnSchedules.refused_ones, OwnSchedules.flawed = sys.argv[6:12]
     run_tests(OwnSchedules, [sys.argv[4]])

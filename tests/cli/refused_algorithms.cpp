@@ -1,4 +1,5 @@
-// Shared objects that `baton --registry` refuses, one for each of these macros.
+// Shared objects that `baton --registry` refuses, or whose algorithm is wrong, one for each of
+// these macros.
 
 #include <stdexcept>
 
@@ -22,4 +23,17 @@ void baton_register(baton::Registry&) { throw std::runtime_error("no algorithm t
 #elif defined(THROWS_ANYTHING)
 #include "baton/own_algorithms.hpp"
 void baton_register(baton::Registry&) { throw 7; }
+#elif defined(FLAWED)  // a broadcast that sends nothing
+#include "baton/own_algorithms.hpp"
+#include "baton/schedule/builder.hpp"
+void baton_register(baton::Registry& registry) {
+  baton::Algorithm silent;
+  silent.collective = baton::Collective::broadcast;
+  silent.name = "silent";
+  silent.generate = [](const baton::Problem& p) {
+    return baton::ScheduleBuilder(p).build("silent");
+  };
+  silent.cost = [](const baton::Problem&) { return baton::Cost{}; };
+  registry.add(silent);
+}
 #endif

@@ -7,6 +7,7 @@
 
 #include "baton/version.hpp"
 #include "cli/common/text.hpp"
+#include "cli/verify/proofs.hpp"
 
 namespace baton::cli::run {
 
@@ -85,13 +86,16 @@ void print_end(const Outcome& outcome, int prove, int ranks) {
 }
 
 void print_json(const Outcome& outcome, int prove, int ranks, const std::string& transport) {
-  const Json proved = Json::object({{"algorithms", outcome.proved},
-                                    {"max_ranks", prove},
-                                    {"proofs", outcome.proofs},
-                                    {"failures", outcome.failures}});
+  const Json proved = Json::object(
+      {{"algorithms", outcome.proved},
+       {"max_ranks", prove},
+       {"proofs", outcome.proofs},
+       {"failures", outcome.failures},
+       {"first_failure", outcome.first_failure.empty() ? Json() : Json(outcome.first_failure)}});
   print(Json::object({{"baton", version()},
                       {"transport", transport},
                       {"ranks", ranks},
+                      {"findings", verify::json_of(outcome.findings)},
                       {"rows", mapped(outcome.rows, json)},
                       {"proved", prove > 0 ? proved : Json()},
                       {"checked", outcome.checks},

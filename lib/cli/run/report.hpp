@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "baton/verify.hpp"
 #include "cli/common/text.hpp"
 #include "cli/measure/sides.hpp"
 #include "options.hpp"
@@ -34,9 +35,11 @@ struct Outcome {
   std::vector<Row> rows;
   std::size_t proved = 0;  ///< algorithms
   std::int64_t proofs = 0, failures = 0;
+  std::string first_failure;      ///< one sentence; "" without failures
+  std::vector<Finding> findings;  ///< flaws of the user's schedules, which then did not run
   std::int64_t checks = 0, wrong = 0;
 
-  bool good() const { return wrong == 0 && failures == 0; }
+  bool good() const { return wrong == 0 && failures == 0 && findings.empty(); }
 };
 
 /// The last line: what was proved for 1 to `prove` ranks (0: nothing), and what was checked.

@@ -96,11 +96,11 @@ class Runner {
     outcome_.proved = algorithms.size();
     outcome_.proofs = world_.sum(sum.proofs);
     outcome_.failures = world_.sum(static_cast<std::int64_t>(sum.findings.size()));
-    const std::string first =
+    outcome_.first_failure =
         world_.first(sum.findings.empty() ? std::string() : verify::text_of(sum.findings[0]));
-    if (first.empty() || !speaks_) return;
+    if (outcome_.first_failure.empty() || !speaks_ || options_.json) return;
     progress_->clear();
-    fmt::print("# {}\n", first);
+    fmt::print("# {}\n", outcome_.first_failure);
   }
 
   void run_job(const Job& job, const std::vector<std::string>& names, const Table& table) {
@@ -198,9 +198,10 @@ std::string head_of(const Table& table, const Launch& launch, int ranks, bool bu
       table.head());
 }
 
-/// Whether the schedules of a user are right; prints what is wrong with them. Where their own order
-/// is right for buffered sends only, takes the order of their data if that is right for any.
-bool proved(std::vector<Job>& jobs, const RunOptions& options, bool speaks) {
+/// What is wrong with the schedules of a user, which it prints unless JSON is wanted. Where their
+/// own order is right for buffered sends only, takes the order of their data if that is right for
+/// any.
+std::vector<Finding> flaws_of(std::vector<Job>& jobs, const RunOptions& options, bool speaks) {
   for (Job& job : jobs) {
     auto& schedules = job.cases[0].schedules;
     if (!schedules) continue;
@@ -220,12 +221,12 @@ bool proved(std::vector<Job>& jobs, const RunOptions& options, bool speaks) {
     }
     const Proof& proof = result.proof;
     for (const Finding& finding : proof.findings) {
-      if (speaks)
+      if (speaks && !options.json)
         fmt::print("{}: {}: {}\n", options.data.file(), name(finding.flaw), finding.sentence);
     }
-    if (!proof.holds()) return false;
+    if (!proof.holds()) return proof.findings;
   }
-  return true;
+  return {};
 }
 
 /// The command line's options.
@@ -255,10 +256,14 @@ int run(const RunOptions& options, Launch& launch) {
   } else {
     prepare();
   }
-  if (!proved(task->jobs, options, speaks)) return 1;
+  Outcome outcome;
+  outcome.findings = flaws_of(task->jobs, options, speaks);
+  if (!outcome.good()) {
+    if (speaks && options.json) print_json(outcome, 0, task->ranks, launch.transport());
+    return 1;
+  }
 
   const std::string head = head_of(task->table, launch, task->ranks, built_in);
-  Outcome outcome;
   on_ranks(launch, task->ranks, task->threads, [&](World& world) {
     Outcome own = Runner(world, options, task->library, task->jobs).run(task->table, head);
     if (world.rank() == launch.rank()) outcome = std::move(own);

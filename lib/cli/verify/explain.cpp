@@ -57,17 +57,19 @@ int explain(const ExplainOptions& options, Launch& launch) {
   how.op = options.request.data.op_kind();
   how.every_step = options.every_step;
 
+  const bool program = schedules[0].collective() == Collective::program;  // without values
   if (options.json) {
     const auto rank = [](const Schedule* schedule) {
       return Json::object(
           {{"rank", schedule->rank()}, {"words", in_words(*schedule)}, {"text", print(*schedule)}});
     };
     const Schedule::Header& header = schedules[0].header();
+    const Json walk = program ? Json() : Json(walk_through(schedules, how));
     print(Json::object({{"collective", name(header.collective)},
                         {"algorithm", header.algorithm},
                         {"size", header.size},
                         {"ranks", mapped(shown, rank)},
-                        {"walk_through", walk_through(schedules, how)}}));
+                        {"walk_through", walk}}));
     return 0;
   }
   std::string text;
@@ -76,7 +78,6 @@ int explain(const ExplainOptions& options, Launch& launch) {
     if (format == "text") text += print(*schedule);
     if (format.empty() || format == "words") text += in_words(*schedule) + "\n";
   }
-  const bool program = schedules[0].collective() == Collective::program;  // without values
   if ((format.empty() && !program) || format == "table") text += walk_through(schedules, how);
   fmt::print("{}", text);
   return 0;

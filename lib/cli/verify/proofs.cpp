@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "baton/error.hpp"
@@ -61,6 +62,15 @@ std::vector<proving::SweepResult> prove(
     work();
   }
   return results;
+}
+
+Json json_of(const std::vector<Finding>& findings) {
+  return mapped(findings, [](const Finding& finding) {
+    return Json::object({{"flaw", name(finding.flaw)},
+                         {"rank", finding.rank},
+                         {"step", finding.step},
+                         {"sentence", finding.sentence}});
+  });
 }
 
 std::string text_of(const proving::SweepFinding& finding) {

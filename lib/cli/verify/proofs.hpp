@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "baton/verify.hpp"
+#include "cli/common/text.hpp"
 #include "verify/sweep.hpp"
 
 namespace baton::cli::verify {
@@ -32,6 +34,8 @@ std::vector<proving::SweepResult> prove(
     const std::function<void(std::int64_t, const ProofTask&)>& done,
     proving::Form form = proving::Form::plain);
 
+/// What is wrong with schedules, as a list of objects.
+Json json_of(const std::vector<Finding>& findings);
 /// "all_reduce ring, 7 ranks, count 8: hazard on rank 2, step 3: …"
 std::string text_of(const proving::SweepFinding& finding);
 

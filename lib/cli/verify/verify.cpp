@@ -42,19 +42,11 @@ std::vector<Total> totals(const std::vector<const Algorithm*>& algorithms,
 }
 
 Json json(const proving::SweepFinding& finding) {
-  return Json::object({{"problem", finding.problem}, {"flaw", finding.flaw}});
-}
-Json json(const Finding& finding) { return Json::object({{"flaw", name(finding.flaw)}}); }
-
-template <class Findings>
-Json json_of(const Findings& findings) {
-  Json list = Json::array();
-  for (const auto& finding : findings) {
-    list.push_back(json(finding));
-    list.back().update(Json::object(
-        {{"rank", finding.rank}, {"step", finding.step}, {"sentence", finding.sentence}}));
-  }
-  return list;
+  return Json::object({{"problem", finding.problem},
+                       {"flaw", finding.flaw},
+                       {"rank", finding.rank},
+                       {"step", finding.step},
+                       {"sentence", finding.sentence}});
 }
 
 int verify_algorithms(const VerifyOptions& options) {
@@ -96,7 +88,7 @@ int verify_algorithms(const VerifyOptions& options) {
                                    {"proofs", result.proofs},
                                    {"steps", result.steps},
                                    {"messages", result.messages},
-                                   {"findings", json_of(result.findings)}}));
+                                   {"findings", mapped(result.findings, json)}}));
       continue;
     }
     fmt::print("{}", table.line(name(algorithm->collective), algorithm->name, ranks, result.proofs,
