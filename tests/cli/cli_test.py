@@ -189,6 +189,12 @@ class Cli(CommandTest):
         self.check_rows(everything, 4)
         self.assertEqual({row["collective"] for row in everything["rows"]}, set(COLLECTIVES))
 
+    def test_root_of_a_workload(self):
+        file = self.file("baton-workload 1\nw broadcast [256] f32 root 2\n")
+        for given, root in ([], 2), (["--root", "1"], 1), (["--root", "0"], 0):
+            row, = self.json("run", "--workload", file, "--iters", "1", *given)["rows"]
+            self.assertEqual(row["root"], root)
+
     def test_workload_errors(self):
         for line, sentence in [
                 ("a all_reduse [1] f32", ":2: expected a collective (broadcast,"),

@@ -127,7 +127,7 @@ std::vector<Case> cases_for(const BenchOptions& options, int ranks) {
       for (Case& subject :
            sized_cases(collective, ranks,
                        barrier ? std::vector<std::int64_t>{0} : options.data.sizes(options.factor),
-                       options.data.datatype(), options.data.op_kind(), options.data.root)) {
+                       options.data.datatype(), options.data.op_kind(), options.data.root_rank())) {
         cases.push_back(std::move(subject));
       }
     }

@@ -82,7 +82,7 @@ Problem problem_of(const CollectiveOptions& data, Collective collective) {
   if (data.root >= p.size) {
     refuse(fmt::format("expected a root from 0 to {}, found {}", p.size - 1, data.root));
   }
-  p.root = rooted(collective) ? data.root : 0;
+  p.root = rooted(collective) ? data.root_rank() : 0;
   p.in_place = data.in_place;
   p.average = reducing(collective) && data.op_kind() == OpKind::avg;
   const bool vector = collective == Collective::all_reduce || collective == Collective::reduce ||

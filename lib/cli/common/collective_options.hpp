@@ -20,8 +20,8 @@ struct CollectiveOptions {
   // With values, so that designated initializers may leave some out.
   std::string collective = {}, algorithm = {}, bytes = {}, type = {}, op = {}, segment = {},
               hosts = {}, schedule = {}, msccl = {}, goal = {};
-  int ranks = 0;  ///< 0: not given
-  int root = 0;
+  int ranks = 0;                             ///< 0: not given
+  int root = -1;                             ///< -1: not given
   std::int64_t count = -1;                   ///< -1: not given
   std::int64_t chunk = 1;                    ///< elements of each chunk of `msccl`
   std::vector<std::string> registries = {};  ///< shared objects with algorithms
@@ -30,6 +30,7 @@ struct CollectiveOptions {
   /// Elements of a GOAL file are bytes.
   Datatype datatype() const;
   OpKind op_kind() const { return op.empty() ? OpKind::sum : op_named(op); }
+  int root_rank() const { return std::max(root, 0); }
   /// "8:64M" as 8, 16, … 64M, each `factor` times the last; "4K" as itself.
   std::vector<std::int64_t> sizes(int factor = 2) const;
   /// Empty: not given.

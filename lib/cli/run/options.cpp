@@ -15,7 +15,8 @@ std::vector<Job> sized_jobs(const CollectiveOptions& data, int ranks) {
   std::vector<Job> jobs;
   for (const Collective c :
        collectives_named(data.collective.empty() ? "all_reduce" : data.collective)) {
-    for (Case& subject : sized_cases(c, ranks, sizes, data.datatype(), data.op_kind(), data.root)) {
+    for (Case& subject :
+         sized_cases(c, ranks, sizes, data.datatype(), data.op_kind(), data.root_rank())) {
       jobs.push_back({"", {std::move(subject)}});
     }
   }
@@ -28,7 +29,7 @@ std::vector<Job> workload_jobs(const RunOptions& options, int ranks) {
   if (!data.collective.empty()) overrides.collectives = collectives_named(data.collective);
   if (!data.type.empty()) overrides.type = data.datatype();
   if (!data.op.empty()) overrides.op = data.op_kind();
-  overrides.root = data.root;
+  if (data.root >= 0) overrides.root = data.root;
   std::vector<Job> jobs;
   for (const std::string& file : options.workloads) {
     for (Job& job : parse_workload(workload_text(file), file, ranks, overrides)) {

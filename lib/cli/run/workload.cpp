@@ -68,6 +68,9 @@ class Reader : base::LineReader {
       }
     }
     if (!opened) refuse("\"baton-workload 1\"", "nothing");
+    for (Job& job : jobs_) {
+      for (Case& subject : job.cases) subject.times = std::max<std::int64_t>(subject.times, 1);
+    }
     return std::move(jobs_);
   }
 
@@ -142,7 +145,7 @@ class Reader : base::LineReader {
     const Datatype written = here([&] { return datatype_named(next("a datatype")); });
     const Datatype type = overrides_.type.value_or(written);
     OpKind op = OpKind::sum;
-    int root = overrides_.root, scatter = 0, gather = 0;
+    int root = 0, scatter = 0, gather = 0;
     std::int64_t times = 1;
     bool dims = false;
     while (at_ < words_.size()) {
@@ -162,6 +165,7 @@ class Reader : base::LineReader {
       }
     }
     op = overrides_.op.value_or(op);
+    root = overrides_.root.value_or(root);
     if (dims && own != Collective::all_to_all && own != Collective::all_gather) {
       refuse("dimensions for an all_to_all or all_gather only", baton::name(own));
     }
@@ -175,7 +179,9 @@ class Reader : base::LineReader {
     }
     const std::vector<Collective> just_own{own};
     for (const Collective c : overrides_.collectives.empty() ? just_own : overrides_.collectives) {
-      add(name, times,
+      // To a barrier, the size of another collective's data means nothing.
+      const bool counts = c != Collective::barrier || own == Collective::barrier;
+      add(name, counts ? times : 0,
           here([&] { return flat_case(c, ranks_, shape.elements(), type, op, root); }));
     }
   }
@@ -195,12 +201,11 @@ class Reader : base::LineReader {
     }
     subject.name = name;
     subject.times = times;
-    if (subject.collective() == Collective::barrier) subject.times = 1;
     for (Case& known : place->cases) {
       const bool same =
           !known.tensor && !subject.tensor && known.problem.count == subject.problem.count;
       if (!same) continue;
-      known.times += subject.collective() == Collective::barrier ? 0 : times;
+      known.times += times;
       known.name = fmt::format("{} and others", known.name.substr(0, known.name.find(' ')));
       return;
     }

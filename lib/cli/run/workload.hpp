@@ -20,7 +20,7 @@ struct WorkloadOverrides {
   std::vector<Collective> collectives;  ///< run on each line's size; empty: each line's own
   std::optional<Datatype> type;
   std::optional<OpKind> op;
-  int root = 0;
+  std::optional<int> root;
 };
 
 /// Reads a workload for a number of ranks. The format is described in workloads/README.md. Jobs

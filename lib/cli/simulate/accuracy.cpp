@@ -157,7 +157,7 @@ class Accuracy {
     std::vector<Case> cases;
     for (const Collective collective : collectives) {
       for (Case& subject : sized_cases(collective, world_.size(), sizes, setting_.type, OpKind::sum,
-                                       setting_.command.data.root)) {
+                                       setting_.command.data.root_rank())) {
         subject.problem.hosts = communicator_.hosts();
         cases.push_back(std::move(subject));
       }

@@ -73,7 +73,7 @@ Case Setting::subject(Collective collective, int ranks, std::int64_t bytes) cons
     refuse(fmt::format("expected a root from 0 to {}, found {}", ranks - 1, command.data.root));
   }
   Case subject =
-      sized_cases(collective, ranks, {bytes}, type, OpKind::sum, command.data.root).front();
+      sized_cases(collective, ranks, {bytes}, type, OpKind::sum, command.data.root_rank()).front();
   subject.problem.hosts = hosts(ranks);
   return subject;
 }

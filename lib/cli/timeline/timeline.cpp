@@ -175,7 +175,7 @@ TimedCollective collective_of(const TimelineOptions& options) {
       const auto sizes = data.sizes();
       if (sizes.size() != 1) refuse("--bytes: expected one size, found several");
       const Case subject =
-          sized_cases(collective, size, sizes, type, data.op_kind(), data.root).front();
+          sized_cases(collective, size, sizes, type, data.op_kind(), data.root_rank()).front();
       data.count = subject.problem.count;
       operation.bytes = subject.bytes();
     }
