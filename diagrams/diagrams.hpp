@@ -30,6 +30,8 @@ struct Options {
 /// A picture: a row per rank, time to the right, an arrow per message. Of more than 32 ranks or 200
 /// messages per rank a heat map, of one operation or several.
 std::string svg(const Timeline& timeline, const Options& options = {});
+/// Whether svg() draws a heat map, which shows neither a prediction nor the critical path.
+bool is_heat_map(const Timeline& timeline, const Options& options = {});
 /// The same rows and arrows for draw.io, as uncompressed mxGraph XML.
 std::string drawio(const Timeline& timeline, const Options& options = {});
 /// Chrome trace events, for Perfetto and chrome://tracing.

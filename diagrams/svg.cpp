@@ -77,6 +77,7 @@ class Page {
     size(most);
   }
 
+  bool heat() const { return heat_; }
   std::string draw() {
     std::string body = heat_ ? map() : panels();
     const double height = bottom_ + 14;
@@ -329,6 +330,10 @@ class Page {
 };
 
 }  // namespace
+
+bool is_heat_map(const Timeline& timeline, const Options& options) {
+  return Page(timeline, options).heat();
+}
 
 std::string svg(const Timeline& timeline, const Options& options) {
   return Page(timeline, options).draw();

@@ -151,6 +151,50 @@ class Timeline(CommandTest):
             self.refused("expected the program rsvg-convert", "timeline", "broadcast", "-o",
                          str(self.folder / f"x.{tool}"), PATH=str(self.folder))
 
+    def test_options_that_a_form_does_not_have_are_refused(self):
+        trace = str(self.folder / "run.trace")
+        self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "3", "--bytes", "4K",
+                    "--iters", "2", "--trace", trace)
+        endings = "svg", "png", "pdf", "drawio", "json", "html", "txt", "goal", "xml"
+        forms = {"--critical-path": endings[:3], "--ranks-shown 0,1": endings[:6], "--to-time 90": endings[:6],
+                 "--from-time 0.1": endings[:6], "--network shared-memory": ("svg", "png", "pdf", "html")}
+        for option, allowed in forms.items():
+            name, *value = option.split()
+            for ending in endings:
+                file = self.folder / f"x.{ending}"
+                with self.subTest(option=option, ending=ending):
+                    subject = ["--from", trace]
+                    if ending in allowed:
+                        self.output("timeline", *subject, name, *value, "-o", str(file))
+                        self.assertTrue(file.exists())
+                    else:
+                        beside = " with --from" if name == "--network" else ""
+                        *most, last = ("." + its for its in allowed)
+                        self.refused(f"{name}{beside}: expected {', '.join(most)} or {last}, found .{ending}",
+                                     "timeline", *subject, name, *value, "-o", str(file))
+                        self.assertFalse(file.exists())
+                    file.unlink(missing_ok=True)
+        split = ["all_to_all", "--split-assemble", "-o", str(self.folder / "x.svg")]
+        for option in "--critical-path", "--ranks-shown 0", "--from-time 1", "--to-time 1":
+            self.refused(f"--split-assemble excludes {option.split()[0]}", "timeline", *split, *option.split())
+        self.refused("--network with --from: expected a timeline, found --split-assemble", "timeline", "--from",
+                     trace, "--network", "shared-memory", *split[1:])
+
+    def test_options_that_a_heat_map_does_not_have_are_refused(self):
+        many = ["all_reduce", "--algorithm", "ring", "--ranks", "40"]
+        file = str(self.folder / "x.svg")
+        self.refused("--critical-path: expected a picture with arrows, found a heat map; show fewer ranks or less "
+                     "time by --ranks-shown, --from-time and --to-time", "timeline", *many, "--critical-path",
+                     "-o", file)
+        self.assertIn('class="critical"', self.drawn(*many, "--critical-path", "--ranks-shown", "0-9"))
+        trace = str(self.folder / "run.trace")
+        self.output("run", "barrier", "--algorithm", "dissemination", "--ranks", "33", "--iters", "1",
+                    "--trace", trace)
+        self.refused("--network with --from: expected a picture with arrows, found a heat map", "timeline", "--from", trace,
+                     "--network", "shared-memory", "-o", file)
+        self.drawn("--from", trace, "--network", "shared-memory", "--ranks-shown", "0-9")
+        self.drawn("--from", trace, "--network", "shared-memory", ending="html")
+
     def test_errors_are_one_sentence(self):
         svg = str(self.folder / "x.svg")
         ignored = [("--segment", "64"), ("--root", "1"), ("--op", "max")]
@@ -172,6 +216,10 @@ class Timeline(CommandTest):
              "-o", svg),
             ("expected a stretch of time within 0 to ", "broadcast", "--from-time", "90", "-o",
              svg),
+            *[(f'{option}: expected microseconds from 0 to 1e12, found "{time}"', "broadcast", option, time,
+               "-o", svg) for option in ("--from-time", "--to-time")
+              for time in ("-3", "nan", "inf", "1e300", "1e13", "2x", "")],
+            ("--from excludes --rounds", "--from", "x", "--rounds", "-o", svg),
             ("--bytes: expected one size, found several", "broadcast", "--bytes", "1:4", "-o", svg),
             *[(f"{option} excludes --schedule", "--schedule", "x", option, value, "-o", svg)
               for option, value in ignored],

@@ -1,8 +1,10 @@
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,60 +39,110 @@ struct Subject {
 };
 
 std::string svg_of(const Subject& subject, const diagrams::Options& how) {
-  return subject.split_assemble ? diagrams::split_assemble_svg(subject.schedules())
-                                : diagrams::svg(subject.timeline(), how);
+  if (subject.split_assemble) return diagrams::split_assemble_svg(subject.schedules());
+  const Timeline timeline = subject.timeline();
+  if ((how.prediction || how.critical_path) && diagrams::is_heat_map(timeline, how)) {
+    refuse(fmt::format(
+        "{}: expected a picture with arrows, found a heat map; show fewer ranks or less "
+        "time by --ranks-shown, --from-time and --to-time",
+        how.prediction ? "--network with --from" : "--critical-path"));
+  }
+  return diagrams::svg(timeline, how);
+}
+
+/// A format that the renderers name by its ending.
+std::string rendered(std::string_view ending, const Subject& subject,
+                     const diagrams::Options& how) {
+  return diagrams::rendered(ending, subject.timeline(), how);
 }
 
 /// One row for each ending of an output file.
 struct Format {
   std::string ending;
   std::string meaning;
-  bool split_assemble;  ///< whether it can show how data is split and put together
   std::function<std::string(const Subject&, const diagrams::Options&)> render;
-  std::string converted = {};  ///< what rsvg-convert makes of it; empty: written as it is
-  bool all = false;            ///< whether it shows all operations of a recording at once
+  std::string converted = {};   ///< what rsvg-convert makes of it; empty: written as it is
+  bool all = false;             ///< whether it shows all operations of a recording at once
+  bool split_assemble = false;  ///< whether it can show how data is split and put together
+  bool part = false;            ///< whether it can show some ranks, or a stretch of time
+  bool critical_path = false;   ///< whether it can highlight it
+  bool prediction = false;      ///< whether it can show one beside a recording
 };
 
 const std::vector<Format>& formats() {
-  static const std::vector<Format> table = {
-      {"svg", "picture", true, svg_of},
-      {"png", "the same by rsvg-convert", true, svg_of, "png"},
-      {"pdf", "the same by rsvg-convert", true, svg_of, "pdf"},
-      {"drawio", "for draw.io", true,
-       [](const Subject& subject, const diagrams::Options& how) {
-         return subject.split_assemble ? diagrams::split_assemble_drawio(subject.schedules())
-                                       : diagrams::rendered("drawio", subject.timeline(), how);
-       }},
-      {"json",
-       "Chrome trace events, for ui.perfetto.dev",
-       false,
-       [](const Subject& subject, const diagrams::Options& how) {
-         return diagrams::rendered("json", subject.timeline(), how);
-       },
-       {},
-       true},
-      {"html",
-       "a page to zoom, search and play, without a network",
-       false,
-       [](const Subject& subject, const diagrams::Options& how) {
-         return diagrams::rendered("html", subject.timeline(), how);
-       },
-       {},
-       true},
-      {"txt", "a walk-through, as a table", false,
-       [](const Subject& subject, const diagrams::Options&) {
-         return walk_through(subject.schedules());
-       }},
-      {"goal", "for LogGOPSim", false,
-       [](const Subject& subject, const diagrams::Options& how) {
-         return diagrams::rendered("goal", subject.timeline(), how);
-       }},
-      {"xml", "an algorithm for MSCCL", false,
-       [](const Subject& subject, const diagrams::Options&) {
-         return diagrams::msccl(subject.schedules());
-       }},
-  };
+  static const std::vector<Format> table = [] {
+    const Format svg{.ending = "svg",
+                     .meaning = "picture",
+                     .render = svg_of,
+                     .split_assemble = true,
+                     .part = true,
+                     .critical_path = true,
+                     .prediction = true};
+    Format png = svg, pdf = svg;
+    png.ending = png.converted = "png";
+    pdf.ending = pdf.converted = "pdf";
+    png.meaning = pdf.meaning = "the same by rsvg-convert";
+    return std::vector<Format>{
+        svg,
+        png,
+        pdf,
+        {.ending = "drawio",
+         .meaning = "for draw.io",
+         .render =
+             [](const Subject& subject, const diagrams::Options& how) {
+               return subject.split_assemble ? diagrams::split_assemble_drawio(subject.schedules())
+                                             : rendered("drawio", subject, how);
+             },
+         .split_assemble = true,
+         .part = true},
+        {.ending = "json",
+         .meaning = "Chrome trace events, for ui.perfetto.dev",
+         .render = std::bind_front(rendered, "json"),
+         .all = true,
+         .part = true},
+        {.ending = "html",
+         .meaning = "a page to zoom, search and play, without a network",
+         .render = std::bind_front(rendered, "html"),
+         .all = true,
+         .part = true,
+         .prediction = true},
+        {.ending = "txt",
+         .meaning = "a walk-through, as a table",
+         .render = [](const Subject& subject,
+                      const diagrams::Options&) { return walk_through(subject.schedules()); }},
+        {.ending = "goal", .meaning = "for LogGOPSim", .render = std::bind_front(rendered, "goal")},
+        {.ending = "xml",
+         .meaning = "an algorithm for MSCCL",
+         .render = [](const Subject& subject,
+                      const diagrams::Options&) { return diagrams::msccl(subject.schedules()); }},
+    };
+  }();
   return table;
+}
+
+/// Refuses an option that the format would ignore.
+void expect(const std::string& option, const Format& format, bool Format::*has) {
+  if (format.*has) return;
+  std::vector<std::string> able;
+  for (const Format& other : formats())
+    if (other.*has) able.push_back("." + other.ending);
+  const std::string last = able.back();
+  able.pop_back();
+  refuse(fmt::format("{}: expected {} or {}, found .{}", option, fmt::join(able, ", "), last,
+                     format.ending));
+}
+
+void expect_options_of(const TimelineOptions& options, const Format& format) {
+  if (options.split_assemble) expect("--split-assemble", format, &Format::split_assemble);
+  if (!options.ranks_shown.empty()) expect("--ranks-shown", format, &Format::part);
+  if (options.from_time > 0) expect("--from-time", format, &Format::part);
+  if (options.to_time >= 0) expect("--to-time", format, &Format::part);
+  if (options.critical_path) expect("--critical-path", format, &Format::critical_path);
+  if (options.from.empty() || options.network.empty()) return;
+  expect("--network with --from", format, &Format::prediction);
+  if (options.split_assemble) {
+    refuse("--network with --from: expected a timeline, found --split-assemble");
+  }
 }
 
 const Format& format_of(const std::string& file) {
@@ -132,6 +184,16 @@ std::vector<int> ranks_named(const std::string& text) {
     for (int r = first; r <= last; ++r) ranks.push_back(r);
   }
   return ranks;
+}
+
+/// What is wrong with a time in microseconds; "" if nothing is.
+std::string wrong_time(const std::string& text) {
+  char* end = nullptr;
+  const double time = std::strtod(text.c_str(), &end);
+  const bool number = !text.empty() && *end == '\0';
+  return number && time >= 0 && time <= 1e12
+             ? ""
+             : fmt::format("expected microseconds from 0 to 1e12, found \"{}\"", text);
 }
 
 /// As `baton simulate` does: without --hosts, the network says how many ranks share a host.
@@ -224,10 +286,7 @@ int timeline(const TimelineOptions& options, Launch& launch) {
     return 0;
   }
   const Format& format = format_of(options.output);
-  if (options.split_assemble && !format.split_assemble) {
-    refuse(fmt::format("--split-assemble: expected .svg, .png, .pdf or .drawio, found .{}",
-                       format.ending));
-  }
+  expect_options_of(options, format);
   std::optional<Timeline> prediction;
   diagrams::Options how;
   how.width = options.width;
@@ -320,17 +379,28 @@ void add_timeline(CommandLine& program) {
            "list instead, for each kind of collective, the ranks that entered last")
       .needs(from)
       .excludes({output});
-  const Option rounds = set.flag("--rounds", options->rounds, "rounds, not times (default)");
+  const Option rounds =
+      set.flag("--rounds", options->rounds, "rounds, not times (default)").excludes({from});
   set.add("--network", options->network, "predicted times on this network")
       .form("FILE")
       .excludes({rounds});
-  set.flag("--split-assemble", options->split_assemble,
-           "draw instead how inputs are cut, where pieces go, and how outputs are assembled");
+  const Option split_assemble =
+      set.flag("--split-assemble", options->split_assemble,
+               "draw instead how inputs are cut, where pieces go, and how outputs are assembled");
   set.flag("--critical-path", options->critical_path,
-           "highlight the events that decide the end time");
-  set.add("--ranks-shown", options->ranks_shown, "such as 0-7,9 (default: all)").form("RANKS");
-  set.add("--from-time", options->from_time, "show times from here on, in microseconds").form("T");
-  set.add("--to-time", options->to_time, "show times up to here, in microseconds").form("T");
+           "highlight the events that decide the end time")
+      .excludes({split_assemble});
+  set.add("--ranks-shown", options->ranks_shown, "such as 0-7,9 (default: all)")
+      .form("RANKS")
+      .excludes({split_assemble});
+  set.add("--from-time", options->from_time, "show times from here on, in microseconds")
+      .form("T")
+      .check(wrong_time)
+      .excludes({split_assemble});
+  set.add("--to-time", options->to_time, "show times up to here, in microseconds")
+      .form("T")
+      .check(wrong_time)
+      .excludes({split_assemble});
   set.add("--width", options->width, "least width of the picture, in pixels (default 1200)")
       .form("N")
       .range(400, 10000);
