@@ -115,6 +115,22 @@ void scans(Results& results, const Call& call, int rank, int) {
   if (!(exclusive && rank == 0)) results.expect(in_place ? in : out, expected, what);
 }
 
+/// An exclusive scan whose first rank has no output: `null`, or an address within the input.
+void scans_without_first(Results& results, bool null, int rank) {
+  for (Form form : forms)
+    for (int count : {1, 13, 1009}) {
+      const auto what = std::string(name_of(form)) + ", " + std::to_string(count) + " elements";
+      Buffer<Element> in = input(rank, count), out(count), expected(count);
+      if (rank > 0) fill_sum(expected, 0, count, rank);
+      Element* const unused = null ? nullptr : in.data() + 1;
+      results.succeeds(exscan(form, in.data(), rank == 0 ? unused : out.data(), count, MPI_UINT32_T,
+                              MPI_SUM, MPI_COMM_WORLD),
+                       what);
+      results.expect(out, expected, what);
+      results.expect(in, input(rank, count), what + ", input");
+    }
+}
+
 }  // namespace
 
 void reductions(Suite& suite) {
@@ -143,6 +159,16 @@ void reductions(Suite& suite) {
       {"exscan", false, scans<true>},
   };
   for (const Check& check : checks) run_calls(suite, "reductions", check);
+  const auto without_first = [&](bool null) {
+    return [&, null](Results& results) { scans_without_first(results, null, suite.rank()); };
+  };
+  suite.run("reductions/exscan, the first output in the input", without_first(false));
+  // MPICH 4.0 refuses a null address.
+  const std::string name = "reductions/exscan, no first output";
+  if (mpi_library == MpiLibrary::mpich)
+    suite.run_beyond_library(name, without_first(true));
+  else
+    suite.run(name, without_first(true));
 }
 
 }  // namespace dropin

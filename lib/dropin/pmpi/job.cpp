@@ -212,8 +212,11 @@ const char* Job::prepare_reduction() {
   } else {
     has_out_ = m.function != Function::reduce || at_root();
     has_in_ = !in_place_;
-    if (has_out_) wrong = set(out_, m.recv, m.recv_type, 1, m.recv_count);
+    // The first rank's output of an exclusive scan may be no memory, so a copy stands for it.
+    const bool unused = m.function == Function::exscan && group_->rank == 0 && has_in_;
+    if (has_out_) wrong = set(out_, unused ? nullptr : m.recv, m.recv_type, 1, m.recv_count);
     if (!wrong && has_in_) wrong = set(in_, send, m.recv_type, 1, m.recv_count);
+    if (unused) out_.copy();
   }
   if (wrong) return wrong;
   if (native && info->native != Datatype::user)
