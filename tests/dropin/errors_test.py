@@ -17,6 +17,7 @@ EXPECTED = {
     "count": ["expected a count of at least 0, found -1"],
     "differs": ["expected the same call on all ranks", "on rank 0 and", "on rank 1"],
     "late": ["of communicator 'world' cannot complete", "rank 1 has not entered it", "sleeps"],
+    "freed": ["expected the same call on all ranks", "on rank 0 and", "on rank 1"],
     "named": ["of communicator 'ocean and ice' cannot complete", "rank 1 has not entered it", "sleeps"],
 }
 
@@ -33,7 +34,7 @@ def sentences(fault, check):
 
 
 CASES = [(fault, check) for fault in EXPECTED for attempt in range(3)
-         for check in ([1] if fault == "differs" else [0, 2] if fault == "root" else [0, 1])]
+         for check in ([1] if fault in ("differs", "freed") else [0, 2] if fault == "root" else [0, 1])]
 with ThreadPoolExecutor(3) as pool:  # jobs that mostly wait for their timeout
     for (fault, check), (done, lines) in zip(CASES, pool.map(lambda case: sentences(*case), CASES)):
         what = f"{fault}, check {check}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
@@ -43,6 +44,7 @@ with ThreadPoolExecutor(3) as pool:  # jobs that mostly wait for their timeout
             sys.exit(f"expected a line with {EXPECTED[fault]}, found {lines[0]} in {what}")
         print(lines[0])
 
-done, lines = sentences("handled", 0)
-if lines or done.returncode != 0 or "handled" not in done.stdout:
-    sys.exit(f"expected a program that handles the error itself, found {done.stdout}{done.stderr}")
+for fault in ("handled", "handled_freed"):
+    done, lines = sentences(fault, 0)
+    if lines or done.returncode != 0 or "handled" not in done.stdout:
+        sys.exit(f"{fault}: expected a program that handles the error itself, found {done.stdout}{done.stderr}")

@@ -157,9 +157,14 @@ DropIn::~DropIn() {
 
 // --- communicators -----------------------------------------------------------------------------
 
-int DropIn::drop_group(MPI_Comm, int, void* group, void*) {
+int DropIn::drop_group(MPI_Comm comm, int, void* group, void*) {
   epoch_.fetch_add(1, std::memory_order_release);
-  delete static_cast<std::shared_ptr<Group>*>(group);
+  const std::unique_ptr<std::shared_ptr<Group>> hung(static_cast<std::shared_ptr<Group>*>(group));
+  if (DropIn* const drop_in = now()) {
+    const auto lock = drop_in->use(**hung);
+    (*hung)->comm = MPI_COMM_NULL;
+    PMPI_Comm_get_errhandler(comm, &(*hung)->handler);  // operations under way may fail
+  }
   return MPI_SUCCESS;
 }
 
@@ -181,6 +186,7 @@ const std::shared_ptr<Group>* DropIn::group(MPI_Comm comm) const {
 }
 
 void DropIn::hang(MPI_Comm comm, std::shared_ptr<Group> group) {
+  group->comm = comm;
   auto hung = std::make_unique<std::shared_ptr<Group>>(std::move(group));
   if (PMPI_Comm_set_attr(comm, keyval_, hung.get()) == MPI_SUCCESS)
     static_cast<void>(hung.release());
@@ -368,10 +374,11 @@ namespace {
 // Launchers lose what they have not yet read of standard error when ranks end the program.
 constexpr std::chrono::milliseconds time_to_arrive{200};
 
-/// Whether an error on the communicator ends the program.
-bool is_fatal(MPI_Comm comm) {
+/// Whether an error on the program's communicator ends the program.
+bool is_fatal(const Group& group) {
+  if (group.comm == MPI_COMM_NULL) return group.handler == MPI_ERRORS_ARE_FATAL;
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (PMPI_Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return true;
+  if (PMPI_Comm_get_errhandler(group.comm, &handler) != MPI_SUCCESS) return true;
   const bool fatal = handler == MPI_ERRORS_ARE_FATAL;
   if (handler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler);
   return fatal;
@@ -379,14 +386,14 @@ bool is_fatal(MPI_Comm comm) {
 
 }  // namespace
 
-void report_if_fatal(const Group& group, MPI_Comm comm, std::string_view sentence) {
-  if (!is_fatal(comm)) return;
+void report_if_fatal(const Group& group, std::string_view sentence) {
+  if (!is_fatal(group)) return;
   group.communicator.report(sentence);
   std::this_thread::sleep_for(time_to_arrive);
 }
 
-int code_of(const Error& error, const Group& group, MPI_Comm comm) {
-  report_if_fatal(group, comm, error.what());
+int code_of(const Error& error, const Group& group) {
+  report_if_fatal(group, error.what());
   const int kind = class_of(error);
 #ifndef MPICH_VERSION  // MPICH gives a code added to a predefined class another text
   int code = kind;

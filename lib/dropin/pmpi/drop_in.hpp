@@ -152,12 +152,12 @@ void DropIn::until(const Done& done) {
   }
 }
 
-/// If errors on `comm` end the program: writes the sentence to standard error, once where several
-/// ranks have the same, and gives the launcher time to read it. The MPI library's own text may be
-/// lost when several ranks end the program at once.
-void report_if_fatal(const Group& group, MPI_Comm comm, std::string_view sentence);
+/// If errors on the program's communicator end the program: writes the sentence to standard error,
+/// once where several ranks have the same, and gives the launcher time to read it. The MPI
+/// library's own text may be lost when several ranks end the program at once.
+void report_if_fatal(const Group& group, std::string_view sentence);
 /// An MPI error code of the matching class, with the error's sentence. Reports it if it is fatal.
-int code_of(const Error& error, const Group& group, MPI_Comm comm);
+int code_of(const Error& error, const Group& group);
 /// Calls the error handler of `comm` and returns the code; does nothing for MPI_SUCCESS.
 int raise(MPI_Comm comm, int code);
 

@@ -36,7 +36,7 @@ bool PendingCollective::complete(int& code) {
     request_.test();
     code = job_.after();
   } catch (const Error& error) {
-    code = code_of(error, *group_, mpi_.comm);
+    code = code_of(error, *group_);
   }
   DropIn& drop_in = *DropIn::now();
   if (Stats* const stats = drop_in.stats()) {

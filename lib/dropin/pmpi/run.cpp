@@ -44,7 +44,7 @@ std::string refusal_of(const MpiCall& call, int size) {
 
 void report_wrong(const MpiCall& call, const Group& group) {
   const std::string sentence = refusal_of(call, group.size);
-  if (!sentence.empty()) report_if_fatal(group, call.comm, sentence);
+  if (!sentence.empty()) report_if_fatal(group, sentence);
 }
 
 /// The same for a call that looks wrong, perhaps on this rank alone: the MPI library refuses it at
@@ -66,9 +66,8 @@ int start_passed_on(const MpiCall& call, MPI_Request* request, const char* why) 
 
 /// Raises the error that memory, as for copies of data with gaps, is missing.
 int raise_no_memory(const MpiCall& call, const Group& group, bool nonblocking) {
-  report_if_fatal(group, call.comm,
-                  fmt::format("{}: expected memory for copies of the data, found too little",
-                              mpi_name(call.function, nonblocking)));
+  report_if_fatal(group, fmt::format("{}: expected memory for copies of the data, found too little",
+                                     mpi_name(call.function, nonblocking)));
   return raise(call.comm, MPI_ERR_NO_MEM);
 }
 
@@ -219,7 +218,7 @@ int run(const MpiCall& call) {
     }
     return raise(call.comm, code);
   } catch (const Error& error) {
-    return raise(call.comm, code_of(error, *group, call.comm));
+    return raise(call.comm, code_of(error, *group));
   } catch (const std::bad_alloc&) {
     return raise_no_memory(call, *group, false);
   }
@@ -243,7 +242,7 @@ int start(const MpiCall& call, MPI_Request* request) {
     if (drop_in->stats()) pending->algorithm = algorithm_of(**group, pending->job().call());
     return raise(call.comm, drop_in->add(std::move(pending), request));
   } catch (const Error& error) {
-    return raise(call.comm, code_of(error, **group, call.comm));
+    return raise(call.comm, code_of(error, **group));
   } catch (const std::bad_alloc&) {
     return raise_no_memory(call, **group, true);
   }
