@@ -44,7 +44,7 @@ with ThreadPoolExecutor(3) as pool:  # jobs that mostly wait for their timeout
             sys.exit(f"expected a line with {EXPECTED[fault]}, found {lines[0]} in {what}")
         print(lines[0])
 
-for fault in ("handled", "handled_freed"):
+for fault in ("handled", "handled_freed", "handled_later"):
     done, lines = sentences(fault, 0)
     if lines or done.returncode != 0 or "handled" not in done.stdout:
         sys.exit(f"{fault}: expected a program that handles the error itself, found {done.stdout}{done.stderr}")

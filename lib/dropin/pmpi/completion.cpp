@@ -9,6 +9,7 @@
 
 using baton::pmpi::advancing;
 using baton::pmpi::DropIn;
+using baton::pmpi::Failures;
 using baton::pmpi::wait_for;
 
 namespace {
@@ -145,11 +146,13 @@ int MPI_Sendrecv_replace(void* data, int count, MPI_Datatype type, int to, int s
 }
 
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  return waiting([&] { return PMPI_Wait(request, status); },
-                 [&](int* over) { return PMPI_Test(request, over, status); });
+  const Failures failures;
+  return failures.raised(waiting([&] { return PMPI_Wait(request, status); },
+                                 [&](int* over) { return PMPI_Test(request, over, status); }));
 }
 
 int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  const Failures failures(count, requests);
 #ifdef MPICH_VERSION
   // MPI_Testall of MPICH 4.0 does not know persistent collectives.
   DropIn* const drop_in = DropIn::now();
@@ -164,44 +167,61 @@ int MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
       }
       return next >= count;
     });
-    return PMPI_Waitall(count, requests, statuses);
+    const int code = PMPI_Waitall(count, requests, statuses);
+    return failures.raised(code, &count, nullptr, statuses);
   }
 #endif
-  return waiting([&] { return PMPI_Waitall(count, requests, statuses); },
-                 [&](int* over) { return PMPI_Testall(count, requests, over, statuses); });
+  const int code =
+      waiting([&] { return PMPI_Waitall(count, requests, statuses); },
+              [&](int* over) { return PMPI_Testall(count, requests, over, statuses); });
+  return failures.raised(code, &count, nullptr, statuses);
 }
 
 int MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  return waiting([&] { return PMPI_Waitany(count, requests, index, status); },
-                 [&](int* over) { return PMPI_Testany(count, requests, index, over, status); });
+  const Failures failures;
+  return failures.raised(
+      waiting([&] { return PMPI_Waitany(count, requests, index, status); },
+              [&](int* over) { return PMPI_Testany(count, requests, index, over, status); }));
 }
 
 int MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
-  return waiting([&] { return PMPI_Waitsome(count, requests, done, indices, statuses); },
-                 [&](int* over) {
-                   const int code = PMPI_Testsome(count, requests, done, indices, statuses);
-                   *over = *done != 0 ? 1 : 0;  // MPI_UNDEFINED: no request is active
-                   return code;
-                 });
+  const Failures failures(count, requests);
+  const int code = waiting([&] { return PMPI_Waitsome(count, requests, done, indices, statuses); },
+                           [&](int* over) {
+                             const int tested =
+                                 PMPI_Testsome(count, requests, done, indices, statuses);
+                             *over = *done != 0 ? 1 : 0;  // MPI_UNDEFINED: no request is active
+                             return tested;
+                           });
+  return failures.raised(code, done, indices, statuses);
 }
 
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
-  return looking([&] { return PMPI_Test(request, flag, status); });
+  const Failures failures;
+  return failures.raised(looking([&] { return PMPI_Test(request, flag, status); }));
 }
 
 int MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  return looking([&] { return PMPI_Testall(count, requests, flag, statuses); });
+  Failures failures(count, requests);
+  const int code = looking([&] { return PMPI_Testall(count, requests, flag, statuses); });
+  if (code == MPI_SUCCESS && *flag == 0) failures.forget();
+  return failures.raised(code, &count, nullptr, statuses);
 }
 
 int MPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
-  return looking([&] { return PMPI_Testany(count, requests, index, flag, status); });
+  const Failures failures;
+  return failures.raised(
+      looking([&] { return PMPI_Testany(count, requests, index, flag, status); }));
 }
 
 int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
-  return looking([&] { return PMPI_Testsome(count, requests, done, indices, statuses); });
+  const Failures failures(count, requests);
+  const int code = looking([&] { return PMPI_Testsome(count, requests, done, indices, statuses); });
+  return failures.raised(code, done, indices, statuses);
 }
 
 int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  const Failures unraised;  // until the request is completed
   return looking([&] { return PMPI_Request_get_status(request, flag, status); });
 }
 

@@ -69,15 +69,16 @@ class Returning {
 };
 
 // MPI's query of a generalized request.
-int query(void* outcome, MPI_Status* status) {
+int query(void* state, MPI_Status* status) {
   PMPI_Status_set_elements(status, MPI_BYTE, 0);
   PMPI_Status_set_cancelled(status, 0);
   status->MPI_SOURCE = MPI_UNDEFINED;
   status->MPI_TAG = MPI_UNDEFINED;
-  return *static_cast<int*>(outcome);
+  const auto& outcome = *static_cast<const Outcome*>(state);
+  return outcome.code != MPI_SUCCESS && Failures::note(outcome) ? MPI_SUCCESS : outcome.code;
 }
-int dispose(void* outcome) {
-  delete static_cast<int*>(outcome);
+int dispose(void* state) {
+  delete static_cast<Outcome*>(state);
   return MPI_SUCCESS;
 }
 int cancel(void*, int) { return MPI_SUCCESS; }
@@ -302,7 +303,11 @@ bool DropIn::advance() {
       ++i;
       continue;
     }
-    *pending.outcome = code;
+    pending.outcome->code = code;
+    if (code != MPI_SUCCESS) {
+      pending.outcome->group = pending.called_on();
+      failed_.store(true, std::memory_order_relaxed);
+    }
     PMPI_Grequest_complete(pending.request);
     using_group = {};
     pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -313,10 +318,11 @@ bool DropIn::advance() {
 }
 
 int DropIn::add(std::unique_ptr<Pending> pending, MPI_Request* request) {
-  auto outcome = std::make_unique<int>(MPI_SUCCESS);
+  auto outcome = std::make_unique<Outcome>();
   const int code = PMPI_Grequest_start(query, dispose, cancel, outcome.get(), request);
   if (code != MPI_SUCCESS) return code;
   pending->request = *request;
+  outcome->request = *request;
   pending->outcome = outcome.release();
   const std::lock_guard lock(pending_mutex_);
   pending_.push_back(std::move(pending));
@@ -408,6 +414,20 @@ int code_of(const Error& error, const Group& group) {
 
 int raise(MPI_Comm comm, int code) {
   if (code != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
+
+int raise(Group& group, int code) {
+  MPI_Comm comm = MPI_COMM_NULL;
+  {
+    const auto lock = DropIn::now()->use(group);
+    comm = group.comm;
+  }
+  if (comm != MPI_COMM_NULL) return raise(comm, code);
+  // No handler can be called without a communicator.
+  PMPI_Comm_set_errhandler(group.own, group.handler);
+  raise(group.own, code);
+  PMPI_Comm_set_errhandler(group.own, MPI_ERRORS_RETURN);
   return code;
 }
 

@@ -78,6 +78,8 @@ class DropIn {
   bool must_advance() const {
     return pending_count_.load(std::memory_order_relaxed) > 0 || threads_;
   }
+  /// Whether a request of ours may have failed, or may fail during a call.
+  bool can_fail() const { return must_advance() || failed_.load(std::memory_order_relaxed); }
   bool pending() const { return pending_count_.load(std::memory_order_relaxed) > 0; }
   /// Advances all operations under way; true if any completed.
   bool advance();
@@ -134,6 +136,7 @@ class DropIn {
   std::vector<std::unique_ptr<Pending>> pending_;
   std::atomic<int> pending_count_{0};
   std::atomic<bool> persistent_{false};
+  std::atomic<bool> failed_{false};  // whether an operation has failed
   std::mutex uses_mutex_;
   std::unordered_map<MPI_Op, Uses> op_uses_;
   std::unordered_map<MPI_Datatype, Uses> type_uses_;
@@ -160,5 +163,7 @@ void report_if_fatal(const Group& group, std::string_view sentence);
 int code_of(const Error& error, const Group& group);
 /// Calls the error handler of `comm` and returns the code; does nothing for MPI_SUCCESS.
 int raise(MPI_Comm comm, int code);
+/// The same on the program's communicator, also after it was freed.
+int raise(Group& group, int code);
 
 }  // namespace baton::pmpi

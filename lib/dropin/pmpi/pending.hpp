@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "baton/communicator.hpp"
+#include "failures.hpp"
 #include "group.hpp"
 #include "job.hpp"
 #include "stats.hpp"
@@ -19,11 +20,13 @@ class Pending {
   virtual ~Pending() = default;
   /// The group that makes its progress, if any.
   virtual Group* group() { return nullptr; }
+  /// The group of the communicator that it was called on.
+  virtual std::shared_ptr<Group> called_on() const = 0;
   /// Tests for completion, then sets `code`. The caller holds the group's mutex.
   virtual bool complete(int& code) = 0;
 
   MPI_Request request = MPI_REQUEST_NULL;
-  int* outcome = nullptr;  ///< the answer to MPI's query; freed with the request
+  Outcome* outcome = nullptr;  ///< the answer to MPI's query; freed with the request
 };
 
 /// A collective of ours under way.
@@ -36,6 +39,7 @@ class PendingCollective final : public Pending {
   /// Starts the call that job() has prepared. Throws Error.
   void start(const MpiCall& call);
   Group* group() override { return group_.get(); }
+  std::shared_ptr<Group> called_on() const override { return group_; }
   bool complete(int& code) override;
 
   std::string algorithm;  ///< for statistics

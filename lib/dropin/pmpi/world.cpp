@@ -44,6 +44,7 @@ class PendingDuplicate final : public Pending {
     made_ = *made;  // the handle is valid now, the communicator later
     return PMPI_Comm_idup(parent_->own, &own_, &requests_[1]);
   }
+  std::shared_ptr<Group> called_on() const override { return parent_; }
   bool complete(int& code) override {
     int over = 0;
     code = PMPI_Testall(2, requests_, &over, MPI_STATUSES_IGNORE);
