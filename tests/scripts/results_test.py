@@ -167,6 +167,26 @@ class Plot(unittest.TestCase):
         said = self.plot(sweep | {"rows": [{"algorithm": "ring"}]}, code=1).stderr
         self.assertIn("expected what `baton simulate --sweep --json` prints", said)
 
+    def test_files_of_one_name_are_told_apart_by_their_folders(self):
+        sweep = {"sweep": "bytes", "collective": "all_reduce", "type": "f32", "parameters": "a net",
+                 "rows": [{"algorithm": "ring", "ranks": 4, "asked_bytes": 8, "time_us": 9}],
+                 "best": [{"from": 8, "algorithm": "ring"}]}
+        run = {"model": "mlp", "sizes": "mlp 2-32-1", "parallel": "none", "ranks": 1, "dtype": "f64", "loss": [0.5]}
+        for content, names in [
+                (sweep, [f"all_reduce-{folder}-run0.{kind}" for folder in "ab" for kind in ("png", "svg")]),
+                (run, [f"loss-{folder}-run0.{kind}" for folder in "ab" for kind in ("png", "svg")]),
+                (result(row(64, baton=[1])), ["all_reduce.png", "all_reduce.svg"])]:
+            files = [self.folder / folder / "run0.json" for folder in "ab"]
+            for file in files:
+                file.parent.mkdir(exist_ok=True)
+                file.write_text(json.dumps(content))
+            out = self.folder / "out"
+            done = subprocess.run([SCRIPTS / "plot", *files, "-o", out], capture_output=True, text=True)
+            self.assertEqual(done.stdout.split(), [str(out / name) for name in names], done.stderr)
+        picture = (out / "all_reduce.svg").read_text()
+        for name in ["a-run0: baton", "b-run0: baton"]:
+            self.assertIn(f"<!-- {name} -->", picture)
+
     def test_training_has_the_parallel_loss_on_top_of_that_of_one_rank(self):
         run = {"model": "mlp", "sizes": "mlp 2-32-1", "parallel": "dp", "ranks": 3, "dtype": "f64",
                "loss": [0.5, 0.25, 0.2], "reference_loss": [0.5, 0.25, 0.20001]}
@@ -188,7 +208,9 @@ class Plot(unittest.TestCase):
     def test_errors_are_one_sentence(self):
         for sentence, content in [("expected a file of JSON, found", "{"),
                                   ("found no rows", {"rows": []}),
-                                  ("found no rows", [])]:
+                                  ("found no rows", []),
+                                  ("found another form", {"ranks": 2, "hosts": ["a"], "rows": [{"algorithm": "ring"}]}),
+                                  ("found another form", {"rows": [row(64, baton=[1])]})]:
             said = self.plot(content, code=1).stderr
             self.assertIn(sentence, said)
             self.assertEqual(said.count("\n"), 1, said)
