@@ -35,23 +35,46 @@ std::string listed(const List& list, const Text& text) {
   return out + ']';
 }
 
-/// The memory of ranks after each round; null if nobody could read it.
+int rounds_in(const TimedOperation& operation) {
+  int rounds = 0;
+  for (const Schedule& schedule : *operation.schedules)
+    rounds = std::max(rounds, schedule.rounds());
+  return rounds;
+}
+
+std::string after(int round) { return fmt::format("after round {}", round); }
+
+/// The memory of ranks before the first round and after every one, also where nothing happens in
+/// it; null if nobody could read it.
 std::string memory_of(const TimedOperation& operation) {
+  const auto ranks = static_cast<std::int64_t>(operation.schedules->size());
+  const int rounds = rounds_in(operation);
   std::int64_t steps = 0;
   for (const Schedule& schedule : *operation.schedules)
     steps += static_cast<std::int64_t>(schedule.steps().size());
-  if (operation.schedules->size() > most_holding || steps > most_steps) return "null";
+  if (ranks > most_holding || steps > most_steps || rounds > most_steps) return "null";
   try {
     WalkThrough how;
     how.most = most_values;
-    return listed(holdings(*operation.schedules, how), [](const Holdings& held) {
-      return fmt::format("{{\"label\":{},\"ranks\":{}}}", json_text(held.label),
-                         listed(held.ranks, [](const std::vector<std::string>& words) {
-                           return listed(words, json_text);
-                         }));
-    });
+    if (!operation.op.empty()) how.op = op_named(operation.op);
+    std::vector<Holdings> held = holdings(*operation.schedules, how);
+    std::vector<std::string> rows;
+    const auto add = [&](const Holdings& now) {
+      rows.push_back(fmt::format("{{\"label\":{},\"ranks\":{}}}", json_text(now.label),
+                                 listed(now.ranks, [](const std::vector<std::string>& words) {
+                                   return listed(words, json_text);
+                                 })));
+    };
+    add(held[0]);
+    std::size_t at = 0;
+    for (int round = 0; round < rounds; ++round) {
+      if (at + 1 < held.size() && held[at + 1].label == after(round)) ++at;
+      held[at].label = after(round);
+      add(held[at]);
+    }
+    return listed(rows, [](const std::string& row) { return row; });
   } catch (const Error&) {
-    return "null";  // too large, or no collective
+    return "null";  // too large, no collective, or reduced by an operation of the program's own
   }
 }
 
@@ -222,23 +245,16 @@ class Page {
 
   /// Operations, and the memory of ranks for each kind of them.
   std::string operations() {
-    std::map<std::tuple<std::string, std::string, std::int64_t, std::int64_t, std::size_t>,
-             std::size_t>
-        kinds;
+    std::map<std::pair<const std::vector<Schedule>*, std::string>, std::size_t> kinds;
     std::vector<std::string> memories;
     const std::string list = listed(timeline_.operations, [&](const TimedOperation& operation) {
-      const auto [at, added] = kinds.try_emplace(
-          {operation.name, operation.choice.algorithm, operation.choice.segment.value_or(0),
-           operation.bytes, operation.schedules->size()},
-          memories.size());
+      const auto [at, added] =
+          kinds.try_emplace({operation.schedules.get(), operation.op}, memories.size());
       if (added) memories.push_back(memories.size() < most_walked ? memory_of(operation) : "null");
-      int rounds = 0;
-      for (const Schedule& schedule : *operation.schedules)
-        rounds = std::max(rounds, schedule.rounds());
       std::string its = operation.name;
       if (!operation.choice.algorithm.empty()) its += " by " + operation.choice.algorithm;
-      return fmt::format("{{\"name\":{},\"rounds\":{},\"memory\":{}}}", json_text(its), rounds,
-                         at->second);
+      return fmt::format("{{\"name\":{},\"rounds\":{},\"memory\":{}}}", json_text(its),
+                         rounds_in(operation), at->second);
     });
     return fmt::format("\"operations\":{},\n\"memories\":{}", list,
                        listed(memories, [](const std::string& memory) { return memory; }));

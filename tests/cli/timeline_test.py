@@ -34,6 +34,18 @@ class Timeline(CommandTest):
                 self.assertIn(f".{ending} (", help_text)
 
     def test_examples_of_help_work(self):
+    def test_a_walk_through_is_that_of_explain(self):
+        for op in "sum", "max", "prod", "avg":
+            its = ["all_reduce", "--algorithm", "ring", "--ranks", "2", "--count", "2", "--op", op]
+            text = self.drawn(*its, ending="txt")
+            self.assertEqual(text, self.output("explain", *its, "--format", "table"))
+            self.assertTrue(text.startswith(f"all_reduce by ring, 2 ranks, {op}\n"), text)
+        trace = str(self.folder / "max.trace")
+        self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--bytes", "8", "--op", "max",
+                    "--trace", trace)
+        text = self.drawn("--from", trace, ending="txt")
+        self.assertTrue(text.startswith("all_reduce by ring, 2 ranks, max\n"), text)
+
         examples = re.findall(r"^  baton (timeline .*) -o (\S+)$",
                               self.output("timeline", "--help").split("Examples:")[1], re.M)
         self.assertGreaterEqual(len(examples), 3)

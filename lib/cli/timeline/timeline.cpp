@@ -34,12 +34,12 @@ struct TimelineOptions {
 /// The subject of a picture, made when it is needed.
 struct Subject {
   std::function<Timeline()> timeline;
-  std::function<std::vector<Schedule>()> schedules;
+  std::function<TimedOperation()> operation;
   bool split_assemble = false;
 };
 
 std::string svg_of(const Subject& subject, const diagrams::Options& how) {
-  if (subject.split_assemble) return diagrams::split_assemble_svg(subject.schedules());
+  if (subject.split_assemble) return diagrams::split_assemble_svg(*subject.operation().schedules);
   const Timeline timeline = subject.timeline();
   if ((how.prediction || how.critical_path) && diagrams::is_heat_map(timeline, how)) {
     refuse(fmt::format(
@@ -90,8 +90,9 @@ const std::vector<Format>& formats() {
          .meaning = "for draw.io",
          .render =
              [](const Subject& subject, const diagrams::Options& how) {
-               return subject.split_assemble ? diagrams::split_assemble_drawio(subject.schedules())
-                                             : rendered("drawio", subject, how);
+               return subject.split_assemble
+                          ? diagrams::split_assemble_drawio(*subject.operation().schedules)
+                          : rendered("drawio", subject, how);
              },
          .split_assemble = true,
          .part = true},
@@ -108,13 +109,20 @@ const std::vector<Format>& formats() {
          .prediction = true},
         {.ending = "txt",
          .meaning = "a walk-through, as a table",
-         .render = [](const Subject& subject,
-                      const diagrams::Options&) { return walk_through(subject.schedules()); }},
+         .render =
+             [](const Subject& subject, const diagrams::Options&) {
+               const TimedOperation operation = subject.operation();
+               WalkThrough how;
+               if (!operation.op.empty()) how.op = op_named(operation.op);
+               return walk_through(*operation.schedules, how);
+             }},
         {.ending = "goal", .meaning = "for LogGOPSim", .render = std::bind_front(rendered, "goal")},
         {.ending = "xml",
          .meaning = "an algorithm for MSCCL",
-         .render = [](const Subject& subject,
-                      const diagrams::Options&) { return diagrams::msccl(subject.schedules()); }},
+         .render =
+             [](const Subject& subject, const diagrams::Options&) {
+               return diagrams::msccl(*subject.operation().schedules);
+             }},
     };
   }();
   return table;
@@ -304,11 +312,11 @@ int timeline(const TimelineOptions& options, Launch& launch) {
       prediction = predicted(collective_of(measured), options.network);
       how.prediction = &*prediction;
     }
-    subject.schedules = [measured] { return *collective_of(measured).operation.schedules; };
+    subject.operation = [measured] { return collective_of(measured).operation; };
     subject.timeline = [measured] { return measured; };
   } else {
     const TimedCollective its = collective_of(options);
-    subject.schedules = [its] { return *its.operation.schedules; };
+    subject.operation = [its] { return its.operation; };
     subject.timeline = [its, &options] {
       Timeline made = options.network.empty() ? rounds_of(its) : predicted(its, options.network);
       made.title = options.title;
