@@ -90,7 +90,7 @@ class Page {
     if (options_.prediction) {
       Options its = options_;
       its.prediction = nullptr;
-      const View predicted(*options_.prediction, its);
+      const View predicted(*options_.prediction, its, true);
       origins = std::max(origins, predicted.origins);
       panels += "," + panel(predicted, {});
     }

@@ -69,7 +69,7 @@ class Page {
     if (options.prediction != nullptr && !heat_) {
       Options of_prediction = options;
       of_prediction.prediction = nullptr;
-      prediction_.emplace(*options.prediction, of_prediction);
+      prediction_.emplace(*options.prediction, of_prediction, true);
       if (computations_ > 0 && most_ends(*prediction_) > 2 * most_messages)
         hide_messages(*prediction_);
       compare();
@@ -195,11 +195,11 @@ class Page {
     return out;
   }
 
-  std::string names(const Frame& frame) const {
+  static std::string names(const View& view, const Frame& frame) {
     std::string out;
-    for (int row = 0; row < view_.rows(); ++row) {
+    for (int row = 0; row < view.rows(); ++row) {
       put(out, "<text class=\"rank\" x=\"{:.1f}\" y=\"{:.1f}\">rank {}</text>\n", frame.left - 12,
-          frame.y(row) + 4.3, view_.ranks[static_cast<std::size_t>(row)]);
+          frame.y(row) + 4.3, view.ranks[static_cast<std::size_t>(row)]);
     }
     return out;
   }
@@ -212,7 +212,7 @@ class Page {
         put(out, "<text class=\"panel\" x=\"20\" y=\"{:.1f}\">{}</text>\n", frame_.top + 14, title);
         frame_.top += 20;
       }
-      out += background_svg(view, frame_) + names(frame_);
+      out += background_svg(view, frame_) + names(view, frame_);
       out += panel_svg(view, frame_, palette, differences);
       frame_.top = frame_.bottom(view.rows());
     };

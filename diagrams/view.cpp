@@ -42,7 +42,7 @@ std::vector<ComputationKind> classes_of(const Timeline& timeline) {
   return classes;
 }
 
-View::View(const Timeline& shown, const Options& options) : timeline(shown) {
+View::View(const Timeline& shown, const Options& options, bool may_be_empty) : timeline(shown) {
   const auto size = static_cast<std::size_t>(timeline.ranks);
   row_of.assign(size, -1);
   ranks = options.ranks;
@@ -64,7 +64,8 @@ View::View(const Timeline& shown, const Options& options) : timeline(shown) {
   if (timeline.kind == TimelineKind::rounds) end = (end + 999) / 1000 * 1000;
   from = std::max<std::int64_t>(options.from, 0);
   to = std::min(options.to, end);
-  if (from >= to) {
+  if (may_be_empty) to = std::max(from, to);
+  if (from >= to && !may_be_empty) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("expected a stretch of time within 0 to {}, found {} to {}",
                             time_text(end), time_text(from), time_text(to)));

@@ -16,8 +16,9 @@ struct Span {
 };
 
 struct View {
-  /// Throws Error(invalid_argument) where ranks or times are not the timeline's.
-  View(const Timeline& timeline, const Options& options);
+  /// Throws Error(invalid_argument) where ranks are not the timeline's, or times, unless it
+  /// `may_be_empty`.
+  View(const Timeline& timeline, const Options& options, bool may_be_empty = false);
 
   const Timeline& timeline;
   std::vector<int> ranks;              ///< of each row

@@ -8,6 +8,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import traces
 from command import CommandTest, run_tests
 
 
@@ -243,6 +244,40 @@ class Timeline(CommandTest):
             ("expected a file to write, found", "broadcast", "-o",
              str(self.folder / "nowhere" / "x.svg")),
         ]:
+    def test_prediction_over_a_recording_of_some_ranks(self):
+        two, trace = self.folder / "two.trace", str(self.folder / "run.trace")
+        self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--bytes", "4K",
+                    "--iters", "1", "--trace", str(two))
+        Path(trace).write_bytes(traces.moved(two.read_bytes(), 2, 4))
+        its = ["--from", trace, "--network", "shared-memory"]
+        arrows = r'data-from="(\d)" data-to="(\d)"'
+        for shown in [], ["--ranks-shown", "2-3"]:
+            svg = self.drawn(*its, *shown)
+            predicted, measured = svg.split(">measured<")
+            self.assertEqual(sorted(re.findall(arrows, predicted)), [("2", "3")] * 2 + [("3", "2")] * 2)
+            self.assertEqual(sorted(re.findall(arrows, measured)), sorted(re.findall(arrows, predicted)))
+            names = [f">rank {rank}<" for rank in ((2, 3) if shown else range(4))]
+            self.assertEqual(re.findall(r">rank \d<", predicted), names)
+            page = self.drawn(*its, *shown, ending="html")
+            data = json.loads(re.search(r'id="timeline">(.*?)</script>', page, re.S)[1])
+            rows = [{data["ranks"][rank]["number"] for rank in panel["rank"]} for panel in data["panels"]]
+            self.assertEqual(rows, [{2, 3}, {2, 3}])
+        self.assertIn("prediction and measurement differ by ", svg)
+
+    def test_a_time_of_a_recording_may_lie_behind_its_prediction(self):
+        trace = str(self.folder / "run.trace")
+        self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--bytes", "8",
+                    "--iters", "1", "--trace", trace)
+        quick = self.folder / "quick.txt"
+        quick.write_text("baton-network 1\nname quick\nacross\nlatency 1\nsend 0 1\nreceive 0 1\nwire 1K 1\n")
+        its = ["--from", trace, "--network", str(quick), "--from-time", "0.1"]
+        predicted, measured = self.drawn(*its).split(">measured<")
+        self.assertEqual(predicted.count('class="arrow"'), 0)
+        self.assertGreater(measured.count('class="arrow"'), 0)
+        self.drawn(*its, ending="html")
+        self.refused("expected a stretch of time within 0 to ", "timeline", *its[:-1], "1e9", "-o",
+                     str(self.folder / "x.svg"))
+
             with self.subTest(arguments=arguments):
                 self.refused(sentence, "timeline", *arguments)
                 self.assertFalse(os.path.exists(svg))

@@ -87,6 +87,9 @@ TEST_CASE("a view shows what lies in it, and refuses what does not exist") {
   }
   CHECK_THROWS_AS(View(ring, {.ranks = {4}}), Error);
   CHECK_THROWS_AS(View(ring, {.from = ring.duration()}), Error);
+  const View empty(ring, {.from = ring.duration() + 1}, true);
+  CHECK(empty.messages.empty());
+  CHECK(empty.to >= empty.from);
 }
 
 TEST_CASE("names of hosts stay in their bands; what is cut is a title") {

@@ -89,6 +89,23 @@ Timeline predicted(const TimedCollective& collective, const std::string& network
   return timeline;
 }
 
+Timeline predicted_beside(const Timeline& recording, const TimedCollective& collective,
+                          const std::string& network) {
+  Timeline timeline = predicted(collective, network);
+  TimedOperation& operation = timeline.operations[0];
+  operation.ranks = collective.operation.ranks;
+  if (operation.ranks.empty()) return timeline;
+  timeline.ranks = recording.ranks;
+  timeline.hosts = recording.hosts;
+  timeline.host_names = recording.host_names;
+  for (Event& event : timeline.events) {
+    event.rank = operation.rank_of(event.rank);
+    if (event.message()) event.peer = operation.rank_of(event.peer);
+  }
+  finish(timeline);
+  return timeline;
+}
+
 Timeline recorded(const std::vector<std::string>& files, bool force) {
   Trace trace = read_trace(files, force);
   for (const std::string& damage : trace.damage) fmt::print(stderr, "baton: {}\n", damage);

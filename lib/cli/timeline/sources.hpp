@@ -21,6 +21,9 @@ Timeline rounds_of(const TimedCollective& collective);
 /// Error(invalid_argument).
 Timeline predicted(const TimedCollective& collective, const std::string& network);
 /// Trace files, as read_trace() reads them; says on standard error what was lost.
+/// The prediction of a recording's only operation `collective`, on the recording's ranks and hosts.
+Timeline predicted_beside(const Timeline& recording, const TimedCollective& collective,
+                          const std::string& network);
 Timeline recorded(const std::vector<std::string>& files, bool force);
 
 /// The operation that stands for a recording: of those that are like the last (name, algorithm,

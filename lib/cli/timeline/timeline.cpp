@@ -309,7 +309,7 @@ int timeline(const TimelineOptions& options, Launch& launch) {
     Timeline measured = recording(options, format);
     measured.title = options.title;
     if (!options.network.empty()) {
-      prediction = predicted(collective_of(measured), options.network);
+      prediction = predicted_beside(measured, collective_of(measured), options.network);
       how.prediction = &*prediction;
     }
     subject.operation = [measured] { return collective_of(measured).operation; };
