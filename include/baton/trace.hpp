@@ -14,6 +14,8 @@ namespace baton {
 struct Trace {
   Timeline timeline;                ///< of what is whole
   std::vector<std::string> damage;  ///< a sentence for each thing that was lost; empty: none
+  std::vector<int> incomplete =
+      {};  ///< ranks whose part is damaged or not there, in ascending order
 };
 
 /// Reads a trace: one file, or the parts that ranks wrote each for itself. Times are on rank 0's

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "baton/error.hpp"
 #include "baton/trace.hpp"
@@ -169,6 +170,10 @@ Part finished(Growing&& grown, const std::string& origin, std::vector<std::strin
   return part;
 }
 
+struct Read : ReadParts {
+  std::set<int> whole;  ///< ranks of parts that lack nothing
+};
+
 class PartsReader {
  public:
   explicit PartsReader(const std::string& origin) : origin_(origin) {}
@@ -210,7 +215,7 @@ class PartsReader {
     }
   }
 
-  ReadParts finish() {
+  Read finish() {
     end_part();
     return std::move(result_);
   }
@@ -252,20 +257,18 @@ class PartsReader {
 
   void end_part() {
     if (!growing_) return;
+    const std::size_t before = result_.damage.size();
     result_.parts.push_back(finished(std::move(*growing_), origin_, result_.damage));
+    if (result_.damage.size() == before) result_.whole.insert(result_.parts.back().rank);
     growing_.reset();
   }
 
   const std::string& origin_;
-  ReadParts result_;
+  Read result_;
   std::optional<Growing> growing_;
 };
 
-}  // namespace
-
-std::string file_head() { return std::string(head); }
-
-ReadParts read_parts(std::string_view bytes, const std::string& origin) {
+Read read(std::string_view bytes, const std::string& origin) {
   if (!bytes.starts_with(head_word)) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: expected a trace that begins with \"{}\", found none", origin,
@@ -300,6 +303,14 @@ ReadParts read_parts(std::string_view bytes, const std::string& origin) {
   return reader.finish();
 }
 
+}  // namespace
+
+std::string file_head() { return std::string(head); }
+
+ReadParts read_parts(std::string_view bytes, const std::string& origin) {
+  return read(bytes, origin);
+}
+
 }  // namespace baton::tracing
 
 namespace baton {
@@ -307,6 +318,7 @@ namespace baton {
 Trace read_trace(std::span<const std::string> files, bool force) {
   Trace trace;
   std::vector<tracing::Part> parts;
+  std::set<int> whole;
   for (const std::string& file : files) {
     if (std::filesystem::is_directory(file)) {
       throw Error(ErrorCode::invalid_argument,
@@ -319,11 +331,14 @@ Trace read_trace(std::span<const std::string> files, bool force) {
                   fmt::format("expected a trace file, found that {} cannot be read: {}", file,
                               std::strerror(errno)));
     }
-    tracing::ReadParts read = tracing::read_parts(bytes, file);
+    tracing::Read read = tracing::read(bytes, file);
+    whole.merge(read.whole);
     std::move(read.parts.begin(), read.parts.end(), std::back_inserter(parts));
     std::move(read.damage.begin(), read.damage.end(), std::back_inserter(trace.damage));
   }
   trace.timeline = tracing::merged(std::move(parts), force);
+  for (int rank = 0; rank < trace.timeline.ranks; ++rank)
+    if (!whole.contains(rank)) trace.incomplete.push_back(rank);
   return trace;
 }
 

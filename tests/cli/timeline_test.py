@@ -34,7 +34,6 @@ class Timeline(CommandTest):
                 self.assertTrue(text.startswith(begin), text[:50])
                 self.assertIn(f".{ending} (", help_text)
 
-    def test_examples_of_help_work(self):
     def test_a_walk_through_is_that_of_explain(self):
         for op in "sum", "max", "prod", "avg":
             its = ["all_reduce", "--algorithm", "ring", "--ranks", "2", "--count", "2", "--op", op]
@@ -47,6 +46,7 @@ class Timeline(CommandTest):
         text = self.drawn("--from", trace, ending="txt")
         self.assertTrue(text.startswith("all_reduce by ring, 2 ranks, max\n"), text)
 
+    def test_examples_of_help_work(self):
         examples = re.findall(r"^  baton (timeline .*) -o (\S+)$",
                               self.output("timeline", "--help").split("Examples:")[1], re.M)
         self.assertGreaterEqual(len(examples), 3)
@@ -138,6 +138,42 @@ class Timeline(CommandTest):
         self.refused("expected a recording with a complete operation, found 6 operations with missing steps",
                      "timeline", "--from", trace, "-o", str(self.folder / "x.svg"))
 
+    def test_operations_of_which_a_part_lacks_have_no_duration(self):
+        trace = self.folder / "run.trace"
+        self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "4", "--bytes", "64",
+                    "--iters", "3", "--trace", str(trace))
+        parts = traces.parts(trace.read_bytes())
+        whole, one = self.folder / "whole", self.folder / "one"
+        whole.write_bytes(traces.written(parts[0] + parts[1] + parts[2]))
+        one.write_bytes(traces.written(parts[3]))
+        row = r"(?m)^ +0 +(\d+) +(\d+) +all_reduce .* ([\d.]+|-)$"
+        [(calls, complete, median)] = re.findall(row, self.output("timeline", "--from", str(whole), str(one)))
+        self.assertEqual(calls, complete)
+        self.assertNotEqual(median, "-")
+        text = self.output("timeline", "--from", str(whole))
+        self.assertIn("# 4 ranks on 1 host, one clock, whole parts of 3 of 4 ranks\n", text)
+        self.assertEqual(re.findall(row, text), [(calls, "0", "-")])
+        # Neither where events and plans of a rank are damaged.
+        one.write_bytes(traces.written(parts[3][:2]))
+        done = self.start("timeline", "--from", str(whole), str(one))
+        self.assertIn("rank 3: expected the end of its part", done.stderr)
+        self.assertIn(", whole parts of 3 of 4 ranks\n", done.stdout)
+        self.assertEqual(re.findall(row, done.stdout), [(calls, "0", "-")])
+
+    def test_stragglers_are_those_of_whole_operations(self):
+        none = "no collective of which all ranks' events were recorded\n"
+        for events, expected in (100, None), (7, none):
+            trace = str(self.folder / f"{events}.trace")
+            self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "4", "--bytes", "64",
+                        "--iters", "30", "--trace", trace, BATON_TRACE_EVENTS=str(events))
+            complete = sum(map(int, re.findall(r"(?m)^ +\d+ +\d+ +(\d+) +all_reduce ",
+                                               self.output("timeline", "--from", trace))))
+            late = self.output("timeline", "--from", trace, "--stragglers")
+            if expected:
+                self.assertEqual((complete, late), (0, expected))
+            else:
+                self.assertIn(f"all_reduce, {complete} calls:\n", late)
+
     def test_prediction(self):
         svg = self.drawn("all_reduce", "--algorithm", "ring", "--bytes", "64K", "--network",
                          "virtual-cluster-1gbit")
@@ -157,6 +193,40 @@ class Timeline(CommandTest):
         self.assertRegex(svg, r"ends \d.* (earlier|later) than predicted")
         self.refused("expected one operation of the recording (--operation N), found ", "timeline", "--from", trace,
                      "--operation", "all", "--network", "shared-memory", "-o",
+                     str(self.folder / "x.svg"))
+
+    def test_prediction_over_a_recording_of_some_ranks(self):
+        two, trace = self.folder / "two.trace", str(self.folder / "run.trace")
+        self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--bytes", "4K",
+                    "--iters", "1", "--trace", str(two))
+        Path(trace).write_bytes(traces.moved(two.read_bytes(), 2, 4))
+        its = ["--from", trace, "--network", "shared-memory"]
+        arrows = r'data-from="(\d)" data-to="(\d)"'
+        for shown in [], ["--ranks-shown", "2-3"]:
+            svg = self.drawn(*its, *shown)
+            predicted, measured = svg.split(">measured<")
+            self.assertEqual(sorted(re.findall(arrows, predicted)), [("2", "3")] * 2 + [("3", "2")] * 2)
+            self.assertEqual(sorted(re.findall(arrows, measured)), sorted(re.findall(arrows, predicted)))
+            names = [f">rank {rank}<" for rank in ((2, 3) if shown else range(4))]
+            self.assertEqual(re.findall(r">rank \d<", predicted), names)
+            page = self.drawn(*its, *shown, ending="html")
+            data = json.loads(re.search(r'id="timeline">(.*?)</script>', page, re.S)[1])
+            rows = [{data["ranks"][rank]["number"] for rank in panel["rank"]} for panel in data["panels"]]
+            self.assertEqual(rows, [{2, 3}, {2, 3}])
+        self.assertIn("prediction and measurement differ by ", svg)
+
+    def test_a_time_of_a_recording_may_lie_behind_its_prediction(self):
+        trace = str(self.folder / "run.trace")
+        self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--bytes", "8",
+                    "--iters", "1", "--trace", trace)
+        quick = self.folder / "quick.txt"
+        quick.write_text("baton-network 1\nname quick\nacross\nlatency 1\nsend 0 1\nreceive 0 1\nwire 1K 1\n")
+        its = ["--from", trace, "--network", str(quick), "--from-time", "0.1"]
+        predicted, measured = self.drawn(*its).split(">measured<")
+        self.assertEqual(predicted.count('class="arrow"'), 0)
+        self.assertGreater(measured.count('class="arrow"'), 0)
+        self.drawn(*its, ending="html")
+        self.refused("expected a stretch of time within 0 to ", "timeline", *its[:-1], "1e9", "-o",
                      str(self.folder / "x.svg"))
 
     def test_no_rsvg_convert_is_one_sentence(self):
@@ -244,40 +314,6 @@ class Timeline(CommandTest):
             ("expected a file to write, found", "broadcast", "-o",
              str(self.folder / "nowhere" / "x.svg")),
         ]:
-    def test_prediction_over_a_recording_of_some_ranks(self):
-        two, trace = self.folder / "two.trace", str(self.folder / "run.trace")
-        self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--bytes", "4K",
-                    "--iters", "1", "--trace", str(two))
-        Path(trace).write_bytes(traces.moved(two.read_bytes(), 2, 4))
-        its = ["--from", trace, "--network", "shared-memory"]
-        arrows = r'data-from="(\d)" data-to="(\d)"'
-        for shown in [], ["--ranks-shown", "2-3"]:
-            svg = self.drawn(*its, *shown)
-            predicted, measured = svg.split(">measured<")
-            self.assertEqual(sorted(re.findall(arrows, predicted)), [("2", "3")] * 2 + [("3", "2")] * 2)
-            self.assertEqual(sorted(re.findall(arrows, measured)), sorted(re.findall(arrows, predicted)))
-            names = [f">rank {rank}<" for rank in ((2, 3) if shown else range(4))]
-            self.assertEqual(re.findall(r">rank \d<", predicted), names)
-            page = self.drawn(*its, *shown, ending="html")
-            data = json.loads(re.search(r'id="timeline">(.*?)</script>', page, re.S)[1])
-            rows = [{data["ranks"][rank]["number"] for rank in panel["rank"]} for panel in data["panels"]]
-            self.assertEqual(rows, [{2, 3}, {2, 3}])
-        self.assertIn("prediction and measurement differ by ", svg)
-
-    def test_a_time_of_a_recording_may_lie_behind_its_prediction(self):
-        trace = str(self.folder / "run.trace")
-        self.output("run", "all_reduce", "--algorithm", "ring", "--ranks", "2", "--bytes", "8",
-                    "--iters", "1", "--trace", trace)
-        quick = self.folder / "quick.txt"
-        quick.write_text("baton-network 1\nname quick\nacross\nlatency 1\nsend 0 1\nreceive 0 1\nwire 1K 1\n")
-        its = ["--from", trace, "--network", str(quick), "--from-time", "0.1"]
-        predicted, measured = self.drawn(*its).split(">measured<")
-        self.assertEqual(predicted.count('class="arrow"'), 0)
-        self.assertGreater(measured.count('class="arrow"'), 0)
-        self.drawn(*its, ending="html")
-        self.refused("expected a stretch of time within 0 to ", "timeline", *its[:-1], "1e9", "-o",
-                     str(self.folder / "x.svg"))
-
             with self.subTest(arguments=arguments):
                 self.refused(sentence, "timeline", *arguments)
                 self.assertFalse(os.path.exists(svg))

@@ -11,7 +11,6 @@
 
 #include "baton/error.hpp"
 #include "baton/simulate.hpp"
-#include "baton/trace.hpp"
 #include "cli/common/text.hpp"
 
 namespace baton::cli::timeline {
@@ -26,7 +25,8 @@ struct Extent {
   std::int64_t duration() const { return end - begin; }
 };
 
-std::vector<Extent> extents(const Timeline& timeline) {
+std::vector<Extent> extents(const Trace& trace) {
+  const Timeline& timeline = trace.timeline;
   std::vector<Extent> all(timeline.operations.size());
   for (const Event& event : timeline.events) {
     Extent& extent = all[event.operation];
@@ -40,8 +40,7 @@ std::vector<Extent> extents(const Timeline& timeline) {
     bool known = true;  // a rank whose events of the operation are all lost has no steps there
     for (std::size_t r = 0; r < operation.schedules->size(); ++r) {
       const std::size_t its = (*operation.schedules)[r].steps().size();
-      const auto rank = static_cast<std::size_t>(operation.rank_of(static_cast<int>(r)));
-      known &= its > 0 || timeline.dropped.empty() || timeline.dropped[rank] == 0;
+      known &= its > 0 || !lacks_events(trace, operation.rank_of(static_cast<int>(r)));
       steps += its;
     }
     all[o].whole = known && all[o].events == steps && steps > 0;
@@ -69,6 +68,12 @@ void describe(Timeline& timeline, const TimedCollective& collective) {
 }
 
 }  // namespace
+
+bool lacks_events(const Trace& trace, int rank) {
+  const std::vector<std::uint64_t>& dropped = trace.timeline.dropped;
+  return (!dropped.empty() && dropped[static_cast<std::size_t>(rank)] > 0) ||
+         std::ranges::binary_search(trace.incomplete, rank);
+}
 
 Timeline rounds_of(const TimedCollective& collective) {
   Timeline timeline =
@@ -106,14 +111,15 @@ Timeline predicted_beside(const Timeline& recording, const TimedCollective& coll
   return timeline;
 }
 
-Timeline recorded(const std::vector<std::string>& files, bool force) {
+Trace recorded(const std::vector<std::string>& files, bool force) {
   Trace trace = read_trace(files, force);
   for (const std::string& damage : trace.damage) fmt::print(stderr, "baton: {}\n", damage);
-  return std::move(trace.timeline);
+  return trace;
 }
 
-std::uint32_t typical_operation(const Timeline& timeline) {
-  const auto all = extents(timeline);
+std::uint32_t typical_operation(const Trace& trace) {
+  const Timeline& timeline = trace.timeline;
+  const auto all = extents(trace);
   std::vector<std::uint32_t> like;
   for (auto o = static_cast<std::uint32_t>(all.size()); o-- > 0;) {
     const bool of_that_kind = like.empty() || kind_of(timeline.operations[o]) ==
@@ -133,8 +139,9 @@ std::uint32_t typical_operation(const Timeline& timeline) {
   return *median;
 }
 
-std::string contents(const Timeline& timeline) {
-  const auto all = extents(timeline);
+std::string contents(const Trace& trace) {
+  const Timeline& timeline = trace.timeline;
+  const auto all = extents(trace);
   using Kind = decltype(kind_of(timeline.operations[0]));
   std::vector<std::pair<Kind, std::vector<std::uint32_t>>> kinds;  // as they first appear
   std::map<Kind, std::size_t> place;
@@ -154,6 +161,10 @@ std::string contents(const Timeline& timeline) {
   const auto dropped =
       std::accumulate(timeline.dropped.begin(), timeline.dropped.end(), std::uint64_t{0});
   if (dropped > 0) text += fmt::format(", {} dropped", counted(dropped, "event"));
+  if (!trace.incomplete.empty()) {
+    const auto ranks = static_cast<std::size_t>(timeline.ranks);
+    text += fmt::format(", whole parts of {} of {} ranks", ranks - trace.incomplete.size(), ranks);
+  }
   if (timeline.early_arrivals > 0)
     text += fmt::format(", {} before injection", counted(timeline.early_arrivals, "arrival"));
   text += fmt::format("\n# {:>9} {:>9} {:>9}  {:<14} {:<24} {:>12} {:>6} {:>12}\n", "first",

@@ -25,20 +25,31 @@ constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-std::string stragglers(const Timeline& timeline) {
-  // The first event of each rank in each operation.
+std::string stragglers(const Trace& trace) {
+  const Timeline& timeline = trace.timeline;
+  // The first event of each rank in each operation, and how many it has there.
   std::vector<std::map<int, std::int64_t>> entered(timeline.operations.size());
+  std::vector<std::map<int, std::size_t>> events(timeline.operations.size());
   for (const Event& event : timeline.events) {
     auto& first = entered[event.operation].try_emplace(event.rank, never).first->second;
     first = std::min(first, event.posted);
+    ++events[event.operation][event.rank];
   }
   std::map<std::string, Lateness> kinds;
   for (std::size_t i = 0; i < entered.size(); ++i) {
     const TimedOperation& operation = timeline.operations[i];
     const std::size_t ranks =
         operation.ranks.empty() ? static_cast<std::size_t>(timeline.ranks) : operation.ranks.size();
-    // Messages, computations, and operations of which some rank's events were dropped.
+    // Messages, computations, and operations of which some rank's events were lost.
     if (ranks < 2 || entered[i].size() < ranks || operation.choice.algorithm.empty()) continue;
+    const auto whole = [&](std::size_t r) {
+      const int one = operation.rank_of(static_cast<int>(r));
+      return !lacks_events(trace, one) ||
+             events[i][one] == (*operation.schedules)[r].steps().size();
+    };
+    bool known = true;
+    for (std::size_t r = 0; known && r < ranks; ++r) known = whole(r);
+    if (!known) continue;
     int rank = -1;
     std::int64_t latest = std::numeric_limits<std::int64_t>::min(), before = latest;
     for (const auto& [one, time] : entered[i]) {

@@ -256,11 +256,12 @@ TimedCollective collective_of(const TimelineOptions& options) {
 
 /// One operation, or all where that is asked for, or where the format has room for all.
 Timeline recording(const TimelineOptions& options, const Format& format) {
-  Timeline timeline = recorded(options.from, options.force);
+  Trace trace = recorded(options.from, options.force);
+  const Timeline& timeline = trace.timeline;
   std::string wanted = options.operation;
   if (wanted.empty() && format.all && options.network.empty()) wanted = "all";
-  if (wanted == "all") return timeline;
-  if (wanted.empty()) return only(timeline, typical_operation(timeline));
+  if (wanted == "all") return std::move(trace.timeline);
+  if (wanted.empty()) return only(timeline, typical_operation(trace));
   const auto number = static_cast<std::size_t>(std::stoll(wanted));
   if (number >= timeline.operations.size()) {
     refuse(fmt::format("--operation: expected a number below {}, found {}",
@@ -289,7 +290,7 @@ TimedCollective collective_of(const Timeline& timeline) {
 int timeline(const TimelineOptions& options, Launch& launch) {
   if (launch.rank() != 0) return 0;
   if (options.output.empty() && !options.from.empty()) {
-    const Timeline all = recorded(options.from, options.force);
+    const Trace all = recorded(options.from, options.force);
     fmt::print("{}", options.stragglers ? stragglers(all) : contents(all));
     return 0;
   }
