@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from command import CommandTest, run_tests
@@ -329,6 +330,31 @@ class Cli(CommandTest):
                                   code=1))
         self.refused("--in-groups requires --schedule", "verify", "--in-groups")
         self.refused("--window requires --fused", "explain", "all_reduce", "--window", "1")
+
+    # --- status -------------------------------------------------------------------------------
+
+    def test_last_operations_are_those_of_one_job(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = Path(folder.name) / "last.trace"
+        jobs = [subprocess.Popen([*self.command, "run", "all_reduce", "--ranks", "2", "--bytes", "8", "--iters",
+                                  "1000000000"], stdout=subprocess.DEVNULL) for _ in range(2)]
+        try:
+            numbers = [str(job.pid) for job in jobs]
+            until = time.monotonic() + 120
+            while any(self.start("status", number).returncode for number in numbers) and time.monotonic() < until:
+                time.sleep(0.1)
+            said = self.refused("status: -o expects the ranks of one job, found 2; name a process of one, such as",
+                                "status", *numbers, "-o", str(file))
+            for number in numbers:
+                self.assertIn(number, said)
+            self.assertFalse(file.exists())
+            self.output("status", numbers[0], "-o", str(file))
+            self.assertIn("# 2 ranks on 1 host", self.output("timeline", "--from", str(file)))
+        finally:
+            for job in jobs:
+                job.kill()
+                job.wait()
 
     # --- errors -------------------------------------------------------------------------------
 

@@ -108,6 +108,31 @@ Communicators communicators(const StatusCommand& command) {
   return all;
 }
 
+/// Refuses ranks that are not of one job: those whose communicators have no process in common.
+void expect_one_job(const Communicators& found) {
+  using Processes = std::set<std::pair<std::uint64_t, std::int64_t>>;  // machine and number
+  std::vector<Processes> jobs;
+  for (const auto& [name, ranks] : found) {
+    Processes its;
+    for (const Rank& rank : ranks.seen)
+      its.emplace(rank.standing.process.machine, rank.standing.process.pid);
+    std::erase_if(jobs, [&](const Processes& job) {
+      const bool same = std::ranges::any_of(its, [&](auto one) { return job.contains(one); });
+      if (same) its.insert(job.begin(), job.end());
+      return same;
+    });
+    jobs.push_back(std::move(its));
+  }
+  if (jobs.size() < 2) return;
+  std::string numbers;
+  for (const Processes& job : jobs)
+    numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", job.begin()->second);
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("status: -o expects the ranks of one job, found {}; name a process of "
+                          "one, such as one of {}",
+                          jobs.size(), numbers));
+}
+
 std::string seconds(const Standing& s, std::int64_t since_ns) {
   return fmt::format("{:.1f} s",
                      static_cast<double>(std::max<std::int64_t>(s.read_ns - since_ns, 0)) / 1e9);
@@ -188,6 +213,7 @@ Json json_of(const Rank& rank) {
 int status(const StatusCommand& command, Launch&) {
   const auto found = communicators(command);
   if (!command.output.empty()) {
+    expect_one_job(found);
     std::vector<Standing> pages;
     for (const auto& [name, ranks] : found)
       for (const Rank& rank : ranks.seen) pages.push_back(rank.standing);
