@@ -54,6 +54,24 @@ class Simulate(CommandTest):
                                           network)["rows"]
                         self.assertEqual(row["critical_path"]["messages"], 2 * (ranks - 1))
 
+    def test_computations_of_the_critical_path(self):
+        goal = self.file.with_name("two.goal")
+        goal.write_text("num_ranks 2\nrank 0 {\nl1: calc 500\nl2: send 8b to 1\nl2 requires l1\n}\n"
+                        "rank 1 {\nl1: recv 8b from 0\nl2: calc 700\nl2 requires l1\n}\n")
+        its = ["--goal", str(goal), "--network", str(self.file)]
+        [row] = self.json("simulate", *its)["rows"]
+        path = {key: row["critical_path"][key] for key in ("messages", "folds", "copies", "computations")}
+        self.assertEqual(path, {"messages": 1, "folds": 0, "copies": 0, "computations": 2})
+        self.assertIn("critical path  1 message, 2 computations, by ranks 0 > 1\n",
+                      self.output("simulate", *its))
+
+    def test_times_as_people_read_them(self):
+        for latency, time in (999_400, "999 us"), (999_600, "0.9996 ms"):
+            self.file.write_text(f"baton-network 1\nname far\nacross\nlatency {latency}\n")
+            self.assertIn(f"\ntime           {time}\n",
+                          self.output("simulate", "broadcast", "--algorithm", "linear", "--ranks", "2",
+                                      "--bytes", "1", "--network", str(self.file)))
+
     def test_hosts(self):
         one = self.simulate("all_to_all", "--algorithm", "pairwise", "--ranks", "4")
         two = self.simulate("all_to_all", "--algorithm", "pairwise", "--ranks", "4", "--hosts", "2x2")

@@ -25,7 +25,7 @@ std::string human_bytes(std::int64_t bytes) {
 }
 
 std::string human_time(double us) {
-  if (us < 1e3) return fmt::format("{:.3g} us", us);
+  if (us < 999.5) return fmt::format("{:.3g} us", us);
   if (us < 1e6) return fmt::format("{:.4g} ms", us * 1e-3);
   return fmt::format("{:.4g} s", us * 1e-6);
 }

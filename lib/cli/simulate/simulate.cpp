@@ -24,7 +24,7 @@ double events_per_second(const Prediction& p) {
 
 /// The chain of events that decided the time of the last step.
 struct CriticalPath {
-  std::int64_t messages = 0, folds = 0, copies = 0;
+  std::int64_t messages = 0, folds = 0, copies = 0, computations = 0;
   std::vector<int> ranks;  ///< that it leads through
 };
 
@@ -33,6 +33,7 @@ std::string text(const CriticalPath& path) {
   std::string text = counted(path.messages, "message");
   if (path.folds > 0) text += ", " + counted(path.folds, "fold");
   if (path.copies > 0) text += fmt::format(", {} copies", path.copies);
+  if (path.computations > 0) text += ", " + counted(path.computations, "computation");
   text += ", by ranks";
   for (std::size_t i = 0; i < std::min(path.ranks.size(), most); ++i) {
     text += fmt::format("{}{}", i == 0 ? " " : " > ", path.ranks[i]);
@@ -84,7 +85,8 @@ CriticalPath path_of(Timeline timeline) {
     if (path.ranks.empty() || path.ranks.back() != event.rank) path.ranks.push_back(event.rank);
     if (event.kind == StepKind::recv && waits_for_message(timeline, events, i)) ++path.messages;
     if (event.kind == StepKind::fold) ++path.folds;
-    if (!event.message() && event.kind != StepKind::fold) ++path.copies;
+    if (event.kind == StepKind::copy || event.kind == StepKind::divide) ++path.copies;
+    if (event.kind == StepKind::compute) ++path.computations;
   }
   return path;
 }
@@ -116,6 +118,7 @@ Json json_of(const Forecast& forecast, const Case& subject,
        {"critical_path", path ? Json::object({{"messages", path->messages},
                                               {"folds", path->folds},
                                               {"copies", path->copies},
+                                              {"computations", path->computations},
                                               {"ranks", path->ranks}})
                               : Json()},
        {"events", p.events},
