@@ -171,7 +171,8 @@ class Plot(unittest.TestCase):
         sweep = {"sweep": "bytes", "collective": "all_reduce", "type": "f32", "parameters": "a net",
                  "rows": [{"algorithm": "ring", "ranks": 4, "asked_bytes": 8, "time_us": 9}],
                  "best": [{"from": 8, "algorithm": "ring"}]}
-        run = {"model": "mlp", "sizes": "mlp 2-32-1", "parallel": "none", "ranks": 1, "dtype": "f64", "loss": [0.5]}
+        run = {"model": "mlp", "sizes": "mlp 2-32-1", "parallel": "none", "ranks": 1, "dtype": "f64",
+               "loss": [0.5]}
         for content, names in [
                 (sweep, [f"all_reduce-{folder}-run0.{kind}" for folder in "ab" for kind in ("png", "svg")]),
                 (run, [f"loss-{folder}-run0.{kind}" for folder in "ab" for kind in ("png", "svg")]),
@@ -209,7 +210,8 @@ class Plot(unittest.TestCase):
         for sentence, content in [("expected a file of JSON, found", "{"),
                                   ("found no rows", {"rows": []}),
                                   ("found no rows", []),
-                                  ("found another form", {"ranks": 2, "hosts": ["a"], "rows": [{"algorithm": "ring"}]}),
+                                  ("found another form", {"ranks": 2, "hosts": ["a"],
+                                                          "rows": [{"algorithm": "ring"}]}),
                                   ("found another form", {"rows": [row(64, baton=[1])]})]:
             said = self.plot(content, code=1).stderr
             self.assertIn(sentence, said)
