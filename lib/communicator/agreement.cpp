@@ -221,6 +221,8 @@ void State::open_watch(State& whole, std::uint32_t shrunk, const std::vector<int
 void State::open_watch(State& whole, std::uint64_t communicator, const std::string& label,
                        std::uint64_t making, const std::vector<int>& members) {
   Watch& watch = launcher.watch();
+  watch.rename(label);
+  if (whole.family_rank_ < 0) return;  // nobody knows whose pages its ranks would look at
   watch.open(communicator, launcher.sequence(), label);
   family_rank_ = whole.family_rank_;
   // Who is missing already in the gathering is named, too.

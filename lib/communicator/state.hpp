@@ -125,7 +125,7 @@ struct State : std::enable_shared_from_this<State> {
   void open_watch(State& whole, std::uint64_t communicator, const std::string& label,
                   std::uint64_t making, const std::vector<int>& members);
 
-  int family_rank_ = 0;  // in the family's first communicator
+  int family_rank_ = -1;  // in the family's first communicator; -1: unknown, on all ranks
   std::uint32_t shrunk_ = 0;
   std::uint64_t splits_ = 0;
 };

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +20,7 @@
 
 #include "baton/forwarding.hpp"
 #include "baton/schedule/text.hpp"
+#include "baton/shm.hpp"
 #include "baton/trace.hpp"
 #include "status/page.hpp"
 #include "support/ranks.hpp"
@@ -565,6 +568,59 @@ TEST_CASE("root cause: without a timeout, a rank that has left is noticed at onc
                   {"of communicator 'world' cannot complete (no progress for",
                    "rank " + std::to_string(absent), "has left the communicator"}));
     }
+}
+
+namespace {
+
+/// The exchange of two processes, over a socket of each.
+Exchange over(int rank, int socket) {
+  return [=](const std::vector<std::byte>& own) {
+    std::vector<std::byte> other(own.size());
+    const auto bytes = static_cast<ssize_t>(own.size());
+    if (write(socket, own.data(), own.size()) != bytes ||
+        recv(socket, other.data(), other.size(), MSG_WAITALL) != bytes)
+      throw Error(ErrorCode::transport, "the other process has ended");
+    return rank == 0 ? std::vector{own, other} : std::vector{other, own};
+  };
+}
+
+/// Parts and survivors of a communicator whose ranks in the first one are unknown: rank 1 comes to
+/// their collectives so late that it would be taken for one that has left.
+void late_in_parts_of_unknown_ranks(int rank, int socket) {
+  const Communicator first(shm_transport(rank, 2, over(rank, socket)), Options());
+  Communicator unknown(first.transport().split(0, 0), first);
+  Communicator part = unknown.split(0), survivors = unknown.shrink(60s), again = part.split(0);
+  CHECK(part.name() == "/1:0");
+  for (Communicator* const c : {&part, &survivors, &again}) {
+    if (rank == 1) std::this_thread::sleep_for(2500ms);
+    c->barrier();
+    c->barrier();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("root cause: a late rank of unknown place is not taken for one that has left") {
+  int sockets[2] = {};
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  close(sockets[child == 0 ? 0 : 1]);
+  if (child == 0) {
+    int failed = 0;
+    try {
+      late_in_parts_of_unknown_ranks(1, sockets[1]);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "rank 1: %s\n", error.what());
+      failed = 1;
+    }
+    _exit(failed);
+  }
+  CHECK_NOTHROW(late_in_parts_of_unknown_ranks(0, sockets[0]));
+  close(sockets[0]);
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("root cause: a message of a rank that has left is not lost") {
