@@ -6,12 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "baton/error.hpp"
+#include "../base/raise.hpp"
 
 namespace baton::communicator {
 
 using execute::CachedPlan;
 using execute::Plan;
+
+void check_lanes(const Schedule& schedule) {
+  if (schedule.lanes() > lanes)
+    base::refuse("expected a schedule of at most {} lanes, found {}", lanes, schedule.lanes());
+}
 
 void RepeatedCalls::forget() {
   for (Entry& entry : entries_) {
@@ -71,10 +76,12 @@ CachedPlan& Planner::plan(const Arguments& arguments, const Choice& choice, Purp
   const Problem problem = this->problem(arguments);
   const selecting::Selection selected = selection(arguments, problem, choice);
   const bool fuses = memory_ == Memory::device_fused;
-  auto plan = std::make_shared<const Plan>(
-      fuses ? fused_schedule(arguments, selected, problem)
-            : selecting::scheduled(selected, problem, arguments.element_bytes),
-      arguments.element_bytes, arguments.input_sizes, arguments.output_sizes);
+  const Schedule schedule = fuses
+                                ? fused_schedule(arguments, selected, problem)
+                                : selecting::scheduled(selected, problem, arguments.element_bytes);
+  check_lanes(schedule);
+  auto plan = std::make_shared<const Plan>(schedule, arguments.element_bytes, arguments.input_sizes,
+                                           arguments.output_sizes);
   auto groups = fuses ? execute::fused_groups_of(*plan) : std::vector<execute::FusedGroup>();
   const bool on_device = memory_ == Memory::device && problem.collective != Collective::barrier;
   CachedPlan& kept =

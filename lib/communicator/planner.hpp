@@ -124,6 +124,9 @@ class Planner {
   RepeatedCalls repeated_;
 };
 
+/// Throws Error(invalid_argument) where the schedule has more lanes than an operation has tags.
+void check_lanes(const Schedule& schedule);
+
 /// This rank's schedule of a call, in fused groups that all ranks agree on. The groups are derived
 /// from facts that all ranks know. A rank does not know whether others call in place. Calls in
 /// place wait for more, so their schedules are used.

@@ -373,9 +373,7 @@ void check_schedule(const Schedule& schedule, const Context& context, ConstData 
     refuse("expected a schedule for rank {} of {}, found one for rank {} of {}", context.rank,
            context.size, header.rank, header.size);
   }
-  if (schedule.lanes() > lanes) {
-    refuse("expected a schedule of at most {} lanes, found {}", lanes, schedule.lanes());
-  }
+  check_lanes(schedule);
   if (header.input > 0 && header.output > 0 && input.type != output.type) {
     refuse("expected an input of {}, found {}", name(output.type), name(input.type));
   }

@@ -108,6 +108,43 @@ TEST_CASE("a schedule with more lanes than an operation has tags is refused") {
   });
 }
 
+TEST_CASE("an algorithm with more lanes than an operation has tags is refused") {
+  const auto lane = [](int number) {
+    return [number](const Problem& p) {
+      ScheduleBuilder b(p);
+      b.lane(number);
+      for (int peer = 1; peer < p.size; ++peer) {
+        if (p.rank == 0) b.send(peer, b.output());
+        if (p.rank == peer) b.recv(0, b.output());
+      }
+      return b.build(number == 31 ? "last" : "beyond");
+    };
+  };
+  Registry registry = Registry::builtin();
+  Algorithm algorithm = registry.find(Collective::broadcast, "linear");
+  algorithm.name = "last";
+  algorithm.generate = lane(31);
+  registry.add(algorithm);
+  algorithm.name = "beyond";
+  algorithm.generate = lane(32);
+  registry.add(algorithm);
+  Options options = test_options();
+  options.registry = std::make_shared<const Registry>(registry);
+  on_ranks(
+      2,
+      [](Communicator& c) {
+        std::vector<float> data(3, 5.0F * static_cast<float>(1 - c.rank()));
+        for (int i = 0; i < 2; ++i) {  // also where the call is a repeated one
+          const Error error = error_of([&] { c.broadcast(data, 0, {"beyond", 0}); });
+          CHECK(error.code == ErrorCode::invalid_argument);
+          CHECK(holds(error.what(), {"at most 32 lanes, found 33"}));
+        }
+        c.broadcast(data, 0, {"last", 0});
+        CHECK(data == std::vector<float>(3, 5));
+      },
+      options);
+}
+
 TEST_CASE("a user's own algorithm: registered, chosen by name, proved, run") {
   Registry registry = Registry::builtin();
   registry.add({.collective = Collective::all_reduce,
