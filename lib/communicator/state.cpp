@@ -115,13 +115,15 @@ void State::set_name(std::string_view name) {
   launcher.watch().rename(name);
 }
 
-void State::prepare(Operation& operation, const Call& call, const Choice& choice) {
+void State::prepare(Operation& operation, const Call& call, const Choice& choice,
+                    const Error* wrong) {
   launcher.require_usable();
   launcher.free_next_tag();
   Work work{.name = name(call.collective).data()};
   work.shown.kind = status::Call::Kind::collective;
   work.shown.collective = static_cast<std::uint8_t>(call.collective);
   const auto load = [&] {
+    if (wrong) throw *wrong;
     bind(call, choice, work);
     launcher.load(operation, work);
   };

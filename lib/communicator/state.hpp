@@ -61,8 +61,9 @@ struct State : std::enable_shared_from_this<State> {
   /// The choice that a call would make. Throws what the call would for its arguments.
   Choice chosen(const Call& call);
   /// Loads and enters a call. With Options::check, compares it and its errors among the ranks
-  /// first.
-  void prepare(Operation& operation, const Call& call, const Choice& choice);
+  /// first. `wrong`: an error found before; null: none.
+  void prepare(Operation& operation, const Call& call, const Choice& choice,
+               const Error* wrong = nullptr);
 
   /// The caller's handle of an operation.
   Request request(std::unique_ptr<Operation> operation);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -125,24 +126,33 @@ void ThreadedCalls::enqueue(const Call& call, Stream stream) {
   tell_error();
   launcher.require_usable();
   std::unique_ptr<StreamOperation> operation = take_operation();
-  std::exception_ptr wrong;
+  std::optional<Error> wrong;
   try {
     device_->check_stream(stream);
-    state_.prepare(*operation, call, call.choice);
-    operation->mark(*device_, stream);
   } catch (const Error& error) {
-    // Its peers may already have scratch and wait for this rank.
-    if (error.code != ErrorCode::invalid_argument && error.code != ErrorCode::unsupported)
-      launcher.break_off(error.what());
-    operation->abandon();
-    wrong = std::current_exception();
+    wrong = error;
   }
-  // Ranks share hardware queues: no stream is held before all ranks have enqueued their
-  // collectives.
-  if (meet_) meet();
-  if (wrong) {
-    launcher.give_operation(std::move(operation));
-    std::rethrow_exception(wrong);
+  try {
+    state_.prepare(*operation, call, call.choice, wrong ? &*wrong : nullptr);
+  } catch (const Error& error) {
+    if (error.code == ErrorCode::invalid_argument || error.code == ErrorCode::unsupported) {
+      launcher.give_operation(std::move(operation));  // for peers, there has been no call
+      throw;
+    }
+    launcher.enter(*operation, {.name = name(call.collective).data()});
+    launcher.fail(*operation);
+  }
+  try {
+    if (!wrong) operation->mark(*device_, stream);
+    // Ranks share hardware queues: no stream is held before all ranks have enqueued their
+    // collectives.
+    if (meet_) meet();
+    if (wrong) {  // no stream will start its comparison, which throws
+      operation->start();
+      launcher.wait(*operation);
+    }
+  } catch (...) {
+    launcher.fail(*operation);
   }
   give(std::move(operation), stream, true);
   complete();

@@ -201,6 +201,52 @@ TEST_CASE("streams: bad arguments are refused before anything is sent") {
   });
 }
 
+TEST_CASE("streams: a call that one rank refuses does not disturb the next") {
+  const Op own =
+      Op::user([](void*, const void*, const void*, std::size_t, void*) {}, nullptr, true, "mine");
+  on_one_device(2, stand_in(), [&](Seat& seat) {
+    auto* const data = seat.put(numbers(seat.rank, 8));
+    std::vector<std::int32_t> host(8);
+    const Data good{data, 8, Datatype::i32}, bad{host.data(), 8, Datatype::i32};
+    std::vector<std::int32_t> expected = numbers(0, 8);
+    for (std::size_t i = 0; i < 8; ++i) expected[i] += numbers(1, 8)[i];
+    const auto refused = [&](Data all, Op op, Stream stream) {
+      if (seat.rank == 1) return;
+      CHECK_THROWS_AS(seat.communicator.all_reduce(all, all, op, stream), Error);
+    };
+    const auto call = [&] {
+      seat.communicator.all_reduce(good, good, sum, seat.stream);
+      seat.synchronize();
+      CHECK(seat.got(data, 8) == expected);
+      for (std::int32_t& value : expected) value *= 2;
+    };
+    refused(bad, sum, seat.stream), call();
+    refused(good, sum, nullptr), call();
+    refused(good, own, seat.stream), call();
+  });
+}
+
+TEST_CASE("streams: a wrong stream of one rank is told to all, where calls are compared") {
+  Options options = support::test_options();
+  options.check = 1;
+  on_one_device(
+      3, stand_in(),
+      [](Seat& seat) {
+        auto* const data = seat.put(numbers(seat.rank, 8));
+        const Data all{data, 8, Datatype::i32};
+        const Error error = error_of([&] {
+          seat.communicator.broadcast(all, 1, seat.rank == 1 ? nullptr : seat.stream);
+          seat.communicator.synchronize();
+        });
+        CHECK(error.code == ErrorCode::mismatch);
+        CHECK_MESSAGE(holds(error.what(), {"on rank 1", "stream of its own"}), error.what());
+        seat.communicator.broadcast(all, 1, seat.stream);
+        seat.synchronize();
+        CHECK(seat.got(data, 8) == numbers(1, 8));
+      },
+      options);
+}
+
 TEST_CASE("streams: ranks whose calls differ are told, and go on") {
   Options options = support::test_options();
   options.check = true;
@@ -221,28 +267,27 @@ TEST_CASE("streams: ranks whose calls differ are told, and go on") {
 }
 
 TEST_CASE("streams: too little memory is an error, after which the communicator says so") {
-  Options options = support::test_options();
-  options.timeout = 2s;
-  on_one_device(
-      2, stand_in({.memory = 600 << 10}),
-      [](Seat& seat) {
-        constexpr std::int64_t count = 64 << 10;
-        auto* const data = seat.put(numbers(seat.rank, count));
-        seat.meet();
-        const auto call = [&] {
-          seat.communicator.all_reduce({data, count, Datatype::i32}, {data, count, Datatype::i32},
-                                       sum, seat.stream, {"recursive_doubling", 0});
-        };
-        const Error error = error_of([&] {
-          call();
-          seat.communicator.synchronize();
-        });
-        const bool of_memory = error.code == ErrorCode::memory || error.code == ErrorCode::timeout;
-        CHECK_MESSAGE(of_memory, error.what());
-        seat.synchronize();
-        CHECK(holds(error_of(call).what(), {"usable communicator", "failed earlier"}));
-      },
-      options);
+  constexpr std::int64_t count = 64 << 10;
+  // Besides the data of both ranks there is room for the scratch of none, or of one.
+  for (const int scratches : {0, 1})
+    on_one_device(
+        2, stand_in({.memory = (600u + 256u * static_cast<unsigned>(scratches)) << 10}),
+        [&](Seat& seat) {
+          auto* const data = seat.put(numbers(seat.rank, count));
+          seat.meet();
+          const Data all{data, count, Datatype::i32};
+          const auto call = [&] {
+            seat.communicator.all_reduce(all, all, sum, seat.stream, {"recursive_doubling", 0});
+          };
+          const Error error = error_of([&] {
+            call();
+            seat.communicator.synchronize();
+          });
+          CHECK_MESSAGE(error.code == ErrorCode::memory, error.what());
+          seat.synchronize();
+          CHECK(holds(error_of(call).what(), {"usable communicator", "failed earlier"}));
+        },
+        support::giving_up_after(5s));
 }
 
 TEST_CASE("streams: a device that fails, and peers that do not come, let the stream go on") {
