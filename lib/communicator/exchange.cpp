@@ -24,6 +24,7 @@ Exchange::Exchange(Launcher& launcher, const Context& context, const char* name,
       limit_(limit),
       begin_(Clock::now()),
       look_at_(begin_ + Watch::quiet_before_show) {
+  launcher.free_next_tag();
   launcher.next_tag();
   number_ = launcher.sequence();
   place_ = launcher.watch().begin(number_, internal_call(name));

@@ -58,6 +58,7 @@ void Launcher::enter(Operation& operation, const Work& work) {
 }
 
 void Launcher::run(const Work& work) {
+  free_next_tag();
   load(blocking_, work);
   enter(blocking_, work);
   run_blocking();

@@ -58,6 +58,7 @@ std::optional<tracing::ClockSample> compare_clocks(State& state, Exchange& excha
                                                    const RecordingSession& session) {
   const Context& context = state.context;
   std::optional<tracing::ClockSample> sample;
+  state.launcher.free_next_tag();
   const int tag = state.launcher.next_tag();
   for (int r = 1; r < context.size; ++r) {
     if (session.clocks[static_cast<std::size_t>(r)] != r) continue;
@@ -74,6 +75,7 @@ std::optional<tracing::ClockSample> compare_clocks(State& state, Exchange& excha
 /// All ranks' parts as a trace file, on rank 0.
 std::string gathered_parts(State& state, Exchange& exchange, const std::string& own) {
   Transport& transport = *state.context.transport;
+  state.launcher.free_next_tag();
   const int tag = state.launcher.next_tag();
   const tracing::Patience how = patience(state, exchange);
   std::uint64_t length = own.size();

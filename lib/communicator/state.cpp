@@ -401,7 +401,6 @@ void check_schedule(const Schedule& schedule, const Context& context, ConstData 
 void State::run_schedule(const Schedule& schedule, ConstData input, Data output, Op op) {
   const InUse in_use(launcher.busy());
   launcher.require_usable();
-  launcher.free_next_tag();
   const Schedule::Header& header = schedule.header();
   const Datatype type = header.output > 0 ? output.type : input.type;
   const std::size_t element_bytes = element_bytes_of(name(header.collective), type, &op);

@@ -7,9 +7,11 @@
 
 #include "baton/forwarding.hpp"
 #include "baton/schedule.hpp"
+#include "baton/timeline.hpp"
 #include "baton/wait.hpp"
 #include "execute/progress.hpp"
 #include "support/ranks.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace baton;
 using namespace baton::execute;
@@ -316,6 +318,29 @@ TEST_CASE("few tags: what is under way is not met by what comes later") {
       CHECK(slow == std::vector<std::int32_t>(90, 3));
     }
   });
+}
+
+TEST_CASE("few tags: what is under way is not met by the library's own operations") {
+  const TemporaryFolder folder;
+  const std::function<void(Communicator&)> calls[] = {
+      [](Communicator& c) { c.split(0).barrier(); },
+      [](Communicator& c) { c.start_recording(); },
+      [](Communicator& c) { c.split(0).barrier(); },  // which joins the recording
+      [](Communicator& c) { c.stop_recording(); },
+      [](Communicator& c) { c.start_recording(); },
+      [&](Communicator& c) { c.stop_recording(folder / "a.trace"); }};
+  for (const int operations : {2, 4})
+    for (int before = 0; before < operations; ++before)
+      on_modest_ranks(2, true, 1024 + 32 * operations, [&](Communicator& c) {
+        for (const auto& call : calls) {
+          std::vector<std::int32_t> slow(4000, 1);
+          Request request = c.start_all_reduce(slow, sum, {"ring", 16});
+          for (int i = 0; i < before; ++i) c.start_barrier().wait();
+          CHECK_NOTHROW(call(c));
+          CHECK_NOTHROW(request.wait());
+          CHECK(slow == std::vector<std::int32_t>(4000, 2));
+        }
+      });
 }
 
 // Whoever advanced a communicator itself, some time ago, is not taken for who advances it now.
