@@ -15,6 +15,7 @@ Context::Context(std::unique_ptr<Transport> made, Options given)
                                 : std::make_shared<const Registry>(Registry::builtin())),
       network({.cores = can.cores}) {
   options.registry = registry;
+  options.timeout = limited(options.timeout);
 }
 
 Context::Context(std::unique_ptr<Transport> made, const Context& like)

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 
 #include "../cost/cost.hpp"
@@ -14,6 +16,12 @@ namespace baton::communicator {
 /// send() and recv() use tags 0 … user_tags - 1. An operation has one tag for each lane; NCCL has
 /// as many channels. shrink() uses the last tag.
 inline constexpr int user_tags = 1024, lanes = 32;
+
+/// 31 years: a time limit as good as none. Several may be added to any time, in any unit.
+inline constexpr std::chrono::seconds longest_limit{1'000'000'000};
+inline std::chrono::milliseconds limited(std::chrono::milliseconds limit) {
+  return std::min<std::chrono::milliseconds>(limit, longest_limit);
+}
 
 /// Facts that hold for a communicator's whole life, once options and table are agreed.
 struct Context {

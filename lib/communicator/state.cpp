@@ -288,6 +288,7 @@ std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
                 {.rank = context.rank});
   if (patience.count() <= 0)
     base::refuse("shrink: expected a patience of more than 0 ms, found {}", patience.count());
+  patience = limited(patience);
   ++shrunk_;
   Watch& watch = launcher.watch();
   watch.show_shrink(true);

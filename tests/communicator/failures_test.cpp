@@ -11,6 +11,7 @@
 
 #include "baton/forwarding.hpp"
 #include "baton/memory.hpp"
+#include "baton/wait.hpp"
 #include "support/ranks.hpp"
 
 using namespace baton;
@@ -107,6 +108,22 @@ TEST_CASE("timeout: send and recv, and making a communicator") {
   CHECK(error.operation == "agreement on options #1");
   CHECK(error.rank == 1);
   CHECK(error.peer == 0);
+}
+
+TEST_CASE("timeout: the longest one is not over at once") {
+  on_ranks(
+      2,
+      [](Communicator& c) {
+        if (c.rank() == 1) std::this_thread::sleep_for(100ms);
+        c.barrier();
+        Communicator part = c.split(0);
+        std::vector<float> x(1, 1);
+        Request request = part.start_all_reduce(x, sum);
+        if (c.rank() == 0) std::this_thread::sleep_for(100ms);
+        wait(request, [] {});
+        CHECK(x[0] == 2);
+      },
+      giving_up_after(std::chrono::milliseconds::max()));
 }
 
 TEST_CASE("timeout: only silence counts, not how long the whole takes") {

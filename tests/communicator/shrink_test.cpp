@@ -158,6 +158,19 @@ TEST_CASE("shrink: of a sound communicator, again and again, and of the survivor
       patient());
 }
 
+TEST_CASE("shrink: the longest patience is not over at once") {
+  for (const int late : {0, 2}) {
+    on_ranks(
+        3,
+        [&](Communicator& c) {
+          if (c.rank() == late) std::this_thread::sleep_for(100ms);
+          Communicator survivors = c.shrink(std::chrono::milliseconds::max());
+          adds_up(survivors, c.rank(), {0, 1, 2});
+        },
+        giving_up_after(std::chrono::milliseconds::max()));
+  }
+}
+
 TEST_CASE("shrink: the next begins while others end the one before") {
   for (const int size : {2, 3, 5})
     on_ranks(size, [&](Communicator& c) {
