@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -55,7 +56,8 @@ int parse_count(std::string_view variable, std::string_view text) {
 std::chrono::milliseconds parse_seconds(std::string_view variable, std::string_view text) {
   const auto value = number<double>(text);
   if (!value || !(*value >= 0 && *value <= 1e9)) refuse(variable, "seconds of at least 0", text);
-  return std::chrono::milliseconds(static_cast<std::int64_t>(*value * 1000));
+  const std::chrono::milliseconds time(std::llround(*value * 1000));
+  return *value > 0 ? std::max(time, std::chrono::milliseconds(1)) : time;  // 0 is no limit
 }
 
 Choice choice_of(std::string_view variable, std::string_view text) {

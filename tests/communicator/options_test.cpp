@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <string>
+#include <utility>
 
 #include "support/ranks.hpp"
 
@@ -79,6 +81,14 @@ TEST_CASE("options by name") {
   options.set("BATON_REDUCE_SCATTER", "ring:64K");
   CHECK(options.check);
   CHECK(options.timeout == std::chrono::milliseconds(500));
+  // A short timeout is not rounded to none.
+  const std::pair<const char*, int> timeouts[] = {{"0", 0},      {"0.0000001", 1}, {"0.0005", 1},
+                                                  {"0.0014", 1}, {"1.001", 1001},  {"16.1", 16100}};
+  for (const auto& timeout : timeouts) {
+    options.set("BATON_TIMEOUT", timeout.first);
+    CHECK_MESSAGE(options.timeout == std::chrono::milliseconds(timeout.second),
+                  std::string(timeout.first));
+  }
   CHECK(options.table == "some.table");
   CHECK(choice_of(options, Collective::reduce_scatter) == Choice{"ring", 65536});
   CHECK(choice_of(options, Collective::all_reduce) == Choice{});
