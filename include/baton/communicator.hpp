@@ -181,7 +181,7 @@ class Communicator {
   Traffic traffic(const Call& call);
 
   /// Sends a message to another rank or to this one; returns when `data` may be used again.
-  /// Messages of equal tag (0 to 1023) arrive in order.
+  /// Messages of equal tag (0 to 1023) arrive in order, those of no elements among them.
   void send(ConstData data, int peer, int tag = 0);
   /// Receives a message of exactly this length; throws Error(truncated) for another one.
   void recv(Data data, int peer, int tag = 0);

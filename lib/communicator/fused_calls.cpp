@@ -93,7 +93,7 @@ void FusedCalls::compare(const Choice& choice, const Error* wrong, int tag) {
   Launcher& launcher = state_.launcher;
   Operation& operation = launcher.blocking();
   // The operation carries the comparison only; its plan is empty.
-  launcher.load(operation, {&state_.planner.message(StepKind::send, 0, 0, 1)});
+  launcher.load(operation, {&state_.planner.nothing()});
   operation.compare_first(std::make_unique<Comparison>(
       state_.context, state_.planner, launcher.runs(), state_.arguments, choice, wrong));
   constexpr const char* name = "comparison of calls";

@@ -113,6 +113,7 @@ CachedPlan& Planner::internal(Collective collective, const char* algorithm, std:
 }
 
 CachedPlan& Planner::message(StepKind kind, int peer, std::int64_t count, std::size_t bytes) {
+  if (count == 0) return message(kind, peer, 1, 0);  // it is sent, too: an element of no bytes
   key_.clear();
   key_.add(-200 - static_cast<std::int64_t>(kind));
   key_.add(peer);
@@ -125,19 +126,27 @@ CachedPlan& Planner::message(StepKind kind, int peer, std::int64_t count, std::s
   header.size = context_.size + 1;
   header.rank = context_.size;
   header.output = count;
-  std::vector<Step> steps;
-  std::vector<Region> regions;
-  if (count > 0) {
-    Step& step = steps.emplace_back();
-    step.kind = kind;
-    step.peer = peer;
-    step.parts[0] = 1;
-    regions.push_back(contiguous(Buffer::output, 0, count));
-  }
+  Step step;
+  step.kind = kind;
+  step.peer = peer;
+  step.parts[0] = 1;
+  const Schedule schedule(header, {step}, {contiguous(Buffer::output, 0, count)});
   const std::int64_t none[] = {0}, output[] = {count};
   return keep(std::make_unique<CachedPlan>(
-      std::make_shared<const Plan>(Schedule(header, steps, regions), bytes, none, output),
-      "message", 0));
+      std::make_shared<const Plan>(schedule, bytes, none, output), "message", 0));
+}
+
+CachedPlan& Planner::nothing() {
+  key_.clear();
+  key_.add(-300);
+  if (CachedPlan* const found = plans_.find(key_)) return *found;
+  Schedule::Header header;
+  header.collective = Collective::broadcast;
+  header.size = context_.size;
+  header.rank = context_.rank;
+  const std::int64_t none[] = {0};
+  return keep(std::make_unique<CachedPlan>(
+      std::make_shared<const Plan>(Schedule(header, {}, {}), 1, none, none), "nothing", 0));
 }
 
 CachedPlan& Planner::unregistered(const Schedule& schedule, std::size_t element_bytes,

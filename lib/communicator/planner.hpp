@@ -103,6 +103,8 @@ class Planner {
   execute::CachedPlan& internal(Collective collective, const char* algorithm, std::int64_t count);
   /// A single message of `count` elements of `bytes` bytes each.
   execute::CachedPlan& message(StepKind kind, int peer, std::int64_t count, std::size_t bytes);
+  /// A plan without steps.
+  execute::CachedPlan& nothing();
   /// A schedule of the caller's own. Kept until the next call of this function.
   execute::CachedPlan& unregistered(const Schedule& schedule, std::size_t element_bytes,
                                     std::int64_t input, std::int64_t output);

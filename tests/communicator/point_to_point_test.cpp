@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "support/ranks.hpp"
 #include "support/values.hpp"
 
@@ -118,9 +120,10 @@ TEST_CASE("many tags: each message is received by its own, in whatever order") {
 }
 
 TEST_CASE("a message of another length than expected is truncated, and says so") {
-  for (const int found : {3, 5}) {
+  for (const auto& lengths : {std::pair(4u, 3u), {4u, 5u}, {4u, 0u}, {0u, 5u}}) {
+    const unsigned expected = lengths.first, found = lengths.second;
     on_ranks(2, [&](Communicator& c) {
-      std::vector<float> data(c.rank() == 0 ? static_cast<std::size_t>(found) : 4u);
+      std::vector<float> data(c.rank() == 0 ? found : expected);
       if (c.rank() == 0) {
         c.send(data, 1, 2);
         return;
@@ -129,10 +132,33 @@ TEST_CASE("a message of another length than expected is truncated, and says so")
       CHECK(error.code == ErrorCode::truncated);
       CHECK(error.rank == 1);
       CHECK(error.peer == 0);
-      CHECK(holds(error.what(),
-                  {"recv", "expected", "16 bytes", "rank 0", std::to_string(4 * found)}));
+      CHECK(holds(error.what(), {"recv", "expected", std::to_string(4 * expected) + " bytes",
+                                 "rank 0", std::to_string(4 * found)}));
     });
   }
+}
+
+TEST_CASE("a message of no elements is received when it has been sent") {
+  on_ranks(3, [](Communicator& c) {
+    std::vector<float> none, one(1, 5);
+    const int next = (c.rank() + 1) % 3, prev = (c.rank() + 2) % 3;
+    for (int round = 0; round < 3; ++round) {
+      Request received = c.start_recv(none, prev, 3);
+      c.barrier();
+      CHECK(!received.done());
+      c.barrier();
+      c.send(none, next, 3);
+      received.wait();
+    }
+    // The order of empty messages and others is kept.
+    Request sent = c.start_send(none, next), then = c.start_send(one, next);
+    c.recv(none, prev);
+    std::vector<float> got(1);
+    c.recv(got, prev);
+    CHECK(got[0] == 5);
+    sent.wait();
+    then.wait();
+  });
 }
 
 TEST_CASE("send and recv: bad arguments") {
