@@ -197,6 +197,33 @@ TEST_CASE("groups in streams: uneven counts, whoever knows them") {
   });
 }
 
+TEST_CASE("groups in streams: an algorithm with more lanes than communicators run is refused") {
+  Registry registry = Registry::builtin();
+  Algorithm algorithm = registry.find(Collective::broadcast, "linear");
+  algorithm.name = "beyond";
+  algorithm.generate = [](const Problem& p) {
+    ScheduleBuilder b(p);
+    b.lane(32);
+    p.rank == 0 ? b.send(1, b.output()) : b.recv(0, b.output());
+    return b.build("beyond");
+  };
+  registry.add(algorithm);
+  Options options = support::test_options();
+  options.registry = std::make_shared<const Registry>(registry);
+  on_one_device(
+      2, in_groups(),
+      [](Seat& seat) {
+        const Data all{seat.put(numbers(seat.rank, 8)), 8, Datatype::i32};
+        const Error error = error_of([&] {
+          seat.communicator.broadcast(all, 0, seat.stream, {"beyond", 0});
+        });
+        CHECK(error.code == ErrorCode::invalid_argument);
+        CHECK_MESSAGE(holds(error.what(), {"at most 32 lanes, found 33"}), error.what());
+        seat.meet();
+      },
+      options);
+}
+
 TEST_CASE("groups in streams: lists of tensors, cut otherwise on each rank, some in place") {
   on_one_device(3, in_groups({.seed = 7}, {.seed = 5}), [](Seat& seat) {
     const Registry registry = Registry::builtin();

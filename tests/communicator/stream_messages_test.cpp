@@ -22,7 +22,7 @@ using support::StandInDevice;
 
 TEST_CASE("streams: messages of one list progress side by side, to oneself, too") {
   for (const int size : {1, 2, 3, 5})
-    for (const std::int64_t count : {1, 7, 5000}) {
+    for (const std::int64_t count : {0, 1, 7, 5000}) {
       CAPTURE(size);
       CAPTURE(count);
       on_one_device(
@@ -43,7 +43,7 @@ TEST_CASE("streams: messages of one list progress side by side, to oneself, too"
             for (int peer = 0; peer < size; ++peer)
               CHECK(seat.got(all + peer * count, n) == numbers(peer, count));
           },
-          support::test_options(), 3, count == 7 ? 16 : 0);
+          support::test_options(), 3, count % 7 == 0 ? 16 : 0);
     }
 }
 
