@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "../../base/backoff.hpp"
 #include "../../base/raise.hpp"
 #include "platform.hpp"
 
@@ -77,15 +78,19 @@ class Handles {
 };
 
 /// Threads that end communicators: a farewell, or the end of a recording, waits for other ranks,
-/// and ncclCommDestroy of theirs may come later in this very thread.
+/// and ncclCommDestroy of theirs may come later in this very thread. After an abort, streams may
+/// have yet to come to the memory of scaled inputs.
 class Endings {
  public:
   ~Endings() {
+    over_ = true;
     start();
     for (const auto& one : endings_)
       if (one->thread.joinable()) one->thread.join();
   }
-  void add(std::shared_ptr<StreamCommunicator> communicator) {
+  /// What this throws has taken neither.
+  void add(std::shared_ptr<StreamCommunicator>&& communicator,
+           std::unique_ptr<Scalings>&& scalings) {
     const std::lock_guard lock(mutex_);
     std::erase_if(endings_, [](const auto& one) {
       if (!one->done) return false;
@@ -95,12 +100,14 @@ class Endings {
     auto ending = std::make_shared<Ending>();
     endings_.push_back(ending);
     ending->communicator = std::move(communicator);
+    ending->scalings = std::move(scalings);
     start();
   }
 
  private:
   struct Ending {
     std::shared_ptr<StreamCommunicator> communicator;
+    std::unique_ptr<Scalings> scalings;
     std::atomic<bool> done = false;
     std::thread thread;
   };
@@ -109,13 +116,16 @@ class Endings {
     try {
       for (const auto& one : endings_)
         if (!one->thread.joinable())
-          one->thread = std::thread([one] {
+          one->thread = std::thread([this, one] {
             one->communicator.reset();
+            for (base::Backoff backoff; !one->scalings->passed() && !over_;) backoff.wait();
+            one->scalings.reset();
             one->done = true;
           });
     } catch (...) {  // no thread
     }
   }
+  std::atomic<bool> over_ = false;  // the program ends: nobody waits for its streams
   std::mutex mutex_;
   std::vector<std::shared_ptr<Ending>> endings_;
 };
@@ -162,11 +172,11 @@ Member::Member(Origin origin, StreamCommunicator communicator, int ordinal)
       communicator_(std::make_shared<StreamCommunicator>(std::move(communicator))),
       rank_(communicator_->rank()),
       size_(communicator_->size()),
-      scalings_(platform::device(ordinal)) {}
+      scalings_(std::make_unique<Scalings>(platform::device(ordinal))) {}
 
 Member::~Member() {
   try {
-    endings().add(std::move(communicator_));
+    endings().add(std::move(communicator_), std::move(scalings_));
   } catch (...) {  // no memory: no thread ends it, it ends in this one
   }
 }

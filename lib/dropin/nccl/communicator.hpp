@@ -60,7 +60,7 @@ class Member {
   void keep(const Failure& failure) noexcept;
   std::string last_text() const;
 
-  Scalings& scalings() { return scalings_; }
+  Scalings& scalings() { return *scalings_; }
   /// Memory and windows that the program registered.
   void* register_memory();
   bool deregister(void* handle);
@@ -73,7 +73,7 @@ class Member {
   const int ordinal_;
   std::shared_ptr<StreamCommunicator> communicator_;
   const int rank_, size_;
-  Scalings scalings_;
+  std::unique_ptr<Scalings> scalings_;
   std::mutex mutex_;  // of the thread that uses communicator_
   std::atomic<Phase> phase_ = Phase::in_use;
   std::uint64_t parts_ = 0;  // split() and without() so far

@@ -1,5 +1,6 @@
 #include "scaling.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -35,10 +36,24 @@ struct Scalings::Scalar {
 
 Scalings::~Scalings() {
   for (const Block& block : blocks_) {
+    try {
+      if (!block.passed()) continue;
+    } catch (...) {  // a device that failed does no more work
+    }
     if (block.on_host)
       device_->free_host(block.memory);
     else
       device_->free(block.memory);
+  }
+}
+
+bool Scalings::passed() noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    return std::ranges::all_of(
+        blocks_, [&](const Block& block) { return block.owner == this || block.passed(); });
+  } catch (...) {
+    return true;
   }
 }
 
@@ -74,9 +89,7 @@ std::shared_ptr<const Scalings::Scalar> Scalings::find(ncclRedOp_t op, Datatype 
 
 std::byte* Scalings::take(std::size_t bytes, bool on_host, const Products& owner) {
   for (Block& block : blocks_) {
-    if (block.owner != nullptr || block.on_host != on_host || block.bytes < bytes ||
-        (block.used && !block.used->passed()))
-      continue;
+    if (block.on_host != on_host || block.bytes < bytes || !block.passed()) continue;
     block.owner = &owner;
     return block.memory;
   }

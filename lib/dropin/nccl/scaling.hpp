@@ -19,6 +19,7 @@ namespace baton::nccl_abi {
 class Scalings {
  public:
   explicit Scalings(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  /// Frees the memory that streams have passed. The rest stays taken, as they may write to it yet.
   ~Scalings();
   Scalings(const Scalings&) = delete;
   Scalings& operator=(const Scalings&) = delete;
@@ -27,6 +28,8 @@ class Scalings {
   ncclRedOp_t create(const void* scalar, Datatype type, bool on_device);
   /// Throws Error(invalid_argument) for an operation that does not exist.
   void destroy(ncclRedOp_t op);
+  /// Whether streams have passed all calls so far, or never will: the device failed.
+  bool passed() noexcept;
 
   /// The number of an operation, which holds if the operation is destroyed meanwhile. Throws
   /// Error(invalid_argument) unless it exists, for this datatype.
@@ -58,6 +61,8 @@ class Scalings {
     bool on_host = false;
     const void* owner = nullptr;  ///< Products, or for ever this Scalings: the device failed
     std::unique_ptr<Marker> used;
+
+    bool passed() const { return owner == nullptr && used->passed(); }
   };
   std::byte* take(std::size_t bytes, bool on_host, const Products& owner);
   void release(const Products& owner) noexcept;

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -78,6 +79,12 @@ void starved(ncclResult_t enough, const std::function<ncclResult_t()>& call) {
     }
     CHECK((result == enough || result == ncclSystemError));
   }
+}
+
+/// Returns whether it comes true, in time.
+bool until(const std::function<bool()>& comes) {
+  for (int i = 0; i < 20000 && !comes(); ++i) std::this_thread::sleep_for(1ms);
+  return comes();
 }
 
 /// Sums numbers of all ranks, as a whole communicator can.
@@ -161,6 +168,63 @@ void overtaken(const Layout& layout) {
   world.each(abort);
   for (std::thread& thread : threads) thread.join();
   world.own().clear();
+}
+
+void scaled_inputs_outlive(const Layout& layout) {
+  // More than what else comes and goes on the devices meanwhile.
+  constexpr std::size_t count = 102400, output = count * sizeof(float);
+  const std::size_t input = output * static_cast<std::size_t>(layout.size());
+  World world(layout), other(layout);
+  const std::vector<Rank> ranks = std::exchange(world.own(), {});
+  std::vector<std::byte*> in, out;
+  std::vector<std::size_t> given(devices);  // bytes on each device, with most of the scaled inputs
+  for (const Rank& one : ranks) {
+    in.push_back(one.put(Bytes(input)));
+    out.push_back(one.put(Bytes(output)));
+  }
+  for (int i = 0; i < devices; ++i) given[static_cast<std::size_t>(i)] = device(i).allocated();
+  std::atomic<bool> let_go = false;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Rank& one = ranks[i];
+    given[static_cast<std::size_t>(one.device)] += input - input / 2 / ranks.size();
+    one.on().run(one.stream, [&] { let_go.wait(false); });
+    float two = 2;
+    ncclRedOp_t op{};
+    ok(ncclRedOpCreatePreMulSum(&op, &two, ncclFloat, ncclScalarHostImmediate, one.comm));
+    threads.emplace_back([&, i, op] {
+      const ncclResult_t code =
+          ncclReduceScatter(in[i], out[i], count, ncclFloat, op, one.comm, one.stream);
+      CHECK((code == ncclSuccess || code == ncclRemoteError));  // streams held, or complete
+    });
+  }
+  for (const Rank& one : ranks)
+    CHECK(
+        until([&] { return one.on().allocated() >= given[static_cast<std::size_t>(one.device)]; }));
+  other.meet();  // all ranks have given theirs
+  for (const Rank& one : ranks) ok(ncclCommAbort(one.comm));
+  for (std::thread& thread : threads) thread.join();
+  std::vector<std::size_t> left;  // on each device, without what is freed below
+  for (int i = 0; i < devices; ++i) left.push_back(device(i).allocated());
+  // Each block of put() has a byte more, and begins at a multiple of 256.
+  for (const Rank& one : ranks)
+    left[static_cast<std::size_t>(one.device)] -= 2 * input + output + 2 * 256;
+  // What others take meanwhile is theirs.
+  const Bytes theirs(input, std::byte{0xaa});
+  std::vector<std::byte*> taken;
+  for (const Rank& one : ranks) taken.push_back(one.put(theirs));
+  let_go = true;
+  let_go.notify_all();
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Rank& one = ranks[i];
+    one.synchronize();
+    CHECK((one.got(taken[i], input) == theirs));
+    for (std::byte* const memory : {in[i], out[i], taken[i]}) one.free(memory);
+  }
+  for (const Rank& one : std::exchange(other.own(), {})) ok(ncclCommDestroy(one.comm));
+  for (const Rank& one : ranks)
+    CHECK(
+        until([&] { return one.on().allocated() <= left[static_cast<std::size_t>(one.device)]; }));
 }
 
 void without_threads(const Layout& layout) {

@@ -58,6 +58,9 @@ TEST_CASE("nccl: split and shrunk communicators") { parts(layout); }
 TEST_CASE("nccl: groups nest, and do nothing when a call is wrong") { groups(layout); }
 TEST_CASE("nccl: an abort ends calls in flight") { aborted(layout); }
 TEST_CASE("nccl: an abort overtakes calls of other threads") { overtaken(layout); }
+TEST_CASE("nccl: an aborted call's scaled inputs stay until its stream has passed them") {
+  scaled_inputs_outlive(layout);
+}
 TEST_CASE("nccl: a revoked communicator's other ranks go on in a shrunk one") { revoked(layout); }
 TEST_CASE("nccl: without threads, groups are refused, and communicators end") {
   without_threads(layout);

@@ -92,6 +92,7 @@ void parts(const Layout& layout);
 void groups(const Layout& layout);
 void aborted(const Layout& layout);
 void overtaken(const Layout& layout);
+void scaled_inputs_outlive(const Layout& layout);
 void revoked(const Layout& layout);
 void without_threads(const Layout& layout);
 void without_memory(const Layout& layout);
