@@ -16,13 +16,14 @@ using namespace baton::nccl_abi;
 Stream of(cudaStream_t stream) { return stream; }
 
 /// Gives a collective: `use` does it.
-ncclResult_t give_use(const Held& member, Member::Use use) {
+ncclResult_t give_use(const Held& member, cudaStream_t stream, Member::Use use) {
   member->require_in_use();
-  return give({member, [member, use = std::move(use)] { member->run(use); }});
+  return give({member, [member, use = std::move(use)] { member->run(use); }, {}, of(stream)});
 }
 
 ncclResult_t enqueue(const Held& member, const Call& call, cudaStream_t stream) {
-  return give_use(member, [=](StreamCommunicator& ranks) { ranks.enqueue(call, of(stream)); });
+  return give_use(member, stream,
+                  [=](StreamCommunicator& ranks) { ranks.enqueue(call, of(stream)); });
 }
 
 /// Whether enqueue() takes the call, as far as its arguments say.
@@ -62,7 +63,7 @@ ncclResult_t reduce(const Held& member, const void* input, void* product, std::s
   if (const auto kind = op_of(op)) return enqueue(member, make_call(input, Op(*kind)), stream);
   Scalings& scalings = member->scalings();
   const auto scalar = scalings.find(op, nccl_abi::datatype_of(type));
-  return give_use(member, [=, &scalings](StreamCommunicator& ranks) {
+  return give_use(member, stream, [=, &scalings](StreamCommunicator& ranks) {
     enqueue_behind(ranks, {make_call(input, sum)}, of(stream), [&] {
       Scalings::Products products(scalings, of(stream));
       const void* const scaled = products.multiply(*scalar, input, product, elements);
@@ -166,7 +167,7 @@ ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count,
         const Call call = calls::broadcast(Data{recvbuff, n, type}, root);
         if (!copies) return enqueue(member, call, stream);
         void* const from = const_cast<void*>(sendbuff);
-        return give_use(member, [=](StreamCommunicator& ranks) {
+        return give_use(member, stream, [=](StreamCommunicator& ranks) {
           const Call as_sent = calls::broadcast(Data{from, n, type}, root);
           enqueue_behind(ranks, {as_sent, call}, of(stream), [&] {
             Rows rows;

@@ -6,10 +6,13 @@
 #include <atomic>
 #include <latch>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "../../base/raise.hpp"
 
 namespace baton::nccl_abi {
 namespace {
@@ -26,6 +29,7 @@ struct Strand {
   std::shared_ptr<ncclComm> member;
   std::vector<std::function<void()>> bodies;
   std::vector<StreamMessage> messages;
+  std::vector<Stream> streams;  // of all jobs, each once
   /// Strands with messages that are beside this one, itself included, and have not come so far:
   /// their streams may share hardware queues.
   std::shared_ptr<std::atomic<int>> missing;
@@ -37,13 +41,65 @@ struct Strand {
     return *missing == 0;
   }
 
+  void add(Stream stream) {
+    if (std::ranges::find(streams, stream) == streams.end()) streams.push_back(stream);
+  }
+
+  /// What a stream is given later comes after all that each of them has been given.
+  void join_streams() {
+    if (streams.size() < 2) return;
+    member->run([&](StreamCommunicator& ranks) {
+      Device& device = ranks.device();
+      try {
+        for (const Stream stream : streams) device.check_stream(stream);
+      } catch (const Error&) {  // its job says so
+        return streams.clear();
+      }
+      try {
+        const std::unique_ptr<Marker> marker = device.make_marker();
+        const std::span others(streams.begin() + 1, streams.end());
+        for (const Stream other : others) {
+          marker->set(other);
+          marker->hold(streams.front());
+        }
+        marker->set(streams.front());
+        for (const Stream other : others) marker->hold(other);
+      } catch (const Error& error) {
+        ranks.abort(error.what());  // other ranks may wait for this one
+        throw;
+      }
+    });
+  }
+
+  /// Throws unless this rank receives as many messages of its own as it sends: one that is left
+  /// might wait for ever.
+  void check_own_messages() const {
+    const auto own = [&](bool send) {
+      return std::ranges::count_if(messages, [&](const StreamMessage& message) {
+        return message.send == send && message.peer == member->rank();
+      });
+    };
+    const auto sends = own(true), receives = own(false);
+    if (sends == receives) return;
+    member->run(
+        [](StreamCommunicator& ranks) { ranks.check(); });  // an earlier failure comes first
+    base::raise(ErrorCode::unsupported,
+                fmt::format("rank {}: expected as many receives from itself as sends to itself in "
+                            "one group, found {} receives and {} sends",
+                            member->rank(), receives, sends),
+                {.rank = member->rank(), .peer = member->rank()});
+  }
+
   void run() noexcept {
     try {
+      check_own_messages();
+      join_streams();
       for (const auto& body : bodies) body();
       if (!messages.empty())
         member->run([&](StreamCommunicator& ranks) {
           ranks.exchange(messages, [&] { return others_came(); });
         });
+      join_streams();
     } catch (...) {
       if (missing) others_came();
       failure = failure_in_flight();
@@ -63,6 +119,7 @@ std::vector<Strand> strands_of(std::vector<Job>& jobs) {
       strand.messages.push_back(*job.message);
     else
       strand.bodies.push_back(std::move(job.body));
+    if (const auto stream = job.message ? job.message->stream : job.stream) strand.add(*stream);
   }
   return strands;
 }

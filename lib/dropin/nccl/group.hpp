@@ -15,6 +15,7 @@ struct Job {
   std::shared_ptr<ncclComm> member;  ///< null: it makes one
   std::function<void()> body;        ///< empty: a message
   std::optional<StreamMessage> message = std::nullopt;
+  std::optional<Stream> stream = std::nullopt;  ///< of a collective
 };
 
 /// Opens a group of this thread; groups nest.
@@ -26,7 +27,8 @@ ncclResult_t give(Job job);
 /// In a group, a call failed: the group will do nothing. Returns the code.
 ncclResult_t spoil_group(ncclResult_t code);
 /// Ends a group; with the outermost one, jobs are done. Jobs of different communicators go side by
-/// side. Of one communicator, collectives go in order and messages behind them, side by side.
+/// side. Of one communicator, collectives go in order and messages behind them, side by side; all
+/// its streams are at one point meanwhile, as if each had been given all of the group's calls.
 /// `drop`: nothing is done.
 ncclResult_t end_group(bool drop = false);
 

@@ -107,6 +107,79 @@ void lone_messages(const Layout& layout) {
   world.meet();
 }
 
+void several_streams(const Layout& layout) {
+  World world(layout);
+  const int size = world.size();
+  constexpr std::size_t count = 100, bytes = count * sizeof(std::int32_t);
+  const Bytes data = ints(count, 1), last(bytes, std::byte{7});
+  struct More {
+    cudaStream_t stream;  // a second one
+    std::byte *x, *y, *z;
+  };
+  std::vector<More> more;
+  for (const Rank& one : world.own())
+    more.push_back(
+        {make_stream(one.device), one.put(data), one.put(Bytes(bytes)), one.put(Bytes(bytes))});
+  const auto write = [&](const Rank& one, cudaStream_t stream, std::byte* to, const Bytes& what,
+                         std::chrono::milliseconds after) {
+    one.on().run(stream, [=, view = one.on().host_view(to)] {
+      std::this_thread::sleep_for(after);
+      std::memcpy(view, what.data(), what.size());
+    });
+  };
+  const auto check = [&](std::byte* More::*at, const Bytes& expected) {
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      const Rank& one = world.own()[i];
+      one.synchronize();
+      one.on().synchronize(more[i].stream);
+      CHECK(one.got(more[i].*at, bytes) == expected);
+    }
+  };
+  // Earlier work of one stream comes before the calls of the other.
+  for (std::size_t i = 0; i < more.size(); ++i)
+    write(world.own()[i], world.own()[i].stream, more[i].y, data, 50ms);
+  std::size_t next = 0;
+  world.together([&](const Rank& one) {
+    const More& its = more[next++];
+    ok(ncclAllReduce(its.y, its.z, count, ncclInt32, ncclMax, one.comm, its.stream));
+    return ncclAllReduce(its.x, its.x, count, ncclInt32, ncclMax, one.comm, one.stream);
+  });
+  check(&More::z, data);
+  check(&More::x, data);
+  // Later work of one stream comes after the calls of the other.
+  for (std::size_t i = 0; i < more.size(); ++i)
+    write(world.own()[i], more[i].stream, more[i].z, Bytes(bytes), 50ms);
+  next = 0;
+  world.together([&](const Rank& one) {
+    const More& its = more[next++];
+    ok(ncclRecv(its.z, count, ncclInt32, (one.rank + size - 1) % size, one.comm, its.stream));
+    return ncclSend(its.y, count, ncclInt32, (one.rank + 1) % size, one.comm, one.stream);
+  });
+  for (std::size_t i = 0; i < more.size(); ++i)
+    write(world.own()[i], world.own()[i].stream, more[i].z, last, 0ms);
+  check(&More::z, last);
+  check(&More::y, data);
+}
+
+void to_oneself(const Layout& layout) {
+  World world(layout);
+  for (const Rank& one : world.own()) {
+    std::byte* const data = one.put(ints(20, one.rank));
+    const auto send = [&] { return ncclSend(data, 5, ncclInt32, one.rank, one.comm, one.stream); };
+    const auto receive = [&] {
+      return ncclRecv(data + 40, 5, ncclInt32, one.rank, one.comm, one.stream);
+    };
+    failed(send(), ncclInvalidUsage, {"itself", "found 0 receives and 1 sends"});
+    failed(receive(), ncclInvalidUsage, {"itself", "found 1 receives and 0 sends"});
+    ok(ncclGroupStart());
+    for (const auto result : {send(), receive(), send()}) ok(result);
+    failed(ncclGroupEnd(), ncclInvalidUsage, {"found 1 receives and 2 sends"});
+    one.synchronize();
+    CHECK(one.got(data, 80) == ints(20, one.rank));
+  }
+  exchange(world, 10, false);
+}
+
 void scaled_sums(const Layout& layout) {
   World world(layout);
   const int size = world.size();

@@ -52,6 +52,10 @@ TEST_CASE("nccl: every datatype and op") { every_datatype_and_op(layout); }
 TEST_CASE("nccl: calls that are refused touch nothing") { refused_first(layout); }
 TEST_CASE("nccl: messages in groups, to oneself, beside collectives") { messages(layout); }
 TEST_CASE("nccl: a message without a group") { lone_messages(layout); }
+TEST_CASE("nccl: calls in several streams of a group wait for each other") {
+  several_streams(layout);
+}
+TEST_CASE("nccl: messages to oneself without their other side are refused") { to_oneself(layout); }
 TEST_CASE("nccl: sums of scaled inputs") { scaled_sums(layout); }
 TEST_CASE("nccl: sums whose factors come and go") { scalings_come_and_go(layout); }
 TEST_CASE("nccl: split and shrunk communicators") { parts(layout); }

@@ -86,6 +86,8 @@ void every_datatype_and_op(const Layout& layout);
 void refused_first(const Layout& layout);
 void messages(const Layout& layout);
 void lone_messages(const Layout& layout);
+void several_streams(const Layout& layout);
+void to_oneself(const Layout& layout);
 void scaled_sums(const Layout& layout);
 void scalings_come_and_go(const Layout& layout);
 void parts(const Layout& layout);
