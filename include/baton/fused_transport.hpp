@@ -45,6 +45,9 @@ class FusedTransport {
 
   /// Throws the first failure of an earlier fused group, as far as it is known.
   virtual void check() = 0;
+  /// Ends a call of another thread that waits for peers: it throws Error(transport). Afterwards,
+  /// only abort() and the destructor may be called. Any thread may call it.
+  virtual void interrupt() noexcept {}
   /// Lets streams go on that wait in fused groups, with undefined data.
   virtual void abort() noexcept = 0;
 

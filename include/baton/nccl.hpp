@@ -17,7 +17,8 @@ namespace baton {
 ///
 /// If ranks do not come to this call, or do not connect, within the timeout, throws
 /// Error(timeout); 0: never. With a timeout NCCL's calls do not block, so that a fused group or
-/// a split whose peers do not come ends likewise; but NCCL then starts a thread for each one.
+/// a split whose peers do not come ends likewise, and interrupt() ends the former; but NCCL then
+/// starts a thread for each one.
 ///
 /// Throws Error(unsupported) on all ranks, with one sentence, before NCCL is asked, where a device
 /// is not CUDA's, or where two ranks have one GPU, which NCCL refuses: unless they are processes

@@ -129,7 +129,8 @@ class StreamCommunicator {
   void check();
   /// Ends all calls under way: their streams go on, with undefined data. All later calls throw
   /// Error(transport) that says `why`. A call that waits in another thread throws Error(transport),
-  /// too, except for split(), which this waits for. Any thread may call it.
+  /// too, except for split(), which this waits for, and for NCCL's calls without Options::timeout
+  /// (baton/nccl.hpp). Any thread may call it.
   void abort(const std::string& why);
 
  private:

@@ -33,6 +33,8 @@ class DeviceCalls {
                         const std::function<bool()>& others_came) = 0;
   /// Throws the first unreported failure, once.
   virtual void check() = 0;
+  /// Ends a call of another thread that waits for its peers. Any thread may call it.
+  virtual void interrupt() noexcept {}
   /// Ends calls under way and lets their streams go on.
   virtual void abort() noexcept = 0;
   /// Returns when all earlier calls are complete. Throws the first unreported failure.

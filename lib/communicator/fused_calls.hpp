@@ -31,6 +31,7 @@ class FusedCalls final : public DeviceCalls {
   void exchange(std::span<const StreamMessage> messages,
                 const std::function<bool()>& others_came) override;
   void check() override;
+  void interrupt() noexcept override { transport_->interrupt(); }
   void abort() noexcept override;
   void synchronize() override;
   std::unique_ptr<DeviceCalls> split(State* part, int color, int key) override;

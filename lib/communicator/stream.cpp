@@ -127,6 +127,7 @@ void StreamCommunicator::check() {
 void StreamCommunicator::abort(const std::string& why) {
   std::string reason = why;
   state_->launcher.interrupt();
+  state_->device->interrupt();
   // Not as a call, but as an advance: a call that comes meanwhile waits for the end of this.
   while (!state_->launcher.busy().try_advance()) std::this_thread::yield();
   state_->launcher.break_off(std::move(reason));

@@ -160,6 +160,34 @@ TEST_CASE("groups of threads: what is amiss is said, and no message outlives its
   expect(errors[0], ErrorCode::transport, {"split needs all 2 ranks", "rank 1 has left"});
 }
 
+TEST_CASE("groups of threads: an abort ends a call that waits for a peer in another thread") {
+  const auto device = std::make_shared<StandInDevice>();
+  std::atomic<bool> over = false;
+  run_threads(2, [&](std::unique_ptr<Transport> host) {
+    const int rank = host->rank();
+    auto groups = thread_fused_transport(*host, device, {});
+    StreamCommunicator ranks(std::move(host), device, std::move(groups), support::test_options());
+    if (rank == 1) {  // does not come
+      over.wait(false);
+      return;
+    }
+    const Stream stream = device->make_user_stream();
+    std::byte* const data = device->allocate(16);
+    std::thread other([&] {
+      std::this_thread::sleep_for(20ms);
+      ranks.abort("enough");
+    });
+    const Error error = error_of([&] {
+      ranks.all_reduce({data, 4, Datatype::i32}, {data, 4, Datatype::i32}, sum, stream);
+    });
+    expect(error, ErrorCode::transport, {"rank 0", "aborted"});
+    other.join();
+    device->synchronize(stream);
+    over = true;
+    over.notify_all();
+  });
+}
+
 TEST_CASE("groups of threads: all ranks come, with the same device, or all are told") {
   const auto device = std::make_shared<StandInDevice>(), other = std::make_shared<StandInDevice>();
   for (const auto& second : {std::shared_ptr<StandInDevice>(), other}) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "baton/error.hpp"
@@ -118,6 +119,25 @@ TEST_CASE("nccl: a group or a split whose ranks do not come within the limit is 
       if (!split) groups->abort();
     });
   }
+}
+
+TEST_CASE("nccl: another thread's interrupt ends a group that waits") {
+  on_ranks(2, {}, [&](Transport& host, Device& device) {
+    const auto groups = nccl_transport(host, device, 60s);
+    char token = 0;  // both are ready before NCCL falls silent
+    send_recv(host, {1 - host.rank(), 1, &token, 1}, {1 - host.rank(), 1, &token, 1});
+    support::follow({.busy = -1});
+    std::thread other([&] {
+      std::this_thread::sleep_for(10ms);
+      groups->interrupt();
+    });
+    const Error error = error_of([&] { message(*groups, 1 - host.rank()); });
+    other.join();
+    CHECK(error.code == ErrorCode::transport);
+    CHECK_MESSAGE(holds(error.what(), {"peers of a fused group", "aborted while ncclGroupEnd"}),
+                  error.what());
+    groups->abort();
+  });
 }
 
 TEST_CASE("nccl: a split that fails is NCCL's error, with a limit or not") {

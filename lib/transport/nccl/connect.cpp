@@ -45,12 +45,18 @@ void check(ncclResult_t code, const char* call, ncclComm_t communicator, int ran
 }
 
 void settle(ncclResult_t code, const char* call, ncclComm_t communicator, int rank,
-            std::chrono::milliseconds limit, const std::function<std::string()>& expected) {
+            std::chrono::milliseconds limit, const std::function<std::string()>& expected,
+            const std::atomic<bool>* interrupted) {
   const auto until = std::chrono::steady_clock::now() + limit;
   for (base::Backoff backoff({.spins = 0, .nap = std::chrono::microseconds(100)});
        code == ncclInProgress; backoff.wait()) {
     check(ncclCommGetAsyncError(communicator, &code), "ncclCommGetAsyncError", communicator, rank);
     if (code != ncclInProgress) break;
+    if (interrupted && *interrupted)
+      base::raise(ErrorCode::transport,
+                  fmt::format("{}, found that it was aborted while {} was in progress on rank {}",
+                              expected(), call, rank),
+                  {.rank = rank, .backend_code = code});
     if (limit.count() > 0 && std::chrono::steady_clock::now() > until)
       base::raise(ErrorCode::timeout,
                   fmt::format("{} within {} s, found {} still in progress on rank {}", expected(),

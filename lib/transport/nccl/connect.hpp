@@ -3,6 +3,7 @@
 
 #include <nccl.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -23,9 +24,10 @@ ncclComm_t connect(Transport& host, Device& device, std::chrono::milliseconds li
 
 /// Waits until a nonblocking communicator has finished a call; `code` is the call's result. Throws
 /// Error(timeout) after `limit` (0: never), with a sentence that begins with `expected`; otherwise
-/// throws as check() does.
+/// throws as check() does. `interrupted`: throws Error(transport) once it is true.
 void settle(ncclResult_t code, const char* call, ncclComm_t communicator, int rank,
-            std::chrono::milliseconds limit, const std::function<std::string()>& expected);
+            std::chrono::milliseconds limit, const std::function<std::string()>& expected,
+            const std::atomic<bool>* interrupted = nullptr);
 
 /// Waits until a new communicator is ready; aborts it after a failure. Otherwise as settle().
 void finish(ncclComm_t made, const char* call, int rank, std::chrono::milliseconds limit,

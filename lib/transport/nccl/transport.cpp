@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -44,8 +45,9 @@ class NcclTransport final : public FusedTransport {
                    peer);
   }
   void end() override {
-    nccl::settle(ncclGroupEnd(), "ncclGroupEnd", communicator_, rank_, limit_,
-                 [this] { return waiting(); });
+    nccl::settle(
+        ncclGroupEnd(), "ncclGroupEnd", communicator_, rank_, limit_, [this] { return waiting(); },
+        &interrupted_);
   }
 
   void check() override {
@@ -54,6 +56,7 @@ class NcclTransport final : public FusedTransport {
                 communicator_, rank_);
     if (found != ncclInProgress) nccl::check(found, "messages in groups", communicator_, rank_);
   }
+  void interrupt() noexcept override { interrupted_ = true; }
   void abort() noexcept override {
     // The result does not matter: the communicator is lost.
     if (!aborted_) ncclCommAbort(communicator_);
@@ -105,6 +108,7 @@ class NcclTransport final : public FusedTransport {
   const std::chrono::milliseconds limit_;
   std::vector<int> peers_;  // of the current fused group
   int rank_ = -1, size_ = 0;
+  std::atomic<bool> interrupted_ = false;
   bool aborted_ = false;
 };
 

@@ -160,11 +160,14 @@ class ThreadFused final : public FusedTransport {
   }
 
   void check() override {}  // what fails does so in the call
-  void abort() noexcept override {
-    withdraw();
+  void interrupt() noexcept override {
     const std::lock_guard lock(world_->mutex);
     world_->aborted = true;
     world_->notify();
+  }
+  void abort() noexcept override {
+    withdraw();
+    interrupt();
   }
 
   std::unique_ptr<FusedTransport> split(int color, int key) override {
