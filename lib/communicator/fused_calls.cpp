@@ -102,6 +102,8 @@ void FusedCalls::compare(const Choice& choice, const Error* wrong, int tag) {
 }
 
 std::byte* FusedCalls::take_block(Stream stream, std::size_t bytes) {
+  // cudaStreamPerThread is another stream in each thread.
+  if (reinterpret_cast<std::uintptr_t>(stream) == 2) return scratch_.take(bytes);
   const auto same = std::find_if(calls_.rbegin(), calls_.rend(), [&](const Given& call) {
     return call.block && call.stream == stream && call.bytes == bytes;
   });

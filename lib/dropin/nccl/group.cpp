@@ -34,6 +34,7 @@ struct Strand {
   /// their streams may share hardware queues.
   std::shared_ptr<std::atomic<int>> missing;
   bool has_come = false;
+  bool of_thread = false;  // must run in the group's own thread
   Failure failure;
 
   bool others_came() {
@@ -115,12 +116,14 @@ std::vector<Strand> strands_of(std::vector<Job>& jobs) {
     if (job.member) found = std::ranges::find(strands, job.member, &Strand::member);
     Strand& strand = found != strands.end() ? *found : strands.emplace_back();
     strand.member = job.member;
+    strand.of_thread |= job.of_thread();
     if (job.message)
       strand.messages.push_back(*job.message);
     else
       strand.bodies.push_back(std::move(job.body));
     if (const auto stream = job.message ? job.message->stream : job.stream) strand.add(*stream);
   }
+  std::ranges::stable_partition(strands, &Strand::of_thread);
   return strands;
 }
 
@@ -135,8 +138,8 @@ void join_those_beside(std::vector<Strand>& strands) {
   }
 }
 
-/// Runs the strands side by side. None begins before each has its thread. Throws
-/// std::system_error, std::bad_alloc; then nothing has begun.
+/// Runs the strands side by side, the first in this thread. None begins before each has its thread.
+/// Throws std::system_error, std::bad_alloc; then nothing has begun.
 void run_together(std::vector<Strand>& strands) {
   std::latch all_there(1);
   bool begin = false;
@@ -200,6 +203,13 @@ bool in_group() { return group.depth > 0; }
 
 ncclResult_t give(Job job) {
   if (in_group()) {
+    const auto in_the_way = [&](const Job& other) {
+      return other.of_thread() && other.member != job.member;
+    };
+    if (job.of_thread() && std::ranges::any_of(group.jobs, in_the_way))
+      throw Error(ErrorCode::unsupported,
+                  "expected one communicator at most with calls in cudaStreamPerThread in a group, "
+                  "found two");
     group.jobs.push_back(std::move(job));
     return ncclSuccess;
   }

@@ -16,13 +16,19 @@ struct Job {
   std::function<void()> body;        ///< empty: a message
   std::optional<StreamMessage> message = std::nullopt;
   std::optional<Stream> stream = std::nullopt;  ///< of a collective
+
+  /// Whether it is in the calling thread's own stream, which its handle names in no other thread.
+  bool of_thread() const {
+    return (message ? message->stream : stream) == Stream{cudaStreamPerThread};
+  }
 };
 
 /// Opens a group of this thread; groups nest.
 void begin_group();
 /// Whether this thread has a group open.
 bool in_group();
-/// Does the job now, or at the end of the thread's group.
+/// Does the job now, or at the end of the thread's group. Throws Error(unsupported) for jobs of two
+/// communicators in the thread's own stream, since one of them needs another thread.
 ncclResult_t give(Job job);
 /// In a group, a call failed: the group will do nothing. Returns the code.
 ncclResult_t spoil_group(ncclResult_t code);

@@ -1,5 +1,6 @@
 #include "cuda_calls.hpp"
 
+#include <chrono>
 #include <thread>
 
 #include "pattern.hpp"
@@ -340,6 +341,41 @@ void read_behind(Ranks& ranks) {
                                 [&](auto i) { return all.result(i); }) == 0);
     }
   }
+}
+
+void in_the_threads_stream(Ranks& ranks) {
+  constexpr std::int64_t count = 500, bytes = count * 4;
+  const Pattern all{ncclInt32, ncclSum, ranks.front().size, 11};
+  Ranks those = ranks;
+  const Rank& last = those.back();
+  those.back().stream = cudaStreamPerThread;
+  for (const Rank& r : those) {
+    const bool later = &r == &last;
+    put(r, later ? r.recv + bytes : r.send, count, ncclInt32,
+        [&](auto i) { return all.input(r.rank, i); });
+    if (!later) continue;
+    ok(cudaMemsetAsync(r.send, 0, bytes, r.stream));
+    const auto nap = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
+    ok(cudaLaunchHostFunc(r.stream, nap, nullptr));
+    ok(cudaMemcpyAsync(r.send, r.recv + bytes, bytes, cudaMemcpyDeviceToDevice, r.stream));
+  }
+  together(those, [&](Rank& r) {
+    ok(ncclAllReduce(r.send, r.recv, count, ncclInt32, ncclSum, r.comm, r.stream));
+  });
+  for (const Rank& r : those) {
+    ok(cudaSetDevice(r.device));  // whose stream of the thread's it is
+    ok(cudaStreamSynchronize(r.stream));
+    check(r, r.recv, count, ncclInt32, [&](auto i) { return all.result(i); });
+  }
+  if (ranks.size() < 2) return;
+  ok(ncclGroupStart());
+  for (const Rank& r : those) {
+    const bool first = &r == &those.front();
+    CHECK(ncclAllReduce(r.send, r.recv, count, ncclInt32, ncclSum, r.comm, cudaStreamPerThread) ==
+          (first ? ncclSuccess : ncclInvalidUsage));
+  }
+  CHECK(ncclGroupEnd() == ncclInvalidUsage);
+  CHECK(std::string(ncclGetLastError(nullptr)).find("cudaStreamPerThread") != std::string::npos);
 }
 
 void refused_in_captures(Ranks& ranks) {

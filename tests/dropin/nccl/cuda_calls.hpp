@@ -52,6 +52,8 @@ void messages(Ranks& ranks, const Case& one);
 void aggregated(Ranks& ranks);
 /// Copies to pageable memory behind collectives: CUDA's other calls wait for such a copy.
 void read_behind(Ranks& ranks);
+/// A call in the thread's own stream, beside others in a group; several are refused.
+void in_the_threads_stream(Ranks& ranks);
 /// A graph cannot hold a collective: that is refused, and breaks nothing.
 void refused_in_captures(Ranks& ranks);
 

@@ -52,6 +52,7 @@ void everything(Ranks& ranks) {
   }
   aggregated(ranks);
   read_behind(ranks);
+  in_the_threads_stream(ranks);
   refused_in_captures(ranks);
   all_reduce(ranks, {ncclFloat32, ncclSum, 4, false});
 }
