@@ -34,10 +34,24 @@ WaitValue* wait_value() {
   return reinterpret_cast<WaitValue*>(function);
 }
 
+/// While it lives, the program may capture streams in other threads: CUDA would refuse this
+/// thread's queries and allocations meanwhile, and spoil the capture.
+class BesideCaptures {
+ public:
+  BesideCaptures() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~BesideCaptures() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  BesideCaptures(const BesideCaptures&) = delete;
+  BesideCaptures& operator=(const BesideCaptures&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then the thread's own
+};
+
 class CudaMarker final : public Marker {
  public:
   explicit CudaMarker(int device) : device_(device) {
     const CurrentDevice current(device_);
+    const BesideCaptures beside;
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event");
   }
   ~CudaMarker() override { cudaEventDestroy(event_); }
@@ -46,6 +60,7 @@ class CudaMarker final : public Marker {
     check(cudaEventRecord(event_, native(stream)), "an event on a stream");
   }
   bool passed() override {
+    const BesideCaptures beside;
     const cudaError_t code = cudaEventQuery(event_);
     if (code == cudaErrorNotReady) return false;
     check(code, "work on a stream");
@@ -130,6 +145,7 @@ class CudaDevice final : public Device {
   ~CudaDevice() override {
     try {
       const CurrentDevice current(ordinal_);
+      const BesideCaptures beside;
       locked_.reset();
       cudaStreamSynchronize(memory_stream_);
       cudaMemPoolDestroy(pool_);
@@ -177,6 +193,7 @@ class CudaDevice final : public Device {
 
   std::byte* allocate(std::size_t bytes) override {
     const CurrentDevice current(ordinal_);
+    const BesideCaptures beside;
     void* memory = nullptr;
     check_memory(cudaMallocFromPoolAsync(&memory, bytes, pool_, memory_stream_), bytes, name_);
     // The stream has no other work.
@@ -188,24 +205,28 @@ class CudaDevice final : public Device {
   }
   std::byte* allocate_host(std::size_t bytes) override {
     const CurrentDevice current(ordinal_);
+    const BesideCaptures beside;
     return locked_->take(bytes);
   }
   void free_host(std::byte* memory) noexcept override { locked_->give(memory); }
 
   Stream make_stream() override {
     const CurrentDevice current(ordinal_);
+    const BesideCaptures beside;
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest_priority_),
           "a stream");
     return stream;
   }
   void end_stream(Stream stream) noexcept override {
+    const BesideCaptures beside;
     cudaStreamSynchronize(native(stream));
     cudaStreamDestroy(native(stream));
   }
   std::unique_ptr<Marker> make_marker() override { return std::make_unique<CudaMarker>(ordinal_); }
   std::unique_ptr<Gate> make_gate() override {
     const CurrentDevice current(ordinal_);
+    const BesideCaptures beside;
     return std::make_unique<CudaGate>(ordinal_, locked_->take(sizeof(std::uint32_t)), wait_);
   }
 
@@ -285,6 +306,7 @@ std::shared_ptr<Device> cuda_device(int ordinal) {
   std::shared_ptr<Device> device = known.lock();
   if (!device) {
     const CurrentDevice current(ordinal);
+    const BesideCaptures beside;
     device = std::make_shared<CudaDevice>(ordinal);
     known = device;
   }

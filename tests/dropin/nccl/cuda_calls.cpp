@@ -378,6 +378,25 @@ void in_the_threads_stream(Ranks& ranks) {
   CHECK(std::string(ncclGetLastError(nullptr)).find("cudaStreamPerThread") != std::string::npos);
 }
 
+void beside_a_capture(Ranks& ranks) {
+  constexpr std::int64_t count = 600;
+  const Pattern all{ncclInt32, ncclSum, ranks.front().size, 13};
+  for (const Rank& r : ranks)
+    put(r, r.send, count, ncclInt32, [&](auto i) { return all.input(r.rank, i); });
+  cudaStream_t other = nullptr;
+  ok(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  ok(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal));
+  together(ranks, [&](Rank& r) {
+    ok(ncclAllReduce(r.send, r.recv, count, ncclInt32, ncclSum, r.comm, r.stream));
+  });
+  cudaGraph_t graph = nullptr;
+  ok(cudaStreamEndCapture(other, &graph));
+  ok(cudaGraphDestroy(graph));
+  ok(cudaStreamDestroy(other));
+  for (const Rank& r : ranks)
+    check(r, r.recv, count, ncclInt32, [&](auto i) { return all.result(i); });
+}
+
 void refused_in_captures(Ranks& ranks) {
   std::vector<cudaStream_t> streams;  // the default stream cannot be captured
   for (const Rank& r : ranks) {

@@ -54,6 +54,8 @@ void aggregated(Ranks& ranks);
 void read_behind(Ranks& ranks);
 /// A call in the thread's own stream, beside others in a group; several are refused.
 void in_the_threads_stream(Ranks& ranks);
+/// Calls while another stream is captured, by a program without other threads.
+void beside_a_capture(Ranks& ranks);
 /// A graph cannot hold a collective: that is refused, and breaks nothing.
 void refused_in_captures(Ranks& ranks);
 

@@ -166,6 +166,7 @@ TEST_CASE("communicators of one process, made by ncclCommInitAll") {
     take_memory(own.back());
   }
   all_reduce(own, {ncclFloat8e4m3, ncclMax, 3000, true});
+  beside_a_capture(own);
   for (Rank& r : own) end(r);
   ok(cudaDeviceReset());
 }

@@ -93,6 +93,19 @@ std::vector<StreamState> streams(int ordinal) {
   return found;
 }
 
+std::atomic<int>& global_captures() {
+  static std::atomic<int> count = 0;
+  return count;
+}
+cudaStreamCaptureMode& capture_mode() {
+  thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  return mode;
+}
+void check_captures() {
+  require(global_captures() == 0 || capture_mode() == cudaStreamCaptureModeRelaxed,
+          cudaErrorStreamCaptureUnsupported);
+}
+
 StreamState stream_of(cudaStream_t handle) {
   Streams& here = known();
   if (handle == nullptr || handle == cudaStreamLegacy) {

@@ -21,6 +21,7 @@ struct CUstream_st {
   baton::Stream queue = nullptr;  ///< of the stand-in device
   std::atomic<std::int64_t> given = 0, done = 0;
   std::atomic<bool> captured = false;
+  bool captured_globally = false;
 
   CUstream_st(int its_device, unsigned its_flags, int its_priority);
   ~CUstream_st();
@@ -77,6 +78,13 @@ int current_device();                           ///< of the calling thread
 support::StandInDevice& device(int ordinal);    ///< begins at the first call
 void check_device(int ordinal);                 ///< refuses it unless there is such a device
 std::vector<StreamState> streams(int ordinal);  ///< of a device
+
+/// Global captures under way, and what the calling thread may do meanwhile.
+std::atomic<int>& global_captures();
+cudaStreamCaptureMode& capture_mode();
+/// Refuses what CUDA calls unsafe while a stream is captured globally, unless the thread is
+/// relaxed.
+void check_captures();
 
 /// The stream of a handle; default streams are of the current device.
 StreamState stream_of(cudaStream_t handle);

@@ -114,7 +114,10 @@ using namespace cuda_stand_in;
 extern "C" {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  return answer([&] { *memory = bytes == 0 ? nullptr : allocated(bytes, current_device()); });
+  return answer([&] {
+    check_captures();
+    *memory = bytes == 0 ? nullptr : allocated(bytes, current_device());
+  });
 }
 cudaError_t cudaFree(void* memory) {
   return answer([&] {
@@ -131,7 +134,10 @@ cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned) {
   return answer([&] { *memory = host_allocated(bytes, cudaMemoryTypeManaged); });
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
-  return answer([&] { *memory = host_allocated(bytes, cudaMemoryTypeHost); });
+  return answer([&] {
+    check_captures();
+    *memory = host_allocated(bytes, cudaMemoryTypeHost);
+  });
 }
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
   return cudaHostAlloc(memory, bytes, cudaHostAllocDefault);

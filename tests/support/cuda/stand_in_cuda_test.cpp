@@ -164,6 +164,28 @@ TEST_CASE("only kernels of the host's are launched") {
   ok(cudaStreamDestroy(stream));
 }
 
+TEST_CASE("a global capture refuses unsafe calls of threads that are not relaxed") {
+  const cudaStream_t stream = stream_of(0);
+  cudaEvent_t event = nullptr;
+  ok(cudaEventCreate(&event));
+  ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  void* memory = nullptr;
+  refused(cudaEventQuery(event), cudaErrorStreamCaptureUnsupported);
+  refused(cudaMalloc(&memory, 1), cudaErrorStreamCaptureUnsupported);
+  refused(cudaHostAlloc(&memory, 1, cudaHostAllocDefault), cudaErrorStreamCaptureUnsupported);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  ok(cudaThreadExchangeStreamCaptureMode(&mode));
+  ok(cudaEventQuery(event));
+  ok(cudaThreadExchangeStreamCaptureMode(&mode));
+  CHECK(mode == cudaStreamCaptureModeRelaxed);
+  cudaGraph_t graph = nullptr;
+  ok(cudaStreamEndCapture(stream, &graph));
+  ok(cudaEventQuery(event));
+  ok(cudaGraphDestroy(graph));
+  ok(cudaEventDestroy(event));
+  ok(cudaStreamDestroy(stream));
+}
+
 TEST_CASE("a captured stream takes no work") {
   const cudaStream_t stream = stream_of(0);
   char* const memory = memory_of(0, 1);

@@ -51,7 +51,10 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
   return answer([&] { *device = stream_of(stream)->device; });
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return answer([&] { stream_for_work(stream)->synchronize(); });
+  return answer([&] {
+    check_captures();
+    stream_for_work(stream)->synchronize();
+  });
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return answer([&] {
@@ -100,6 +103,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   return answer([&] {
+    check_captures();
     const auto point = event->point();
     require(!point || point->reached, cudaErrorNotReady);
   });
@@ -119,8 +123,17 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   });
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  return answer([&] { stream_for_work(stream)->captured = true; });
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return answer([&] {
+    const StreamState state = stream_for_work(stream);
+    state->captured_globally = mode == cudaStreamCaptureModeGlobal;
+    if (state->captured_globally) ++global_captures();
+    state->captured = true;
+  });
+}
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  std::swap(*mode, capture_mode());
+  return cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
   return answer([&] {
@@ -130,7 +143,9 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return answer([&] {
-    require(stream_of(stream)->captured.exchange(false), cudaErrorIllegalState);
+    const StreamState state = stream_of(stream);
+    require(state->captured.exchange(false), cudaErrorIllegalState);
+    if (state->captured_globally) --global_captures();
     *graph = new CUgraph_st;
   });
 }
