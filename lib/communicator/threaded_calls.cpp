@@ -147,13 +147,11 @@ void ThreadedCalls::enqueue(const Call& call, Stream stream) {
     // Ranks share hardware queues: no stream is held before all ranks have enqueued their
     // collectives.
     if (meet_) meet();
-    if (wrong) {  // no stream will start its comparison, which throws
-      operation->start();
-      launcher.wait(*operation);
-    }
+    if (wrong) operation->start();
   } catch (...) {
     launcher.fail(*operation);
   }
+  if (wrong) launcher.wait(*operation);  // no stream will start its comparison, which throws
   give(std::move(operation), stream, true);
   complete();
 }
