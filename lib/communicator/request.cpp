@@ -128,9 +128,9 @@ void State::wait(Request& request, const std::function<void()>& meanwhile) {
       waiting.progressed();
       continue;
     }
-    const bool expired = !waiting.again();
-    if (waiting.spinning()) continue;
     in_use([&] {
+      const bool expired = !waiting.again();  // idles in the transport
+      if (waiting.spinning()) return;
       operation->rethrow();
       if (expired && !operation->finished()) operation->fail_timeout();
       operation->idled(true);

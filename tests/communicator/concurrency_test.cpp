@@ -279,11 +279,13 @@ TEST_CASE(
         sibling.all_reduce(last, max);
       } while (last[0] == 0);
     });
-    for (int turn = 0; turn < 400; ++turn) {
+    for (int turn = 0; turn < 100; ++turn) {
       std::vector<std::int32_t> x(400, 1);
       Request request = c.start_all_reduce(x, sum, {"ring", 64});
-      while (c.rank() == 0 && turn % 2 == 0 && !request.done())
+      while (c.rank() == 0 && turn % 2 == 0 && !request.done()) {
         static_cast<void>(request.waits_for());
+        std::this_thread::sleep_for(std::chrono::microseconds(50));  // the other thread advances it
+      }
       wait(request, [] {});
       CHECK(x == std::vector<std::int32_t>(400, 2));
     }
