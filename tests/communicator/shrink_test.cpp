@@ -327,6 +327,28 @@ TEST_CASE("survivors: a rank that still waits for a dead leader joins the next o
   CHECK(groups[2] == std::vector{1, 2});
 }
 
+TEST_CASE("survivors: a rank that is left out, though it had come before, says whom it heard") {
+  constexpr int tag = 5;
+  for (const bool late : {false, true}) {
+    std::barrier all(3);
+    run_threads(3, [&](std::unique_ptr<Transport> t) {
+      const auto gone = [](int other) { return other == 1; };
+      if (t->rank() == 0) {  // greets, and goes on with others
+        CHECK(communicator::Survivors(*t, tag, 9, {30s, gone}).absent() == std::vector{1});
+      } else if (t->rank() == 2) {
+        int asked = 0;
+        const auto left_out = [&] { return late || ++asked > 1; };
+        communicator::Survivors survivors(*t, tag, 9,
+                                          {30s, gone, [](int) { return false; }, left_out});
+        const std::string sentence = error_of([&] { survivors.agree(); }).what();
+        CHECK(holds(sentence, {"rank 2 came too late"}));
+        CHECK(sentence.ends_with("and has heard rank 0") == !late);
+      }
+      all.arrive_and_wait();
+    });
+  }
+}
+
 TEST_CASE("survivors: whatever the order and the delays, no rank is in two groups") {
   constexpr int size = 5;
   constexpr auto patience = 20ms;
