@@ -285,24 +285,30 @@ TEST_CASE("root cause: a call that ranks have refused is over, and waits for nob
 }
 
 TEST_CASE("root cause: an operation shows that it waits, also when another one has ended") {
-  const std::string text = sentence_of(3, 2, patient(), [](Communicator& c) {
-    std::vector<float> x(4);
-    if (c.rank() == 2) {
-      std::this_thread::sleep_for(100ms);  // both of rank 0 are shown
-      return c.send(x, 0);
-    }
-    if (c.rank() == 1) return c.barrier();
-    Request message = c.start_recv(std::span(x), 2);
-    Request barrier = c.start_barrier();
-    while (!barrier.done()) {
-      c.progress();
-      std::this_thread::sleep_for(100us);
-    }
-    message.wait();
-    barrier.wait();
-  });
-  CHECK(holds(text, {"barrier #", "rank 2 has not entered it"}));
-  CHECK(text.find("does not wait in it") == std::string::npos);
+  for (const bool message_first : {true, false}) {
+    const std::string text = sentence_of(3, 2, patient(), [&](Communicator& c) {
+      std::vector<float> x(4);
+      if (c.rank() == 2) {
+        std::this_thread::sleep_for(300ms);  // both of rank 0 are shown
+        return c.send(x, 0);
+      }
+      if (c.rank() == 1) return c.barrier();
+      const auto poll = [&](int times) {
+        for (int i = 0; i < times; ++i, std::this_thread::sleep_for(100us)) c.progress();
+      };
+      Request message, barrier;
+      const auto receive = [&] { message = c.start_recv(std::span(x), 2); };
+      const auto enter = [&] { barrier = c.start_barrier(); };
+      message_first ? receive() : enter();
+      poll(300);  // the first is shown
+      message_first ? enter() : receive();
+      while (!barrier.done()) poll(1);
+      message.wait();
+      barrier.wait();
+    });
+    CHECK(holds(text, {"barrier #", "rank 2 has not entered it"}));
+    CHECK(text.find("does not wait in it") == std::string::npos);
+  }
 }
 
 TEST_CASE("root cause: a rank that computes between start and wait") {
