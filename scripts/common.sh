@@ -46,7 +46,7 @@ configure() {
 # and what compilers say. Keeps all of this script's calls in $root/FOLDER/compile.log.
 declare -A compiled=()
 compile() {
-  local folder=$1 line tenth=0 append=()
+  local folder=$1 line tenth=0 append=() status=0
   shift
   [[ ! -v compiled[$folder] ]] || append=(--append)
   compiled[$folder]=true
@@ -61,8 +61,9 @@ compile() {
         tenth=$((BASH_REMATCH[1] * 10 / BASH_REMATCH[2]))
         say "compiled ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
       fi
-    done
+    done || status=$?
   [[ ! -t 1 ]] || printf '\n'
+  return "$status"
 }
 
 # The options of the folder that programs are run from. Device code is compiled for one architecture,

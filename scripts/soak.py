@@ -32,7 +32,7 @@ def parsed():
                         help="transports of the jobs; both unless given")
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="the build folder")
     parser.add_argument("--json", type=Path, metavar="FILE", help="writes the counts to a file, too")
-    return parser.parse_args()
+    return parser.parse_args(), parser.error
 
 
 class Ended(BaseException):
@@ -120,7 +120,7 @@ def print_processes(totals):
 
 
 def main():
-    options = parsed()
+    options, refuse = parsed()
     folder = options.build / "tests" / "faults"
     seconds = options.hours * 3600
     begin = time.monotonic()
@@ -130,6 +130,9 @@ def main():
     none = {"times": 0, "survivors": 0, "deaf": 0, "seconds": [], "problems": [], "skipped": ""}
     totals = {(name, over): copy.deepcopy(none)
               for over in options.over for name in process_faults.faults_of(over) if name in names}
+    if not totals and not threads:
+        refuse(f"expected a fault that jobs over {' and '.join(options.over)} can have, found "
+               + " and ".join(f'"{name}"' for name in options.only))
     kinds, problems = {}, []
     try:
         end_by_signals()

@@ -99,8 +99,12 @@ def launch(options, backend, size):
         else:
             ranks = [[*command, "--rank", str(rank)] for rank in range(size)]
         processes = [subprocess.Popen(rank, env=environment) for rank in ranks]
-        if any([process.wait() for process in processes]):
-            sys.exit(f"bench-torch: expected exit code 0 of all ranks by {backend}, found another")
+        while (codes := [process.poll() for process in processes]).count(0) < len(codes):
+            if any(codes):  # the others would wait for that rank
+                for process in processes:
+                    process.kill()
+                sys.exit(f"bench-torch: expected exit code 0 of all ranks by {backend}, found another")
+            time.sleep(0.05)
         results = json.loads(Path(f"{folder}/result").read_text())
     return {(r["operation"], r["bytes"]): r for r in results}
 

@@ -70,9 +70,13 @@ def peers(options, model, form, ranks):
             command += ["--micro-batches", MICRO_BATCHES]
         others = [subprocess.Popen([*map(str, command), "--rank", str(rank)], env=ENVIRONMENT)
                   for rank in range(1, ranks)]
-        seconds = output([*map(str, command)])
-        for other in others:
-            other.wait()
+        try:
+            seconds = output([*map(str, command)])
+            if any([other.wait() for other in others]):
+                give_up("expected exit code 0 of all of PyTorch's ranks, found another")
+        finally:
+            for other in others:
+                other.kill()
     counted = seconds[options.steps // 3:]
     return batch * ranks * items * len(counted) / sum(counted)
 
