@@ -102,7 +102,7 @@ TEST_CASE("names of hosts stay in their bands; what is cut is a title") {
     const auto shown = hosts_shown(ring, pitch);
     REQUIRE(shown.size() == 4);
     for (std::size_t host = 0; host < 4; ++host) {
-      const auto& [text, title] = shown[host];
+      const std::string &text = shown[host].first, &title = shown[host].second;
       CAPTURE(text);
       const auto characters =
           std::ranges::count_if(text, [](char byte) { return !base::continues_character(byte); });
