@@ -280,6 +280,41 @@ std::shared_ptr<State> State::make_part(std::uint64_t number, int color, int key
   return made;
 }
 
+namespace {
+
+/// Shows that this rank is in shrink(), and so makes no further call of a communicator that is
+/// broken: of that one for good.
+class InShrink {
+ public:
+  explicit InShrink(Launcher& launcher) : launcher_(launcher) {
+    launcher.watch().show_shrink(true);
+  }
+  ~InShrink() {
+    if (launcher_.broken().empty()) launcher_.watch().show_shrink(false);
+  }
+  InShrink(const InShrink&) = delete;
+  InShrink& operator=(const InShrink&) = delete;
+
+ private:
+  Launcher& launcher_;
+};
+
+}  // namespace
+
+std::vector<int> State::agree_on_survivors(std::chrono::milliseconds patience) {
+  Watch& watch = launcher.watch();
+  const InShrink in_shrink(launcher);
+  std::vector<int> members =
+      Survivors(*context.transport, context.can.tags - 1, shrunk_,
+                {patience, [&](int rank) { return watch.gone(rank); },
+                 [&](int rank) { return watch.shrinks(rank) && watch.runs(rank); },
+                 [&] { return watch.left_out(shrunk_); }})
+          .agree();
+  for (int r = 0; r < context.size; ++r)
+    if (std::ranges::find(members, r) == members.end()) watch.leave_out(r, shrunk_);
+  return members;
+}
+
 std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
   if (!context.can.subgroups)
     base::raise(ErrorCode::unsupported,
@@ -291,24 +326,13 @@ std::shared_ptr<State> State::shrink(std::chrono::milliseconds patience) {
   patience = limited(patience);
   ++shrunk_;
   Watch& watch = launcher.watch();
-  watch.show_shrink(true);
   const Shown shown(watch, internal_call("shrink"));
-  Transport& transport = *context.transport;
-  // It ends before the survivors meet below: one that goes on to the next agreement would greet it.
-  const std::vector<int> members =
-      Survivors(transport, context.can.tags - 1, shrunk_,
-                {patience, [&](int rank) { return watch.gone(rank); },
-                 [&](int rank) { return watch.shrinks(rank) && watch.runs(rank); },
-                 [&] { return watch.left_out(shrunk_); }})
-          .agree();
-  for (int r = 0; r < context.size; ++r)
-    if (std::ranges::find(members, r) == members.end()) watch.leave_out(r, shrunk_);
-  if (launcher.broken().empty()) watch.show_shrink(false);
+  const std::vector<int> members = agree_on_survivors(patience);
   const base::Supervision supervision(
       missing(members, fmt::format("shrink of communicator '{}'", launcher.watch().label())));
   return making(name_of_survivors(shrunk_), [&] {
     auto made = std::make_shared<State>(
-        transport.subgroup(members, static_cast<int>(shrunk_ % 32768)), *this);
+        context.transport->subgroup(members, static_cast<int>(shrunk_ % 32768)), *this);
     made->open_watch(*this, shrunk_, members);
     return made;
   });

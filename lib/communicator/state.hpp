@@ -119,6 +119,9 @@ struct State : std::enable_shared_from_this<State> {
                                    std::optional<Options> own);
   /// The transport's part of that: all are told who is missing in it.
   std::unique_ptr<Transport> split_transport(int color, int key);
+  /// The members of the survivors' communicator. Ends before they meet in it: a rank that goes on
+  /// to the next agreement would greet this one.
+  std::vector<int> agree_on_survivors(std::chrono::milliseconds patience);
   template <class Describe>
   void run_anew(RepeatedCalls::Entry& entry, const SimpleCall& simple, std::byte* input,
                 std::byte* output, const Choice& choice, const Describe& describe);

@@ -96,7 +96,7 @@ void Survivors::take(int from) {
   for (std::size_t r = 0; r < ranks.size(); ++r)
     ranks[r] = (bytes[sizeof head + r / 8] >> r % 8 & std::byte(1)) != std::byte(0);
   peer(from).heard = true;
-  peer(from).gone = false;
+  peer(from).gone = peer(from).silent = false;
   switch (head.kind) {
     case Kind::hello:
       break;
@@ -123,7 +123,7 @@ void Survivors::take(int from) {
 void Survivors::consider(int from, std::uint32_t ballot, const Ranks& ranks) {
   const int bound = leading_ ? rank_ : accepted_;
   const bool free = bound < 0 || bound == from || ranks[static_cast<std::size_t>(bound)];
-  if (!ranks[static_cast<std::size_t>(rank_)] || !free || (leading_ && from > rank_))
+  if (committing_ || !ranks[static_cast<std::size_t>(rank_)] || !free || (leading_ && from > rank_))
     return send(from, Kind::reject, ballot);
   leading_ = false;
   accepted_ = from;
@@ -177,11 +177,12 @@ bool Survivors::wait(milliseconds at_most, const std::function<bool()>& done) {
 Survivors::Ranks Survivors::view() const {
   Ranks ranks(peers_.size());
   for (std::size_t r = 0; r < ranks.size(); ++r)
-    ranks[r] = static_cast<int>(r) == rank_ || (peers_[r].heard && !peers_[r].gone);
+    ranks[r] = static_cast<int>(r) == rank_ || (peers_[r].heard && !peers_[r].absent());
   return ranks;
 }
 
 void Survivors::commit(const Ranks& ranks) {
+  committing_ = true;
   for (int r = 0; r < size_; ++r) send(r, Kind::commit, ballot_, ranks);
   // Members must have it before this rank leaves; the others may.
   wait(limits_.patience, [&] {
@@ -205,7 +206,7 @@ bool Survivors::propose(const Ranks& ranks) {
   };
   const auto all = [&] {
     for (int r = 0; r < size_; ++r)
-      if (missing(r) && !peer(r).gone) return false;
+      if (missing(r) && !peer(r).absent()) return false;
     return true;
   };
   wait(limits_.patience, [&] { return !leading_ || all(); });
@@ -215,7 +216,7 @@ bool Survivors::propose(const Ranks& ranks) {
   bool complete = true;
   for (int r = 0; r < size_; ++r)
     if (missing(r)) {
-      peer(r).gone = true;
+      peer(r).silent = true;
       complete = false;
     }
   if (complete) commit(ranks);
@@ -233,7 +234,7 @@ void Survivors::lead(const Ranks& ranks) {
 void Survivors::follow(int leader) {
   const bool answered = wait(2 * limits_.patience, [&] { return peer(leader).gone; });
   if (answered && settled()) return;
-  peer(leader).gone = true;
+  peer(leader).silent = true;
   if (accepted_ == leader) accepted_ = -1;
 }
 

@@ -54,7 +54,10 @@ class Survivors {
   struct Peer {
     Message message;
     std::vector<std::byte> bytes;
-    bool listening = false, heard = false, gone = false, accepted = false;
+    bool listening = false, heard = false, accepted = false;
+    bool gone = false;    // sends nothing more
+    bool silent = false;  // does not answer, and may yet do so
+    bool absent() const { return gone || silent; }
   };
   struct Sent {
     int to;
@@ -96,6 +99,7 @@ class Survivors {
   Clock::time_point look_at_ = {};  // next question who is gone
   std::uint32_t ballot_ = 0;
   bool leading_ = false;  // its proposal stands
+  bool committing_ = false;
   int accepted_ = -1;     // whose proposal
   int left_out_by_ = -1;  // the rank that says so
   bool committed_ = false;

@@ -281,6 +281,25 @@ TEST_CASE("shrink: a rank that nothing reaches any more leaves, and the others g
     }
 }
 
+TEST_CASE("shrink: a rank that was left out is waited for in a sound communicator") {
+  std::latch alone(1), refused(1);
+  on_ranks(2, [&](Communicator& c) {
+    std::vector<float> x(10, 1);
+    if (c.rank() == 1) {
+      CHECK(c.shrink(10ms).size() == 1);
+      alone.count_down();
+      refused.wait();
+    } else {
+      alone.wait();
+      CHECK_THROWS_AS(c.shrink(10ms), Error);
+      refused.count_down();
+      std::this_thread::sleep_for(800ms);  // the other looks after 0.4 s
+    }
+    c.all_reduce(x, sum);
+    CHECK(x[0] == 2);
+  });
+}
+
 TEST_CASE("shrink: refusals send nothing") {
   on_ranks(2, [&](Communicator& c) {
     CHECK(holds(error_of([&] { c.shrink(0ms); }).what(), {"patience of more than 0 ms, found 0"}));
@@ -325,6 +344,116 @@ TEST_CASE("survivors: a rank that still waits for a dead leader joins the next o
   });
   CHECK(groups[1] == std::vector{1, 2});
   CHECK(groups[2] == std::vector{1, 2});
+}
+
+namespace {
+
+/// A message of Survivors among three ranks.
+struct Said {
+  std::uint32_t turn, kind, ballot;
+  std::uint8_t ranks;  // a bit for each
+};
+constexpr std::size_t said_bytes = 13;
+constexpr std::uint32_t hello = 0, propose = 1, accept = 2, reject = 3, commit = 4;
+
+/// Whose commits are under way until `go`.
+class SlowCommits final : public ForwardingTransport {
+ public:
+  SlowCommits(std::unique_ptr<Transport> inner, std::atomic<bool>& begun,
+              const std::atomic<bool>& go)
+      : ForwardingTransport(std::move(inner)), begun_(begun), go_(go) {}
+  void isend(int peer, int tag, const void* data, std::size_t bytes, Message& message) override {
+    inner().isend(peer, tag, data, bytes, message);
+    if (static_cast<const Said*>(data)->kind != commit) return;
+    held_.insert(&message);
+    begun_ = true;
+  }
+  bool test(Message& message, std::size_t& bytes) override {
+    return (go_ || !held_.contains(&message)) && inner().test(message, bytes);
+  }
+
+ private:
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport>) override { return nullptr; }
+  std::atomic<bool>& begun_;
+  const std::atomic<bool>& go_;
+  std::set<const Message*> held_;
+};
+
+}  // namespace
+
+TEST_CASE("survivors: while a rank commits a group, it accepts no other one") {
+  constexpr int tag = 5;
+  constexpr std::uint32_t turn = 9;
+  std::atomic<bool> begun = false, go = false;
+  run_threads(3, [&](std::unique_ptr<Transport> t) {
+    if (t->rank() == 1) {
+      const auto gone = [](int other) { return other == 0; };
+      SlowCommits slow(std::move(t), begun, go);
+      CHECK(communicator::Survivors(slow, tag, turn, {30s, gone}).agree() == std::vector{1, 2});
+      return;
+    }
+    const auto say = [&](const Said& said) {
+      Message message;
+      std::size_t bytes = 0;
+      t->isend(1, tag, &said, said_bytes, message);
+      while (!t->test(message, bytes)) std::this_thread::yield();
+    };
+    const auto hear = [&] {
+      Message message;
+      std::size_t bytes = 0;
+      Said said{};
+      t->irecv(1, tag, &said, said_bytes, message);
+      while (!t->test(message, bytes)) std::this_thread::yield();
+      return said;
+    };
+    if (t->rank() == 2) {  // a follower
+      say({turn, hello, 0, 0});
+      CHECK(hear().kind == hello);
+      CHECK(hear().kind == propose);
+      say({turn, accept, 1, 0});
+      CHECK(hear().ranks == 0b110);
+    } else {  // comes when the others have agreed
+      while (!begun) std::this_thread::yield();
+      say({turn, hello, 0, 0});
+      say({turn, propose, 1, 0b111});
+      CHECK(hear().kind == hello);
+      const Said answer = hear();
+      CHECK(answer.kind == reject);
+      go = true;
+    }
+  });
+}
+
+TEST_CASE("survivors: a rank that answers too late is told") {
+  constexpr int tag = 5;
+  constexpr std::uint32_t turn = 9;
+  std::barrier agreed(3), told(3);
+  run_threads(3, [&](std::unique_ptr<Transport> t) {
+    if (t->rank() < 2) {
+      communicator::Survivors survivors(*t, tag, turn, {100ms, [](int) { return false; }});
+      CHECK(survivors.agree() == std::vector{0, 1});
+      agreed.arrive_and_wait();
+      told.arrive_and_wait();
+      return;
+    }
+    const Said greeting{turn, hello, 0, 0};
+    std::array<Message, 2> sent;
+    for (int r = 0; r < 2; ++r)
+      t->isend(r, tag, &greeting, said_bytes, sent[static_cast<std::size_t>(r)]);
+    agreed.arrive_and_wait();
+    std::vector<std::uint32_t> heard;
+    Said said{};
+    Message message;
+    std::size_t bytes = 0;
+    for (t->irecv(0, tag, &said, said_bytes, message); t->test(message, bytes);
+         t->irecv(0, tag, &said, said_bytes, message))
+      heard.push_back(said.kind);
+    t->cancel(message);
+    CHECK(heard == std::vector{hello, propose, commit});
+    CHECK(said.ranks == 0b011);
+    for (Message& each : sent) t->cancel(each);
+    told.arrive_and_wait();
+  });
 }
 
 TEST_CASE("survivors: a rank that is left out, though it had come before, says whom it heard") {
