@@ -123,7 +123,8 @@ std::vector<Strand> strands_of(std::vector<Job>& jobs) {
       strand.bodies.push_back(std::move(job.body));
     if (const auto stream = job.message ? job.message->stream : job.stream) strand.add(*stream);
   }
-  std::ranges::stable_partition(strands, &Strand::of_thread);
+  std::stable_partition(strands.begin(), strands.end(),
+                        [](const Strand& strand) { return strand.of_thread; });
   return strands;
 }
 
