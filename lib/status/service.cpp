@@ -19,6 +19,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "../base/forked.hpp"
 #include "../transport/tcp/lobby.hpp"
 #include "baton/error.hpp"
 
@@ -44,7 +45,7 @@ class Service {
       static_cast<void>(eventfd_write(end_.descriptor(), 1));  // fails only at 2^64 - 1
       thread_.join();
     } else {
-      thread_.detach();  // a fork has none
+      base::leave_to_parent(std::move(thread_));
     }
   }
   Service(const Service&) = delete;

@@ -12,7 +12,9 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <utility>
 
+#include "../../base/forked.hpp"
 #include "../../base/raise.hpp"
 
 namespace baton::tcp {
@@ -53,7 +55,7 @@ Lobby::~Lobby() {
     static_cast<void>(eventfd_write(end_.descriptor(), 1));  // fails only at 2^64 - 1
     thread_.join();
   } else {
-    thread_.detach();  // a fork has none, and shares the event with its parent
+    base::leave_to_parent(std::move(thread_));  // with which a fork shares the event
   }
 }
 
