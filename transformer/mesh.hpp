@@ -54,6 +54,8 @@ class Axes {
 };
 /// Both.
 constexpr Axes operator|(Axis a, Axis b) { return Axes(a) | Axes(b); }
+/// Those of all ranks of a mesh.
+inline constexpr Axes all_axes = Axis::dp | Axis::tp | Axis::sp | Axis::pp;
 
 /// A grid of ranks, and the communicators along its axes.
 ///

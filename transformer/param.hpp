@@ -98,6 +98,11 @@ void broadcast_params(const Params<T>& params, const Mesh& mesh);
 template <class T>
 double clip_gradients(const Params<T>& params, const Mesh& mesh, double most);
 
+/// Whether this rank's gradients are finite numbers. Only those on the host are looked at, unless
+/// computations are emulated. No messages.
+template <class T>
+bool finite_gradients(const Params<T>& params);
+
 /// sync_grads() while backward goes on: a bucket's sum starts as soon as its last gradient is
 /// complete. Every rank reports the same parameters in the same order, each once a step.
 template <class T>

@@ -50,8 +50,8 @@ void check_budget(Communicator& world, const std::function<Traffic()>& sent) {
     Traffic step = of_lines(lines, false);
     step += of_lines(lines, true);
     step += GradientBuckets<float>(block.parallel().params(), mesh).traffic();
-    if (Communicator* const others = mesh.along(share.others))
-      step += others->traffic(calls::all_reduce(one, one, sum));
+    if (Communicator* const ranks = mesh.along(all_axes))
+      step += ranks->traffic(calls::all_reduce(one, one, sum));
     CHECK(sent_in([&] { train_step(block.parallel(), share, sgd, mesh); }) == step);
   }
 }

@@ -9,12 +9,6 @@
 #include "../watch.hpp"
 
 namespace baton::transformer {
-namespace {
-
-constexpr Axes everybody = Axis::dp | Axis::tp | Axis::sp | Axis::pp;
-
-}  // namespace
-
 Failure Failure::of(const std::exception& error, const std::string& place) {
   Failure failure;
   if (const auto* const own = dynamic_cast<const Error*>(&error)) {
@@ -37,7 +31,7 @@ std::string broadcast_text(Communicator& ranks, std::string text, int root) {
 }
 
 bool any_failed(const Mesh& mesh, const std::optional<Failure>& failure) {
-  Communicator* const ranks = mesh.along(everybody);
+  Communicator* const ranks = mesh.along(all_axes);
   std::int64_t failed = failure.has_value();
   const ExchangeTimer timer;
   if (ranks) {
@@ -52,7 +46,7 @@ bool any_failed(const Mesh& mesh, const std::optional<Failure>& failure) {
 }
 
 void raise_first(const Mesh& mesh, const std::optional<Failure>& failure) {
-  Communicator* const ranks = mesh.along(everybody);
+  Communicator* const ranks = mesh.along(all_axes);
   if (!ranks) failure->raise();
   std::int64_t first = failure ? ranks->rank() : ranks->size();
   ranks->all_reduce(std::span(&first, 1), min);

@@ -75,10 +75,10 @@ class StepWriter {
   StepProgram write() {
     if (pipelined()) control(Axis::pp, 2 * 8 * std::int64_t{layout_.stages()});
     for (std::size_t i = 0; i < steps_.size(); ++i) step(i);
-    if (pipelined()) control(Axis::dp | Axis::tp | Axis::sp | Axis::pp, 8);
+    if (pipelined()) control(all_axes, 8);
     finish_gradients();
     if (layout_.stages() > 1) sum_tables();
-    control(Axis::dp | Axis::sp | Axis::pp, 8);  // the loss
+    control(all_axes, 8);  // the loss
     update();
     StepProgram program{builder_.build(plan_.pipeline.name), std::move(exchanges_)};
     place(program);

@@ -50,9 +50,9 @@ void print_budget(Communicator& world, const TrainOptions& options) {
   }
   const Traffic gradients = GradientBuckets<T>(params, mesh, StepOptions{}.bucket_bytes).traffic();
   double loss = 0;
-  Communicator* const others = mesh.along(share.others);
+  Communicator* const ranks = mesh.along(all_axes);
   const Data one(&loss, 1, Datatype::f64);
-  const Traffic of_loss = others ? others->traffic(calls::all_reduce(one, one, sum)) : Traffic{};
+  const Traffic of_loss = ranks ? ranks->traffic(calls::all_reduce(one, one, sum)) : Traffic{};
   if (world.rank() != 0) return;
 
   fmt::print("# what rank 0 of {} sends in a step; A = {:.0f} B: activations {} of {} sequences\n",

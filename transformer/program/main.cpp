@@ -1,6 +1,6 @@
-// The program `baton-train`: exit code 0; 1 where the loss is no finite number or --check finds a
-// difference; 2 where it was used wrongly or could not run. One sentence on standard error says
-// why.
+// The program `baton-train`: exit code 0; 1 where the loss or a gradient is no finite number, or
+// --check finds a difference; 2 where it was used wrongly or could not run. One sentence on
+// standard error says why.
 
 #include <fmt/core.h>
 
@@ -45,8 +45,8 @@ constexpr const char* footer =
     "  baton-train plot split_time tp=2 -o time.svg           draws runs; baton-train plot --help\n"
     "\n"
     "Environment variables are those of `baton run --help`.\n"
-    "Exit code: 0, 1 if the loss is not finite or --check finds a difference, 2 if the program\n"
-    "cannot do it.";
+    "Exit code: 0, 1 if loss or gradients are not finite or --check finds a difference, 2 if the\n"
+    "program cannot do it.";
 
 /// The exit code of a command that needs no ranks, or -1 if `argv` begins with none.
 int command(int argc, char** argv) {

@@ -256,6 +256,13 @@ class Training {
           steps_, result.loss, not_finite(how));
       return result;
     }
+    if (!result.stepped) {
+      outcome_.stopped = fmt::format(
+          "step {}: expected gradients that are finite numbers, found others, at a loss of {}; "
+          "weights are those before it",
+          steps_, result.loss);
+      return result;
+    }
     if (!reference_) return result;
     how.micro_batches = 1;
     reference_->step(number, how, rate);

@@ -73,8 +73,8 @@ class Refusal : public Error {
 
 /// Trains as `options`, which are settled, say. Collective; `sent` is what this rank has sent so
 /// far, at any time; `listener` may be null. Data and weights depend on the seed only, not on the
-/// ranks. Ends early where a loss is no finite number. Throws Refusal where data cannot be read, or
-/// model and data do not fit.
+/// ranks. Ends early where a loss or a gradient is no finite number. Throws Refusal where data
+/// cannot be read, or model and data do not fit.
 template <class T>
 Outcome train(Communicator& world, const Traffic& sent, const TrainOptions& options,
               Listener* listener);

@@ -13,8 +13,6 @@
 namespace baton::transformer::state {
 namespace {
 
-constexpr Axes all_axes = Axis::dp | Axis::tp | Axis::sp | Axis::pp;
-
 /// Whether this rank is the first along each of these axes.
 bool is_first(const Mesh& mesh, Axes axes) {
   for (int a = 0; a < axis_count; ++a) {

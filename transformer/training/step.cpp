@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "../instantiation.hpp"
@@ -25,6 +26,23 @@ double add_gradients(Module<T>& model, const Batch<T>& batch, double elements, C
   const double loss = mse<T>(output, batch.target, elements, dy.view());
   model.backward(dy, context);
   return loss;
+}
+
+/// Makes `loss`, of which ranks along `others` have parts, that of all; returns whether it is
+/// finite, and `finite` true, on all ranks. One sum of a number unless that is wrong.
+bool add_losses(double& loss, bool finite, const Mesh& mesh, Axes others) {
+  Communicator* const ranks = mesh.along(all_axes);
+  if (!ranks) return finite && std::isfinite(loss);
+  for (const Axis axis : {Axis::dp, Axis::tp, Axis::sp, Axis::pp})
+    if (!others.has(axis) && mesh.rank(axis) > 0) loss = 0;  // the first rank along it has the same
+  double all = finite ? loss : std::numeric_limits<double>::quiet_NaN();
+  ranks->all_reduce(std::span(&all, 1), sum);
+  if (!std::isfinite(all)) {
+    ranks->all_reduce(std::span(&loss, 1), sum);
+    return false;
+  }
+  loss = all;
+  return true;
 }
 
 }  // namespace
@@ -58,12 +76,16 @@ StepLoss train_step(DataParallel<T>& replicas, Optimizer<T>& optimizer, const Me
   result.loss = work.compute();
   replicas.finish_gradients();
   if (work.complete) work.complete();
-  if (Communicator* const ranks = mesh.along(others))
-    ranks->all_reduce(std::span(&result.loss, 1), sum);
-  if (options.largest_norm > 0)
+  bool finite = true;
+  if (options.largest_norm > 0) {
     result.gradient_norm = clip_gradients(replicas.params(), mesh, options.largest_norm);
+    finite = std::isfinite(result.gradient_norm);
+  } else {
+    finite = finite_gradients(replicas.params());
+  }
+  result.stepped = add_losses(result.loss, finite, mesh, others);
   const auto begin = std::chrono::steady_clock::now();
-  if (std::isfinite(result.loss)) {
+  if (result.stepped) {
     const RecordedWork recorded(ComputationKind::optimizer, [] { return "optimizer"; });
     optimizer.step();
   }

@@ -30,6 +30,8 @@ struct StepLoss {
   double loss = 0;           ///< of the whole batch, before the step
   double gradient_norm = 0;  ///< of all gradients, before they are clipped; 0 unless they may be
   double optimizer_seconds = 0;  ///< that this rank's optimizer took
+  /// Whether weights have changed: loss and gradients were finite numbers; the same on every rank.
+  bool stepped = true;
 };
 
 /// The part of a step that differs between forms of training.
@@ -42,8 +44,9 @@ struct StepWork {
 
 /// Makes one step of any model, as the whole batch on one rank would make it. Losses and gradients
 /// of all ranks add up; those of ranks that differ along `others` are losses of other samples,
-/// positions or layers. If the loss is not finite, weights stay as they are. Collective over the
-/// mesh.
+/// positions or layers. If the loss or a gradient of any rank is not finite, weights and optimizer
+/// stay as they are; gradients on an accelerator are looked at only if options.largest_norm is set.
+/// Collective over the mesh.
 template <class T>
 StepLoss train_step(DataParallel<T>& replicas, Optimizer<T>& optimizer, const Mesh& mesh,
                     Axes others, const StepWork& work, const StepOptions& options = {});

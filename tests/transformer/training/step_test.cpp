@@ -1,5 +1,5 @@
-#include "baton/timeline.hpp"
 #include "transformer/training/step.hpp"
+#include "baton/timeline.hpp"
 
 #include <doctest/doctest.h>
 
@@ -286,6 +286,44 @@ TEST_CASE("a loss that is no finite number: weights stay, and the first place is
     Batch<double> bad = two_moons<double>(9, 0.1, 3);
     bad.x.view()(8, 1) = nan;
     CHECK(found(bad, [](auto&) {}) == "the input");
+  });
+}
+
+TEST_CASE("gradients that are no finite numbers on one rank: nothing changes on any") {
+  enum class Form { dp, tp, fsdp };
+  on_worlds([](Communicator& world) {
+    for (const Form form : {Form::dp, Form::tp, Form::fsdp}) {
+      for (const double largest_norm : {0.0, 1.0}) {
+        CAPTURE(static_cast<int>(form));
+        CAPTURE(largest_norm);
+        const Mesh mesh(world, {{form == Form::tp ? Axis::tp : Axis::dp, world.size()}});
+        SimpleMLP<float> model(2, hidden, 1, seed);
+        // Of the last hidden unit: its output is 1e15, the model's 1e30, their product no f32.
+        model.params()[0]->value.view()(0, hidden - 1) = 1e15f;
+        for (const int input : {0, 1}) model.params()[1]->value.view()(hidden - 1, input) = 1e15f;
+        if (form == Form::tp) replace_to_tp<float>(model, megatron, mesh);
+        std::unique_ptr<DataParallel<float>> replicas;
+        if (form == Form::fsdp) {
+          replicas = std::make_unique<FullyShardedDataParallel<float>>(model, mesh);
+        } else {
+          replicas = std::make_unique<DistributedDataParallel<float>>(model, mesh);
+        }
+        const Params<float> params = replicas->params();
+        std::vector<Array<float>> before;
+        for (const Param<float>* param : params) before.push_back(param->value.copy());
+        AdamW<float> adamw(params);
+        const Batch<float> batch = two_moons<float>(9, 0.1, 3);
+        const Share<float> share = form == Form::tp ? whole_of(batch) : share_of(batch, mesh);
+        StepOptions options;
+        options.largest_norm = largest_norm;
+        const StepResult<float> step = train_step(model, *replicas, share, adamw, mesh, options);
+        CHECK(std::isfinite(step.loss));
+        CHECK_FALSE(step.stepped);
+        CHECK(adamw.steps() == 0);
+        for (std::size_t p = 0; p < params.size(); ++p)
+          CHECK(equal(params[p]->value, before[p], 0));
+      }
+    }
   });
 }
 
