@@ -108,7 +108,7 @@ Pinning pin(Communicator& world, int each, bool process) {
   std::int32_t refused = pin_threads(mine, process) ? 0 : 1;
   world.all_reduce(std::span(&refused, 1), sum);
   if (refused == 0) return pinning;
-  throw Error(ErrorCode::unsupported,
+  throw Error(ErrorCode::invalid_argument,
               fmt::format("--cores-per-rank: expected cores that ranks may be pinned to, found {} "
                           "of {} ranks refused by the system",
                           refused, world.size()));

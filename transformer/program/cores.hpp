@@ -19,7 +19,8 @@ struct Pinning {
 Pinning shared_out(const std::vector<std::vector<int>>& usable, int each, const Hosts* hosts);
 
 /// Pins this rank to `each` cores, with all threads that it starts from now on; a rank that is a
-/// process, with all that it has. Collective; throws on all ranks, or on none.
+/// process, with all that it has. Collective; throws Error(invalid_argument) on all ranks, or on
+/// none.
 Pinning pin(Communicator& world, int each, bool process);
 
 }  // namespace baton::transformer::program

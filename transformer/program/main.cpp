@@ -109,15 +109,6 @@ auto with_type(Datatype type, const Call& call) {
   return call(float{});
 }
 
-/// Pins this rank, or refuses on all.
-Pinning pinned(const Launch& launch, Communicator& world, int cores) {
-  try {
-    return pin(world, cores, launch.processes() > 0);
-  } catch (const Error& error) {
-    throw Refusal(error);
-  }
-}
-
 int run(Launch& launch, const TrainOptions& options) {
   use_blas_threads(options.threads);
   if (options.budget) {
@@ -132,7 +123,8 @@ int run(Launch& launch, const TrainOptions& options) {
     Report* const listener =
         world.rank() == 0 ? &report.emplace(options, launch.transport()) : nullptr;
     if (options.cores_per_rank > 0) {
-      const Pinning pinning = pinned(launch, world, options.cores_per_rank);
+      const Pinning pinning =
+          agreed([&] { return pin(world, options.cores_per_rank, launch.processes() > 0); });
       if (listener) listener->pinned(pinning);
     }
     const Outcome outcome = with_type(

@@ -77,14 +77,12 @@ struct Trained {
 
   static std::unique_ptr<Task<T>> made(Communicator* world, const TrainOptions& options,
                                        const Mesh& mesh) {
-    try {
+    const auto make = [&] {
       auto task = make_task<T>(world, options, mesh);
       if (!options.load.empty()) task->load(options.load);
       return task;
-    } catch (const Error& error) {
-      if (!world) throw;  // others go on
-      throw Refusal(error);
-    }
+    };
+    return world ? agreed(make) : make();  // alone, while others go on
   }
   StepLoss step(std::int64_t number, const StepOptions& how, double rate) {
     optimizer->set_learning_rate(rate);
@@ -113,7 +111,7 @@ class Training {
         counting_(std::make_unique<CountingScope>(memory_)),
         trained_(&world, options, mesh_) {
     counting_.reset();
-    if (!options.resume.empty()) resume(trained_);
+    if (!options.resume.empty()) agreed([&] { resume(trained_); });
     memory_.forget_most();  // a model is whole before it is divided
     if (options.checks() && world.rank() == 0)
       reference_ = std::make_unique<Trained<T>>(nullptr, options, alone_);
@@ -134,17 +132,8 @@ class Training {
   }
 
  private:
-  /// Calls what throws on all ranks, or on none.
-  template <class Act>
-  static void together(const Act& act) {
-    try {
-      act();
-    } catch (const Error& error) {
-      throw Refusal(error);
-    }
-  }
   void save() {
-    together([&] { trained_.task->save(*trained_.replicas, options_.save); });
+    agreed([&] { trained_.task->save(*trained_.replicas, options_.save); });
   }
   /// Settings that decide which steps are made, but for the model's sizes and the learning rate.
   Metadata settings() const {
@@ -158,28 +147,26 @@ class Training {
     position.step = steps_;
     position.random = Random{options_.seed};
     position.notes = settings();
-    together([&] {
+    agreed([&] {
       transformer::save_checkpoint(options_.checkpoint, trained_.task->model(), *trained_.replicas,
                                    *trained_.optimizer, mesh_, position);
     });
   }
   void resume(Trained<T>& trained) {
-    together([&] {
-      const TrainingPosition position =
-          load_checkpoint(options_.resume, trained.task->model(), *trained.replicas,
-                          *trained.optimizer, trained.mesh);
-      const auto refuse = [&](const std::string& expected, const std::string& found) {
-        throw Error(ErrorCode::invalid_argument,
-                    fmt::format("{}: expected {}, found {}", options_.resume, expected, found));
-      };
-      for (const auto& [key, value] : settings()) {
-        const auto found = position.notes.find(key);
-        const std::string its = found == position.notes.end() ? "none" : found->second;
-        if (its != value) refuse(fmt::format("{} {}", key, value), its);
-      }
-      steps_ = position.step;
-      if (ended()) refuse(fmt::format("a step before {}", all_steps()), std::to_string(steps_));
-    });
+    const TrainingPosition position =
+        load_checkpoint(options_.resume, trained.task->model(), *trained.replicas,
+                        *trained.optimizer, trained.mesh);
+    const auto refuse = [&](const std::string& expected, const std::string& found) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: expected {}, found {}", options_.resume, expected, found));
+    };
+    for (const auto& [key, value] : settings()) {
+      const auto found = position.notes.find(key);
+      const std::string its = found == position.notes.end() ? "none" : found->second;
+      if (its != value) refuse(fmt::format("{} {}", key, value), its);
+    }
+    steps_ = position.step;
+    if (ended()) refuse(fmt::format("a step before {}", all_steps()), std::to_string(steps_));
   }
   std::int64_t all_steps() const {
     const std::int64_t all = trained_.task->steps() * options_.epochs;

@@ -71,6 +71,18 @@ class Refusal : public Error {
   explicit Refusal(const Error& error) : Error(error) {}
 };
 
+/// The result of act(), whose Error(invalid_argument) every rank throws, or none: it becomes a
+/// Refusal. Others, of a message or of memory, may be this rank's alone, and pass.
+template <class Act>
+auto agreed(const Act& act) {
+  try {
+    return act();
+  } catch (const Error& error) {
+    if (error.code == ErrorCode::invalid_argument) throw Refusal(error);
+    throw;
+  }
+}
+
 /// Trains as `options`, which are settled, say. Collective; `sent` is what this rank has sent so
 /// far, at any time; `listener` may be null. Data and weights depend on the seed only, not on the
 /// ranks. Ends early where a loss or a gradient is no finite number. Throws Refusal where data

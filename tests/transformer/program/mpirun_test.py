@@ -65,6 +65,16 @@ class UnderMpirun(CommandTest):
             mounts.empty(folder)
             self.assertEqual(self.json(*how, "--epochs", "4", "--resume", file)["first_epoch"], 3)
 
+    def test_ranks_that_wait_for_another_too_long_say_so_and_end_all(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = os.path.join(folder, "data_batch_1.bin")
+            os.mkfifo(pipe)  # the first rank waits for its other end, the others for the first rank
+            for arguments in ["--checkpoint", pipe], ["--resume", pipe], ["--model", "vgg16", "--images", folder]:
+                with self.subTest(arguments=arguments):
+                    done = self.start("--parallel", "dp", "--epochs", "1", *arguments, BATON_TIMEOUT="2")
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertRegex(done.stderr, rf"(?m)^{self.speaker}rank [123]: .*2 s")
+
     def test_every_rank_has_cores(self):
         result = self.json("--parallel", "dp", "--epochs", "1", "--cores-per-rank", "1")
         usable = len({core for cores in result["cores"] for core in cores})
