@@ -273,8 +273,9 @@ void add_options(CLI::App& app, TrainOptions& options) {
          "--tolerance", options.tolerance,
          "of what is checked, relative to the largest element [f32 1e-5, f64 1e-12, bf16 1.6e-2]")
       ->check(number(0, HUGE_VAL));
-  app.add_flag("--budget", options.budget,
-               "block: only say what each rank sends in a step, and by which algorithms");
+  app.add_flag(
+      "--budget", options.budget,
+      "block: only say what each rank sends in a step, and by which algorithms; not of fsdp");
   // Answered by analyze(), which has options of its own.
   app.add_flag("--analyze")
       ->description("only calculate what ranks hold and send: baton-train --analyze --help");
@@ -403,6 +404,10 @@ void settle(TrainOptions& options, int launched) {
   if (options.budget && options.model != ModelKind::block)
     refuse(fmt::format("--budget: expected --model block, found {}", name(options.model)));
   if (options.budget && options.pipelined()) refuse("--budget: expected no pipeline, found one");
+  if (options.budget && options.parallel == Parallel::fsdp)
+    refuse(
+        "--budget: expected no --parallel fsdp, whose messages baton-train --analyze adds up, "
+        "found it");
   if (options.budget && options.json) refuse("--budget: expected no --json, found it");
   if (options.budget && options.cores_per_rank > 0)
     refuse("--budget: expected no --cores-per-rank, found it");

@@ -312,6 +312,8 @@ class Train(CommandTest):
                 ("--split: expected parameters|time, found \"even\"", "--parallel", "pp", "--split", "even"),
                 ("--budget: expected no pipeline, found one", "--model", "block", "--layers", "2", "--parallel", "pp",
                  "--budget"),
+                ("--budget: expected no --parallel fsdp, whose messages baton-train --analyze adds up, found it",
+                 "--model", "block", "--parallel", "fsdp", "--stage", "2", "--budget"),
                 ("--ranks: expected a whole number from 1 to 4096, found \"0\"", "--ranks", "0"),
                 ("--lr: expected a number of at least 0, found \"-1\"", "--lr", "-1"),
                 ("--dropout: expected a number within [0, 1), found \"1\"", "--dropout", "1"),
