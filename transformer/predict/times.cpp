@@ -11,15 +11,19 @@
 namespace baton::transformer {
 namespace {
 
-double median_ns(const std::function<void()>& work) {
-  std::array<double, 5> times{};
-  for (double& ns : times) {
-    const auto begin = std::chrono::steady_clock::now();
-    work();
-    ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
-  }
+/// ns of a few repeats.
+using Repeats = std::array<double, 5>;
+
+double timed_ns(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// At least 1, so that speeds are finite.
+double median(Repeats times) {
   std::ranges::sort(times);
-  return times[times.size() / 2];
+  return std::max(times[times.size() / 2], 1.0);
 }
 
 template <std::size_t n>
@@ -105,26 +109,25 @@ ComputeRate measured_rate(const StepModel& model) {
   small.batch = 1;
   small.seq = std::min<std::int64_t>(model.seq, 256);
   const Random random{1};
-  TransformerBlock<float> block(model.gpt2.block(0), random);
+  small.gpt2.dropout = 0;  // as predictions have none
+  TransformerBlock<float> block(small.gpt2.block(0), random);
   Array<float> x = Array<float>::uninitialized({1, small.seq, model.gpt2.d_model});
   std::fill_n(x.data(), x.size(), 0.5f);
   const double operations = sum_of(forward_operations(small, {}));
-  double backward = 0;
-  const double both = median_ns([&] {
+  Repeats forward{}, backward{}, optimizer{};
+  for (std::size_t i = 0; i < forward.size(); ++i) {
     Context context;
-    static_cast<void>(block.forward(x, context));
-    const auto begin = std::chrono::steady_clock::now();
-    static_cast<void>(block.backward(x, context));
-    backward =
-        std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
-  });
+    forward[i] = timed_ns([&] { static_cast<void>(block.forward(x, context)); });
+    backward[i] = timed_ns([&] { static_cast<void>(block.backward(x, context)); });
+  }
   AdamW<float> adamw(block.params());
+  for (double& ns : optimizer) ns = timed_ns([&] { adamw.step(); });
   std::int64_t parameters = 0;
   for (const Param<float>* param : block.params()) parameters += param->value.size();
   ComputeRate rate;
-  rate.forward = operations / std::max(both - backward, 1.0);
-  rate.backward = 2 * operations / backward;
-  rate.optimizer_ns = median_ns([&] { adamw.step(); }) / static_cast<double>(parameters);
+  rate.forward = operations / median(forward);
+  rate.backward = 2 * operations / median(backward);
+  rate.optimizer_ns = median(optimizer) / static_cast<double>(parameters);
   return rate;
 }
 

@@ -132,6 +132,13 @@ TEST_CASE("memory is the calculator's") {
         memory_of(model, {.pp = 2, .micro_batches = 8, .schedule = "gpipe"}).activations);
 }
 
+TEST_CASE("the speed is measured without dropout") {
+  StepModel model = small_model(1);
+  model.gpt2.dropout = 1;  // which a block refuses
+  const ComputeRate rate = measured_rate(model);
+  for (const double number : {rate.forward, rate.backward, rate.optimizer_ns}) CHECK(number > 0);
+}
+
 TEST_CASE("estimates order layouts about as simulations do") {
   Network network;
   network.within.latency = 500;
