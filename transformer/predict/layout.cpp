@@ -2,12 +2,21 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <climits>
+
 #include "../pipeline/schedule.hpp"
 #include "../pipeline/split.hpp"
 #include "baton/error.hpp"
 #include "baton/schedule.hpp"
 
 namespace baton::transformer {
+
+int StepLayout::ranks() const {
+  std::int64_t all = dp;
+  for (const int size : {tp, sp, pp}) all = std::min<std::int64_t>(all * size, INT_MAX);
+  return static_cast<int>(all);
+}
 
 std::string print(const StepLayout& layout) {
   std::string text;
@@ -33,7 +42,7 @@ std::string refusal(const StepModel& model, const StepLayout& layout) {
   };
   std::string why =
       divides(gpt2.heads, std::int64_t{layout.tp} * layout.sp, "heads", "ranks of tp x sp");
-  const int parts = layout.sp * (layout.sequence_parallel ? layout.tp : 1);
+  const std::int64_t parts = std::int64_t{layout.sp} * (layout.sequence_parallel ? layout.tp : 1);
   if (why.empty()) why = divides(model.seq, parts, "positions", "parts of a sample");
   if (why.empty() && layout.stages() > gpt2.layers) {
     why = fmt::format("expected at most {} stages, one for each layer, found {}", gpt2.layers,

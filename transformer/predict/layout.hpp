@@ -35,8 +35,8 @@ struct StepLayout {
   std::vector<std::int64_t> cuts =
       {};  ///< first layers of stages but the first; empty: by parameters
 
-  /// The number of ranks.
-  int ranks() const { return dp * tp * sp * pp; }
+  /// The number of ranks, or 2^31 - 1 if there are more.
+  int ranks() const;
   /// The number of stages of the pipeline.
   int stages() const { return pp * stages_per_rank; }
   bool operator==(const StepLayout&) const = default;

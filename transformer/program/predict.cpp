@@ -45,6 +45,8 @@ const Names<bool> models = {{"gpt2", true}};
 const Names<ChoiceRule> rules = {{"library", ChoiceRule::library},
                                  {"network", ChoiceRule::network}};
 
+constexpr int most_ranks = 65536;
+
 struct PredictCommand {
   bool gpt2 = false;
   std::string preset = "small", network, output;
@@ -80,7 +82,7 @@ void add_options(CLI::App& app, PredictCommand& its) {
       ->check(size);
   app.add_option("--micro-batches", its.layout.micro_batches, "of a step [1]")
       ->check(whole_number(1, 10'000));
-  const CLI::Validator axis = whole_number(1, 65536);
+  const CLI::Validator axis = whole_number(1, most_ranks);
   app.add_option("--ranks", its.ranks, "of all [dp x tp x sp x pp]")->check(axis);
   app.add_option("--dp", its.layout.dp, "ranks along axis dp [what --ranks leaves]")->check(axis);
   app.add_option("--tp", its.layout.tp, "[1]")->check(axis);
@@ -197,8 +199,12 @@ void settle(const CLI::App& app, PredictCommand& its) {
   for (const char* option : {"--memory-limit", "--best"})
     if (app.count(option) > 0)
       refuse(fmt::format("{}: expected --sweep with it, found none", option));
-  const int others = layout.tp * layout.sp * layout.pp;
-  if (its.ranks > 0 && app.count("--dp") == 0) layout.dp = std::max(its.ranks / others, 1);
+  if (its.ranks > 0 && app.count("--dp") == 0) {
+    layout.dp = 1;
+    layout.dp = std::max(its.ranks / layout.ranks(), 1);
+  }
+  if (layout.ranks() > most_ranks)
+    refuse(fmt::format("expected dp x tp x sp x pp of at most {}, found more", most_ranks));
   if (its.ranks == 0) its.ranks = layout.ranks();
   if (layout.ranks() != its.ranks) {
     refuse(fmt::format("--ranks: expected dp x tp x sp x pp = {}, found {}", layout.ranks(),

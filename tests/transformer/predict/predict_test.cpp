@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <climits>
 
 #include "baton/error.hpp"
 #include "models.hpp"
@@ -189,6 +190,17 @@ TEST_CASE("layouts that cannot train are refused by a sentence") {
         "expected axis tp for sequence parallelism, found none");
   CHECK(why({.pp = 2, .micro_batches = 2, .stages_per_rank = 2}).find("1f1b") != std::string::npos);
   CHECK_THROWS_AS(plan(small_model(8), {.tp = 3}), Error);
+}
+
+TEST_CASE("more ranks than any machine has") {
+  constexpr int much = 65536;
+  CHECK(StepLayout{.dp = 3, .tp = 5, .sp = 7, .pp = 11}.ranks() == 1155);
+  CHECK(StepLayout{.tp = much, .sp = much}.ranks() == INT_MAX);
+  CHECK(StepLayout{.dp = much, .tp = much, .sp = much, .pp = much}.ranks() == INT_MAX);
+  StepModel model = small_model(1);
+  model.gpt2.heads = std::int64_t{1} << 32;
+  CHECK(refusal(model, {.tp = much, .sp = much, .sequence_parallel = true}) ==
+        "expected positions that 4294967296 parts of a sample divide, found 8");
 }
 
 TEST_CASE("ranks and their places") {
