@@ -362,6 +362,14 @@ namespace {
 /// Makes the schedule of a pipeline.
 void settle_pipeline(TrainOptions& options) {
   const int p = along(options, Axis::pp);
+  const auto expect_stages = [&](bool given, const char* option) {
+    if (p == 1 && given)
+      refuse(fmt::format("{}: expected 2 ranks or more along pp, found 1", option));
+  };
+  expect_stages(!options.schedule.empty(), "--schedule");
+  expect_stages(options.stages_per_rank > 1, "--stages-per-rank");
+  expect_stages(!options.cuts.empty(), "--cuts");
+  expect_stages(options.split != Split::parameters, "--split");
   if (options.schedule.empty())
     options.schedule = options.parallel == Parallel::mp ? "naive" : "1f1b";
   if (options.schedule.ends_with(".csv")) {
