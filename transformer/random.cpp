@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "accelerator.hpp"
+#include "emulated.hpp"
 #include "instantiation.hpp"
 
 namespace baton::transformer {
@@ -135,6 +136,7 @@ template <Real T>
 void Dropout::apply(View<T> x) const {
   if (p == 0) return;
   if (Accelerator* const device = accelerator()) return device->drop(*this, x);
+  if (emulates()) return;
   const auto limit = static_cast<std::uint32_t>(p * 0x1p32);
   const auto scale = static_cast<Wide<T>>(1 / (1 - p));
   Words words(random);

@@ -64,7 +64,7 @@ struct Dropout {
   Random random;
   Piece piece;
 
-  /// Drops elements of `x`, which is `piece`.
+  /// Drops elements of `x`, which is `piece`; none where computations are emulated.
   template <Real T>
   void apply(View<T> x) const;
 };
