@@ -59,7 +59,8 @@ headers, folder = library()
 work = checkout / "build" / "baton_torch"  # not beside the sources
 work.mkdir(parents=True, exist_ok=True)
 setup(
-    options={"build": {"build_base": str(work)}, "egg_info": {"egg_base": str(work)}},
+    # What lies there may be older than the headers, PyTorch's included, on which it depends.
+    options={"build": {"build_base": str(work), "force": True}, "egg_info": {"egg_base": str(work)}},
     py_modules=["baton_torch"],
     ext_modules=[CppExtension(
         "_baton_torch",
