@@ -10,8 +10,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often the driver's thread looks at messages while no task is under way: ranks that leave wait
-// for an answer.
+// How often messages of groups without tasks are looked at, and whether a thread that advanced
+// tasks is held up by what it tells.
 constexpr auto watch = 50ms;
 
 Error timed_out(const Task& task, const Error& error) {
@@ -30,23 +30,38 @@ Driver::~Driver() {
   join();
 }
 
+void Driver::spawn() {
+  ++free_;
+  threads_.emplace_back([this] { run(); });
+}
+
 void Driver::join() {
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  Lock lock(mutex_);
+  if (std::ranges::any_of(threads_, [self = std::this_thread::get_id()](const std::thread& one) {
+        return one.get_id() == self;
+      }))
+    return;
+  while (!threads_.empty()) {
+    std::thread ending = std::move(threads_.back());
+    threads_.pop_back();
+    lock.unlock();
+    ending.join();
+    lock.lock();
+  }
 }
 
 void Driver::add(const void* group, Communicator& communicator) {
   const std::lock_guard starting(starting_);
-  bool first = false;
   {
     const Lock lock(mutex_);
-    first = members_.empty();
     members_.push_back({group, &communicator});
+    if (members_.size() > 1) return;
   }
-  if (!first) return;
-  join();  // the one that the last group has stopped
+  join();  // those that the last group has stopped
+  const Lock lock(mutex_);
   stop_ = false;
-  thread_ = std::thread([this] { run(); });
+  if (free_ == 0) spawn();
 }
 
 void Driver::remove(const void* group, const std::string& why) {
@@ -54,13 +69,16 @@ void Driver::remove(const void* group, const std::string& why) {
   const std::lock_guard starting(starting_);
   {
     Lock lock(mutex_);
+    const Member* const found = member(group);
+    if (!found) return;
+    const Transport* const transport = &found->communicator->transport();
     std::erase_if(members_, [&](const Member& m) { return m.group == group; });
-    nobody_idle_.wait(lock, [&] { return idle_ == 0; });
+    idle_ended_.wait(lock,
+                     [&] { return std::ranges::find(idle_in_, transport) == idle_in_.end(); });
     if (!members_.empty()) return;
     stop_ = true;
   }
-  // A group may end where this very thread tells the end of its last task.
-  if (thread_.get_id() != std::this_thread::get_id()) join();
+  join();
 }
 
 void Driver::abort(const void* group, const std::string& why) {
@@ -108,7 +126,7 @@ void Driver::start(std::shared_ptr<Task> task, bool waits) {
   }
   ++owner->tasks;
   tasks_.push_back(std::move(task));
-  if (!waits && waiting_ == 0) changed_.notify_one();
+  if (!waits) hurry();
 }
 
 bool Driver::complete(Task& task, std::size_t older) {
@@ -119,7 +137,9 @@ bool Driver::complete(Task& task, std::size_t older) {
                                       });
 }
 
-void Driver::hurry() { changed_.notify_one(); }
+void Driver::hurry() {
+  if (driving_ == 0) changed_.notify_one();
+}
 
 void Driver::take_over(std::size_t index, std::exception_ptr error) {
   std::shared_ptr<Task> task = std::move(tasks_[index]);
@@ -134,19 +154,31 @@ void Driver::take_over(std::size_t index, std::exception_ptr error) {
 
 void Driver::tell(Lock& lock) {
   while (!over_.empty()) {
-    std::vector<Over> told = std::exchange(over_, {});
-    lock.unlock();
-    for (Over& one : told) one.task->ended(one.error);
-    told.clear();
+    {
+      // One by one: a callback may wait for the end of the next.
+      const Over one = std::move(over_.front());
+      over_.pop_front();
+      lock.unlock();
+      one.task->ended(one.error);
+    }
     lock.lock();
   }
 }
 
-bool Driver::advance(Lock& lock) {
+void Driver::look() {
+  for (const Member& m : members_)
+    if (m.tasks == 0) m.communicator->transport().progress();
+}
+
+bool Driver::advance() {
   bool further = false;
   for (const Member& m : members_)
     if (m.tasks > 0) further |= m.communicator->progress();
   const auto now = further ? Clock::time_point::min() : Clock::now();
+  if (now > next_look_) {
+    look();
+    next_look_ = now + watch;
+  }
   for (std::size_t i = 0; i < tasks_.size();) {
     Task& task = *tasks_[i];
     try {
@@ -170,7 +202,6 @@ bool Driver::advance(Lock& lock) {
     }
     further = true;
   }
-  if (!over_.empty()) tell(lock);
   return further;
 }
 
@@ -180,23 +211,31 @@ void Driver::idle(Lock& lock, std::chrono::microseconds at_most) {
   do turn_ = turn_ + 1 < members_.size() ? turn_ + 1 : 0;
   while (members_[turn_].tasks == 0);
   Transport& transport = members_[turn_].communicator->transport();
-  ++idle_;
+  idle_in_.push_back(&transport);
   lock.unlock();
   transport.idle(busy > 1 ? std::min(at_most, std::chrono::microseconds(50us)) : at_most);
   lock.lock();
-  if (--idle_ == 0) nobody_idle_.notify_all();
+  idle_in_.erase(std::ranges::find(idle_in_, &transport));
+  idle_ended_.notify_all();
 }
 
 template <class Done>
 bool Driver::drive(Lock& lock, Clock::time_point until, const Done& done) {
-  ++waiting_;
+  ++driving_;
   while (!done()) {
-    if (advance(lock)) continue;
-    if (until != Clock::time_point::max() && Clock::now() > until) break;
-    idle(lock, 200us);
+    if (!advance()) {
+      if (until != Clock::time_point::max() && Clock::now() > until) break;
+      idle(lock, 200us);
+    } else if (!over_.empty()) {
+      --driving_;
+      tell(lock);
+      ++driving_;
+    }
   }
-  if (--waiting_ == 0 && !tasks_.empty()) changed_.notify_one();
-  return done();
+  if (--driving_ == 0 && !tasks_.empty()) changed_.notify_one();
+  const bool is_done = done();
+  tell(lock);  // its end, too, if the thread that found it is held up by another one
+  return is_done;
 }
 
 bool Driver::wait(const Task& task, Clock::time_point until) {
@@ -214,15 +253,23 @@ bool Driver::wait_all(const void* group, Clock::time_point until) {
 
 void Driver::run() {
   Lock lock(mutex_);
-  while (!stop_) {
-    if (waiting_ > 0 || tasks_.empty()) {
+  for (;;) {
+    if (!over_.empty()) {
+      if (--free_ == 0) spawn();  // it goes on if a callback waits
+      tell(lock);
+      ++free_;
+    } else if (stop_) {
+      break;
+    } else if (driving_ > 0 || tasks_.empty()) {
       changed_.wait_for(lock, watch);
-      if (waiting_ == 0 && tasks_.empty() && !stop_)
-        for (const Member& m : members_) m.communicator->transport().progress();
-    } else if (!advance(lock)) {
-      idle(lock, 1ms);
+      if (driving_ == 0 && tasks_.empty() && !stop_) look();
+    } else {
+      ++driving_;
+      if (!advance()) idle(lock, 1ms);
+      --driving_;
     }
   }
+  --free_;
 }
 
 }  // namespace baton::pytorch

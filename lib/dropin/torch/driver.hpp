@@ -1,8 +1,10 @@
 #pragma once
 /// The thread that advances all groups of a process, and the waiting of other threads.
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -49,7 +51,9 @@ class Task {
 /// a blocking collective costs no change of threads. The driver's own thread does so while tasks
 /// are under way and nobody waits. Both leave the core to others while nothing comes.
 ///
-/// Communicators are used in the driver's turn only: one thread at a time, whichever it is.
+/// Communicators are used in the driver's turn only: one thread at a time, whichever it is. Ends
+/// are told outside of it. The callbacks that are called then may wait for other tasks: meanwhile
+/// there is a further thread, which advances and tells those.
 class Driver {
  public:
   Driver() = default;
@@ -96,34 +100,42 @@ class Driver {
   };
 
   Member* member(const void* group);
+  /// Looks at the messages of groups without tasks: ranks that leave wait for an answer.
+  void look();
   /// Advances it; whether it is complete, and all older tasks that it closes are over. `older`:
   /// how many tasks are older.
   bool complete(Task& task, std::size_t older);
-  /// Advances everything once, and tells the ends. True if there was progress.
-  bool advance(Lock& lock);
+  /// Advances everything once. True if there was progress.
+  bool advance();
   void take_over(std::size_t index, std::exception_ptr error);
   template <class Which>
   void fail(const Which& which, const std::string& why);
+  /// Tells all ends that nobody tells yet, outside the turn.
   void tell(Lock& lock);
   /// Waits for messages, outside the turn.
   void idle(Lock& lock, std::chrono::microseconds at_most);
   template <class Done>
   bool drive(Lock& lock, Clock::time_point until, const Done& done);
   void run();
+  /// Another thread of the driver.
+  void spawn();
+  /// Waits for the end of the driver's threads, unless this is one of them.
   void join();
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Member> members_;
   std::vector<std::shared_ptr<Task>> tasks_;  // under way, oldest first
-  std::vector<Over> over_;
-  std::size_t turn_ = 0;  // of the member to wait in
-  int waiting_ = 0;       // threads in drive(), without the driver's own
-  int idle_ = 0;          // threads in idle()
-  std::condition_variable nobody_idle_;
+  std::deque<Over> over_;                     // to be told, in this order
+  std::size_t turn_ = 0;                      // of the member to wait in
+  Clock::time_point next_look_;
+  std::atomic<int> driving_ = 0;           // threads that advance tasks; written in the turn
+  std::vector<const Transport*> idle_in_;  // one for each thread in idle()
+  std::condition_variable idle_ended_;
   bool stop_ = false;
-  std::mutex starting_;  // of the thread
-  std::thread thread_;
+  std::mutex starting_;  // of the first thread, and the end of all
+  std::vector<std::thread> threads_;
+  int free_ = 0;  // of them, those that tell no end
 };
 
 }  // namespace baton::pytorch

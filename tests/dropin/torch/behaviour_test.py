@@ -267,6 +267,72 @@ def futures(rank, size):
     assert work.is_completed()
 
 
+def callbacks_that_wait(rank, size):
+    """Callbacks of futures wait for further operations, as those of powerSGD do."""
+    first, second = dist.new_group(), dist.new_group()
+
+    def reduced(value, group=None):
+        return dist.all_reduce(value, group=group, async_op=True).get_future()
+
+    # One in another one.
+    def reduces(future):
+        further = reduced(future.value()[0], first)
+        return further.then(lambda its: reduced(its.value()[0], second).wait()[0]).wait()
+
+    same(reduced(torch.ones(3)).then(reduces).wait(), torch.full((3,), float(size**3)))
+    # For what has begun before.
+    both = [dist.irecv(torch.empty(1), 1 - rank, tag=tag).get_future() for tag in (1, 2)]
+    chained = both[0].then(lambda _: both[1].wait()[0])
+    dist.barrier()
+    for tag in 1, 2:
+        dist.isend(torch.tensor([float(tag)]), 1 - rank, tag=tag)
+    same(chained.wait(), torch.tensor([2.0]))
+    # A thread that waits for something else calls it.
+    if rank == 0:
+        chained = dist.irecv(torch.empty(1), 1, tag=3).get_future().then(
+            lambda future: reduced(future.value()[0], first).wait()[0])
+        dist.recv(torch.empty(1), 1, tag=4)
+        same(chained.wait(), torch.tensor([3.0]))
+    else:
+        time.sleep(0.3)  # rank 0 waits
+        dist.send(torch.ones(1), 0, tag=3)
+        dist.all_reduce(torch.full((1,), 2.0), group=first)
+        dist.send(torch.ones(1), 0, tag=4)
+
+
+def destroys_beside_others(rank, size):
+    """A group ends while an operation of another one is under way."""
+    group = dist.new_group()
+    dist.barrier(group=group)
+    got = torch.empty(1)
+    if rank == 0:
+        work = dist.irecv(got, 1)
+        dist.destroy_process_group(group)
+        dist.send(torch.ones(1), 1)
+        work.wait()
+    else:
+        dist.recv(got, 0)
+        dist.send(torch.ones(1), 0)
+
+
+def leaves_beside_others(rank, size):
+    """A rank leaves a group at once, also where the other one is in an operation of another group."""
+    groups = [dist.new_group() for _ in range(3)]
+    for group in groups:
+        dist.barrier(group=group)
+    store = dist.distributed_c10d._get_default_store()
+    got = torch.empty(1)
+    if rank == 0:
+        work = dist.irecv(got, 1)
+        store.set("rank 0 receives", "")
+        work.wait()  # its timeout is less than three farewells without an answer
+    else:
+        store.wait(["rank 0 receives"])
+        for group in groups:
+            dist.destroy_process_group(group)
+        dist.send(torch.ones(1), 0)
+
+
 def async_barrier(rank, size):
     """It returns at once, and is over when the collectives before it are."""
     token = torch.zeros(1)
@@ -530,6 +596,10 @@ add(names_the_missing, (3,))
 add(passes_after_timeout, (2, 3))
 add(names_the_first_dead, (2, 3))
 add(names_the_last_dead, (2, 3))
+add(callbacks_that_wait, (2,), timeout=datetime.timedelta(seconds=20), limit=60)
+add(destroys_beside_others, (2,), timeout=datetime.timedelta(seconds=20), limit=60)
+add(leaves_beside_others, (2,), timeout=datetime.timedelta(seconds=12),
+    environment={"BATON_TRANSPORT": "ucx"})
 add(async_barrier_after_failure, (2,), timeout=datetime.timedelta(seconds=2))
 add(counts_of_threads, (1,))
 add(hangs, (2, 3, 4), timeout=datetime.timedelta(seconds=2))

@@ -8,8 +8,9 @@ import torch
 import torch.distributed as dist
 
 
-def _child(rank, size, backend, timeout, function, arguments, store, failures):
+def _child(rank, size, backend, timeout, environment, function, arguments, store, failures):
     torch.set_num_threads(1)
+    os.environ.update(environment)
     try:
         dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=size,
                                 timeout=timeout)
@@ -21,13 +22,13 @@ def _child(rank, size, backend, timeout, function, arguments, store, failures):
         os._exit(1)  # nobody waits for this rank
 
 
-def run(size, function, *arguments, backend="baton", timeout=None, limit=120):
+def run(size, function, *arguments, backend="baton", timeout=None, environment=(), limit=120):
     """function(rank, size, *arguments) on `size` processes; raises the first failure."""
     context = torch.multiprocessing.get_context("fork")
     failures = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
-        processes = [context.Process(target=_child, args=(rank, size, backend, timeout, function, arguments,
-                                                          f"{folder}/store", failures))
+        processes = [context.Process(target=_child, args=(rank, size, backend, timeout, environment, function,
+                                                          arguments, f"{folder}/store", failures))
                      for rank in range(size)]
         for process in processes:
             process.start()

@@ -90,6 +90,18 @@ def ddp(rank, size):
     expect_losses(trained(net, of_rank(rank, size), mean))
 
 
+def power_sgd(rank, size):
+    """The callbacks of its hook wait for further collectives. Gradients are approximations, as gloo's are."""
+    from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+
+    found = []
+    for group in dist.group.WORLD, dist.new_group(backend="gloo"):
+        net = nn.parallel.DistributedDataParallel(model(), process_group=group)
+        net.register_comm_hook(PowerSGDState(group, start_powerSGD_iter=2), powerSGD_hook)
+        found.append(trained(net, of_rank(rank, size), mean))
+    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)
+
+
 def fsdp2(rank, size):
     from torch.distributed.fsdp import fully_shard
 
@@ -184,7 +196,7 @@ class Programs(unittest.TestCase):
     pass
 
 
-for function in ddp, fsdp2, tensor_parallel, pipeline, ulysses:
+for function in ddp, power_sgd, fsdp2, tensor_parallel, pipeline, ulysses:
     def test(self, function=function):
         for size in 2, 3, 4:
             with self.subTest(size=size):
