@@ -333,6 +333,34 @@ def leaves_beside_others(rank, size):
         dist.send(torch.ones(1), 0)
 
 
+def begins_again(rank, size, folder):
+    """Groups one after the other by one store; also after ranks that waited in vain."""
+    dist.destroy_process_group()
+    store = dist.FileStore(f"{folder}/again", size)
+    for _ in range(3):
+        time.sleep(0.2 * rank)  # the first ones do not take what the others left there
+        dist.init_process_group("baton", store=store, rank=rank, world_size=size)
+        value = torch.ones(3)
+        dist.all_reduce(value)
+        same(value, torch.full((3,), float(size)))
+        dist.destroy_process_group()
+
+    def begin(seconds):
+        return _baton_torch.Group(store, rank, size, seconds, "baton", None, [], "")
+
+    for late in range(size):
+        if rank == late:
+            store.wait([f"in vain {late} {r}" for r in range(size) if r != late])
+        else:
+            raised(lambda: begin(1.0))
+            store.set(f"in vain {late} {rank}", "")
+        group = begin(30.0)
+        value = torch.ones(3)
+        group.allreduce([value]).wait()
+        same(value, torch.full((3,), float(size)))
+        group.shutdown()
+
+
 def async_barrier(rank, size):
     """It returns at once, and is over when the collectives before it are."""
     token = torch.zeros(1)
@@ -600,6 +628,7 @@ add(callbacks_that_wait, (2,), timeout=datetime.timedelta(seconds=20), limit=60)
 add(destroys_beside_others, (2,), timeout=datetime.timedelta(seconds=20), limit=60)
 add(leaves_beside_others, (2,), timeout=datetime.timedelta(seconds=12),
     environment={"BATON_TRANSPORT": "ucx"})
+add(begins_again, (2, 3))
 add(async_barrier_after_failure, (2,), timeout=datetime.timedelta(seconds=2))
 add(counts_of_threads, (1,))
 add(hangs, (2, 3, 4), timeout=datetime.timedelta(seconds=2))
