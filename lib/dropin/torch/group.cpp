@@ -65,29 +65,43 @@ Group::~Group() { shutdown(); }
 
 void Group::shutdown() {
   if (!communicator_) return;
-  if (over_.empty()) driver_.wait_all(this, Clock::now() + patience);
-  if (over_.empty()) over_ = "it has been destroyed";
+  if (reason().empty()) driver_.wait_all(this, Clock::now() + patience);
+  {
+    const std::lock_guard lock(mutex_);
+    if (over_.empty()) over_ = "it has been destroyed";
+  }
   driver_.remove(this, "the process group was destroyed");
   communicator_.reset();
 }
 
 void Group::abort() {
-  over_ = "it has been aborted";
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = "it has been aborted";
+  }
   driver_.abort(this, "the process group was aborted");
 }
 
+std::string Group::reason() const {
+  const std::lock_guard lock(mutex_);
+  return over_;
+}
+
 void Group::check_usable(const char* operation) const {
-  if (!over_.empty())
-    C10_THROW_ERROR(
-        DistBackendError,
-        c10::str(operation, ": expected a process group that can be used, but ", over_));
+  const std::string over = reason();
+  if (!over.empty())
+    C10_THROW_ERROR(DistBackendError,
+                    c10::str(operation, ": expected a process group that can be used, but ", over));
 }
 
 // PyTorch tells a group its description and its number after it was made.
 void Group::name_as_described() {
   const std::string& description = getGroupDesc();
-  if (!communicator_ || description == described_) return;
-  described_ = description;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!communicator_ || description == described_) return;
+    described_ = description;
+  }
   if (description.empty() || description == "default_pg") return;  // of all ranks
   const bool undefined = description == "undefined";
   if (undefined && getGroupUid().empty()) return;
@@ -112,7 +126,7 @@ Group::Pointer Group::work(c10d::OpType type, const char* name, const Tensors& i
 }
 
 std::uint64_t Group::count(c10d::OpType type, const char* name, const Tensors& inputs) {
-  const std::lock_guard lock(counting_);
+  const std::lock_guard lock(mutex_);
   Count& count = counts_[name];
   ++count.calls;
   for (const Tensor& tensor : inputs)
@@ -276,7 +290,7 @@ void Group::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_all_ran
 }
 
 std::map<std::string, Count> Group::counts() const {
-  const std::lock_guard lock(counting_);
+  const std::lock_guard lock(mutex_);
   return counts_;
 }
 

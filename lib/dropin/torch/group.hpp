@@ -55,7 +55,7 @@ class Group final : public c10d::Backend {
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
   std::uint64_t getSequenceNumberForGroup() override {
-    const std::lock_guard lock(counting_);
+    const std::lock_guard lock(mutex_);
     return collectives_;
   }
 
@@ -117,6 +117,7 @@ class Group final : public c10d::Backend {
   /// Receives numbers until that of this call; false: not in time. Older ones belong to calls that
   /// were given up.
   bool arrived(int peer, std::int64_t call, Clock::time_point until);
+  std::string reason() const;
   void check_usable(const char* operation) const;
   void name_as_described();
   using Refuse = std::function<void(const std::string&)>;
@@ -134,9 +135,9 @@ class Group final : public c10d::Backend {
   Driver& driver_;
   const std::shared_ptr<Work::Parked> parked_ = std::make_shared<Work::Parked>();
   std::unique_ptr<Communicator> communicator_;  // null after shutdown()
+  mutable std::mutex mutex_;                    // of the next five: several threads make calls
   std::string over_;                            // the reason if the group is of no further use
   std::string described_;                       // the description by which it is named
-  mutable std::mutex counting_;                 // of the next three: several threads make calls
   std::uint64_t collectives_ = 0, messages_ = 0;
   std::map<std::string, Count> counts_;
   std::int64_t monitored_ = 0;        // calls of monitored_barrier
