@@ -52,6 +52,7 @@ def _leave():
 def _backend(group):
     group = group or dist.group.WORLD
     backend = group._get_backend(torch.device("cpu"))
+    backend = getattr(backend, "wrapped_pg", backend)  # of TORCH_DISTRIBUTED_DEBUG=DETAIL
     if not isinstance(backend, _baton_torch.Group):
         raise ValueError(f'a process group of backend "baton" was expected, found one of "{backend.name()}"')
     return backend

@@ -599,6 +599,11 @@ def explains(rank, size):
     assert baton_torch.stats()["all_reduce"] == {"calls": 2, "bytes": 80}
     gloo = dist.new_group(backend="gloo")
     assert 'found one of' in str(raised(lambda: baton_torch.stats(gloo)))
+    dist.set_debug_level(dist.DebugLevel.DETAIL)
+    checked = dist.new_group()
+    dist.all_reduce(torch.ones(10), group=checked)
+    assert baton_torch.stats(checked)["all_reduce"] == {"calls": 1, "bytes": 40}
+    assert "all_reduce of 1000 f32" in baton_torch.explain("all_reduce", torch.empty(1000), checked)
 
 
 class Behaviour(unittest.TestCase):
