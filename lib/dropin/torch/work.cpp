@@ -18,6 +18,15 @@ std::int64_t count_of(const at::Tensor& tensor, Elements elements) {
   return tensor.numel() * elements.per;
 }
 
+// The memory has the elements, in their order: no view conjugates or negates them.
+bool lies_plain(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
+at::Tensor plain(const at::Tensor& tensor) {
+  return tensor.resolve_conj().resolve_neg().contiguous();
+}
+
 }  // namespace
 
 Work::Work(Driver& driver, std::shared_ptr<Parked> parked, int rank, c10d::OpType type,
@@ -32,20 +41,20 @@ Work::Work(Driver& driver, std::shared_ptr<Parked> parked, int rank, c10d::OpTyp
 }
 
 ConstData Work::read(const at::Tensor& tensor, Elements elements) {
-  kept_.push_back(tensor.contiguous());
+  kept_.push_back(plain(tensor));
   return {kept_.back().const_data_ptr(), count_of(tensor, elements), elements.type};
 }
 
 Data Work::write(const at::Tensor& tensor, Elements elements) {
-  kept_.push_back(tensor.is_contiguous() ? tensor
-                                         : at::empty_like(tensor, at::MemoryFormat::Contiguous));
-  if (!tensor.is_contiguous()) copy_at_end(tensor, kept_.back());
+  kept_.push_back(lies_plain(tensor) ? tensor
+                                     : at::empty_like(tensor, at::MemoryFormat::Contiguous));
+  if (!lies_plain(tensor)) copy_at_end(tensor, kept_.back());
   return {kept_.back().mutable_data_ptr(), count_of(tensor, elements), elements.type};
 }
 
 Data Work::update(const at::Tensor& tensor, Elements elements) {
-  kept_.push_back(tensor.contiguous());
-  if (!tensor.is_contiguous()) copy_at_end(tensor, kept_.back());
+  kept_.push_back(plain(tensor));
+  if (!lies_plain(tensor)) copy_at_end(tensor, kept_.back());
   return {kept_.back().mutable_data_ptr(), count_of(tensor, elements), elements.type};
 }
 

@@ -21,7 +21,8 @@ namespace baton::pytorch {
 
 /// An operation of a group: its tensors, and the requests that complete it.
 ///
-/// Tensors with gaps are copied: their data goes through memory of the work.
+/// Tensors with gaps, and views that conjugate or negate, are copied: their data goes through
+/// memory of the work.
 class Work final : public c10d::Work, public Task {
  public:
   using Tensors = std::vector<at::Tensor>;

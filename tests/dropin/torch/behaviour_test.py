@@ -157,6 +157,30 @@ def layouts(rank, size):
     raised(lambda: dist.broadcast(sparse, 0))
 
 
+def lazy_views(rank, size):
+    """Of views that PyTorch resolves late: conj(), and the imaginary part of it. They are sent and filled."""
+    own = torch.arange(4) + torch.full((4,), complex(0, rank + 1))
+    everyones = [torch.arange(4) + torch.full((4,), complex(0, -r - 1)) for r in range(size)]
+    into = [torch.empty_like(own) for _ in range(size)]
+    dist.gather(own.conj(), into if rank == 0 else None)
+    if rank == 0:
+        same(into, everyones)
+    dist.gather(own, [one.conj() for one in into] if rank == 0 else None)
+    if rank == 0:
+        same(into, everyones)
+    part = torch.empty(4)
+    dist.scatter(part, [one.conj().imag for one in into] if rank == 0 else None)
+    same(part, own.imag)
+    negative = own.conj().imag
+    assert negative.is_neg()
+    parts = torch.empty(size, 4)
+    dist.all_gather(list(parts), negative)
+    same(parts, -torch.arange(1.0, size + 1).repeat_interleave(4).view(size, 4))
+    # The backend itself: torch.distributed gives it a copy.
+    dist.group.WORLD._get_backend(torch.device("cpu")).allreduce([negative]).wait()
+    same(own.imag, torch.full((4,), size * (size + 1) / 2))
+
+
 def coalesced(rank, size):
     tensors = [torch.full((n,), float(rank)) for n in (3, 1, 1000)]
     with dist._coalescing_manager():
@@ -620,7 +644,8 @@ def add(function, sizes, **options):
     setattr(Behaviour, "test_" + function.__name__, test)
 
 
-for function in reductions, movement, layouts, coalesced, objects, wrong_arguments, leaves_no_thread, explains:
+for function in (reductions, movement, layouts, lazy_views, coalesced, objects, wrong_arguments, leaves_no_thread,
+                 explains):
     add(function, (1, 2, 3))
 for function in messages, groups, futures, async_barrier, inference:
     add(function, (2, 3, 4))
