@@ -124,9 +124,12 @@ StepMemory memory_of(const StepModel& model, const StepLayout& layout) {
       analyzed.units.push_back(unit.elements());
       if (unit.kind == StepUnit::Kind::block) ++blocks;
       if (unit.kind == StepUnit::Kind::head || layout.stages() == 1) head = true;
-      if (layout.stage == ShardingStage::parameters)
-        own.gathered = std::max(
-            own.gathered, 2 * unit.elements() * static_cast<std::int64_t>(size_of(model.type)));
+      if (layout.stage != ShardingStage::parameters) continue;
+      std::int64_t divided = 0;
+      for (const StepParam& param : unit.params)
+        if (!without_ones(layout, param.partial).empty()) divided += param.elements;
+      own.gathered =
+          std::max(own.gathered, 2 * divided * static_cast<std::int64_t>(size_of(model.type)));
     }
     analyzed.bytes = parameter_bytes(model.type, model.type, model.states);
     analyzed.ranks = layout.dp * layout.sp;

@@ -127,6 +127,12 @@ TEST_CASE("memory is the calculator's") {
   const StepMemory sharded = memory_of(model, {.dp = 4, .stage = ShardingStage::parameters});
   CHECK(sharded.state < one.state / 3);
   CHECK(sharded.gathered > 0);
+  // Nothing is divided; then only what all positions need, most of it the positions' embedding.
+  CHECK(memory_of(model, {.stage = ShardingStage::parameters}).gathered == 0);
+  StepLayout cut{.tp = 2, .stage = ShardingStage::parameters};
+  CHECK(memory_of(model, cut).gathered == 0);
+  cut.sequence_parallel = true;
+  CHECK(memory_of(model, cut).gathered == 2 * 4 * (8 * 8 + 2 * 8));
   CHECK(memory_of(model, {.tp = 4}).activations < one.activations / 2);
   // 1F1B keeps fewer micro-batches than GPipe.
   CHECK(memory_of(model, {.pp = 2, .micro_batches = 8}).activations <
