@@ -208,13 +208,26 @@ double clip_gradients(const Params<T>& params, const Mesh& mesh, double most) {
   return norm;
 }
 
+namespace {
+
 template <class T>
-bool finite_gradients(const Params<T>& params) {
+bool finite(const Params<T>& params, Array<T> Param<T>::*member) {
   if (accelerator() || emulates()) return true;
   int others = 0;  // no early end, so that vectors are compared
   for (const Param<T>* param : params)
-    for (const T g : std::as_const(param->grad).span()) others |= std::isfinite(widen(g)) ? 0 : 1;
+    for (const T x : (param->*member).span()) others |= std::isfinite(widen(x)) ? 0 : 1;
   return others == 0;
+}
+
+}  // namespace
+
+template <class T>
+bool finite_gradients(const Params<T>& params) {
+  return finite(params, &Param<T>::grad);
+}
+template <class T>
+bool finite_values(const Params<T>& params) {
+  return finite(params, &Param<T>::value);
 }
 
 namespace {
@@ -254,6 +267,7 @@ Array<T> part_of(View<const std::type_identity_t<T>> whole, const Placement& pla
   template BATON_INSTANTIATION void broadcast_params(const Params<T>&, const Mesh&);         \
   template BATON_INSTANTIATION double clip_gradients(const Params<T>&, const Mesh&, double); \
   template BATON_INSTANTIATION bool finite_gradients(const Params<T>&);                      \
+  template BATON_INSTANTIATION bool finite_values(const Params<T>&);                         \
   template BATON_INSTANTIATION Array<T> whole_value(const Param<T>&, const Mesh&);           \
   template BATON_INSTANTIATION Array<T> whole_grad(const Param<T>&, const Mesh&);            \
   template BATON_INSTANTIATION Array<T> part_of<T>(View<const T>, const Placement&, const Mesh&);

@@ -102,6 +102,9 @@ double clip_gradients(const Params<T>& params, const Mesh& mesh, double most);
 /// computations are emulated. No messages.
 template <class T>
 bool finite_gradients(const Params<T>& params);
+/// The same of values.
+template <class T>
+bool finite_values(const Params<T>& params);
 
 /// sync_grads() while backward goes on: a bucket's sum starts as soon as its last gradient is
 /// complete. Every rank reports the same parameters in the same order, each once a step.

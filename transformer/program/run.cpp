@@ -142,7 +142,17 @@ class Training {
             {"batch_size", std::to_string(options_.batch())},
             {"steps_of_an_epoch", std::to_string(trained_.task->steps())}};
   }
+  /// Ends training instead where a weight is no finite number.
   void save_checkpoint() {
+    std::int32_t others = finite_values(trained_.replicas->params()) ? 0 : 1;
+    world_.all_reduce(std::span(&others, 1), max);
+    if (others > 0) {
+      outcome_.stopped = fmt::format(
+          "step {}: expected weights that are finite numbers afterwards, found others; {} is not "
+          "written",
+          steps_, options_.checkpoint);
+      return;
+    }
     TrainingPosition position;
     position.step = steps_;
     position.random = Random{options_.seed};
@@ -175,7 +185,7 @@ class Training {
   bool ended() const { return steps_ >= all_steps(); }
   bool emulated() const { return options_.emulated_gflops > 0; }
 
-  /// Returns whether the losses were finite.
+  /// Returns whether all numbers were finite.
   bool run_epoch(int epoch) {
     trained_.sum = 0;
     trained_.task->start_epoch(epoch);
@@ -197,6 +207,7 @@ class Training {
       if (listener_) listener_->step(progress(epoch, result.loss));
       if (options_.checkpoint_steps > 0 && steps_ % options_.checkpoint_steps == 0)
         save_checkpoint();
+      if (!outcome_.stopped.empty()) return false;
     }
     epoch_seconds_ = 0;
     average(seconds);
@@ -209,6 +220,7 @@ class Training {
       if (found->accuracy) outcome_.accuracy.push_back(*found->accuracy);
     }
     if (!options_.checkpoint.empty()) save_checkpoint();
+    if (!outcome_.stopped.empty()) return false;
     if (listener_) listener_->epoch(outcome_);
     return true;
   }

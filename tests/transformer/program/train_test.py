@@ -259,6 +259,13 @@ class Train(CommandTest):
                     values = struct.unpack(f"<{(len(content) - data) // 4}f", content[data:])
                     self.assertEqual(len(values), 96)
                     self.assertTrue(all(math.isfinite(value) for value in values))
+                    # A step that is beyond f32.
+                    for more in [], ["--checkpoint-steps", "1"]:
+                        done = self.start(*how, "--lr", "1e38", "--noise", "1e4", *more)
+                        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                        self.assertEqual(done.stderr, "baton-train: step 1: expected weights that are finite numbers "
+                                                      f"afterwards, found others; {file} is not written\n")
+                    self.assertEqual(file.read_bytes(), content)
 
     def test_progress_on_a_terminal(self):
         terminal, stderr = pty.openpty()
