@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "sanitizer.hpp"
+
 namespace {
 
 thread_local bool counting = false;
@@ -24,15 +26,6 @@ AllocationCount::~AllocationCount() { counting = false; }
 std::size_t AllocationCount::count() const { return counted; }
 
 }  // namespace support
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define UNDER_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define UNDER_SANITIZER 1
-#endif
 
 #ifdef UNDER_SANITIZER
 

@@ -17,6 +17,7 @@
 #include "baton/communicator.hpp"
 #include "baton/error.hpp"
 #include "baton/thread.hpp"
+#include "sanitizer.hpp"
 
 namespace support {
 
@@ -36,12 +37,13 @@ inline baton::Options giving_up_after(std::chrono::milliseconds silence) {
   return options;
 }
 
-/// Aborts the program with a table of what each rank does if it lives for longer than `limit`: for
-/// hangs that no timeout of a communicator ends.
+/// Aborts the program with a table of what each rank does if it lives for longer than `limit`, or
+/// five times as long under a sanitizer: for hangs that no timeout of a communicator ends.
 class Watchdog {
  public:
   Watchdog(int ranks, std::chrono::seconds limit)
-      : returned_(static_cast<std::size_t>(ranks)), thread_([this, limit] { watch(limit); }) {}
+      : returned_(static_cast<std::size_t>(ranks)),
+        thread_([this, limit] { watch(limit * slowness); }) {}
   ~Watchdog() {
     {
       const std::lock_guard lock(mutex_);
@@ -56,6 +58,11 @@ class Watchdog {
   void returned(int rank) { returned_[static_cast<std::size_t>(rank)] = true; }
 
  private:
+#ifdef UNDER_SANITIZER
+  static constexpr int slowness = 5;
+#else
+  static constexpr int slowness = 1;
+#endif
   void watch(std::chrono::seconds limit) {
     std::unique_lock lock(mutex_);
     if (changed_.wait_for(lock, limit, [&] { return done_; })) return;
