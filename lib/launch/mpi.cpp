@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "baton/error.hpp"
@@ -53,6 +56,9 @@ class MpiLaunch final : public Launch {
   }
   void abort(int code) override {
     std::fflush(nullptr);
+    // Open MPI 4.1's mpirun may crash where several ranks abort at once. The first one ends the
+    // others.
+    std::this_thread::sleep_for(std::min(rank_, 10) * std::chrono::milliseconds(100));
     MPI_Abort(MPI_COMM_WORLD, code);
     std::_Exit(code);
   }
