@@ -9,3 +9,14 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define UNDER_SANITIZER 1
 #endif
+
+namespace support {
+
+/// For tests whose many cases take the same paths: under a sanitizer they do fewer of them.
+#ifdef UNDER_SANITIZER
+constexpr bool under_sanitizer = true;
+#else
+constexpr bool under_sanitizer = false;
+#endif
+
+}  // namespace support

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/ranks.hpp"
+#include "support/sanitizer.hpp"
 #include "transformer/training/compare.hpp"
 #ifdef BATON_TEST_MPI
 #include "baton/mpi.hpp"
@@ -13,13 +14,15 @@
 
 namespace support {
 
-/// Runs `body` on every rank of worlds of 1, 2, 3, 4 and 8 threads; under mpirun, of its processes.
+/// Runs `body` on every rank of worlds of 1, 2, 3, 4 and 8 threads (8 cost as much as all others:
+/// not under a sanitizer); under mpirun, of its processes.
 inline void on_worlds(const std::function<void(baton::Communicator&)>& body) {
 #ifdef BATON_TEST_MPI
   baton::Communicator world(baton::mpi_transport(MPI_COMM_WORLD), test_options());
   body(world);
 #else
-  for (const int size : {1, 2, 3, 4, 8}) on_ranks(size, body);
+  for (const int size : {1, 2, 3, 4, 8})
+    if (size < 8 || !under_sanitizer) on_ranks(size, body);
 #endif
 }
 
