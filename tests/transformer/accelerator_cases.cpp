@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/ranks.hpp"
+#include "support/sanitizer.hpp"
 #include "support/temporary_folder.hpp"
 #include "transformer/linear_layers.hpp"
 #include "transformer/models/language.hpp"
@@ -322,7 +323,7 @@ void sharded_language_model(int ranks, const TestDevice& test_device) {
     options.largest_norm = 0.3;
     return options;
   };
-  constexpr int steps = 4;
+  constexpr int steps = under_sanitizer ? 2 : 4;
   const Mesh alone;
   Gpt2<T> whole(config, {1}, alone);
   DistributedDataParallel<T> one(whole, alone);
