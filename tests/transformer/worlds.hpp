@@ -14,8 +14,8 @@
 
 namespace support {
 
-/// Runs `body` on every rank of worlds of 1, 2, 3, 4 and 8 threads (8 cost as much as all others:
-/// not under a sanitizer); under mpirun, of its processes.
+/// Runs `body` on every rank of worlds of 1, 2, 3, 4 and 8 threads (8 not under a sanitizer, where
+/// they take a third to two thirds of the time); under mpirun, of its processes.
 inline void on_worlds(const std::function<void(baton::Communicator&)>& body) {
 #ifdef BATON_TEST_MPI
   baton::Communicator world(baton::mpi_transport(MPI_COMM_WORLD), test_options());
