@@ -1,9 +1,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <type_traits>
 
 #include "conformance.hpp"
@@ -23,12 +25,11 @@ struct LargeSum {
   std::vector<int> in, out;
   MPI_Request request = MPI_REQUEST_NULL;
 
-  void start(Results& results, int rank) {
+  void start(Results& results, int rank, MPI_Comm comm = MPI_COMM_WORLD) {
     in.assign(large, rank + 1);
     out.assign(large, 0);
-    results.succeeds(
-        MPI_Iallreduce(in.data(), out.data(), large, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request),
-        "Iallreduce");
+    results.succeeds(MPI_Iallreduce(in.data(), out.data(), large, MPI_INT, MPI_SUM, comm, &request),
+                     "Iallreduce");
   }
   void finish(Results& results, int size) {
     results.succeeds(MPI_Wait(&request, MPI_STATUS_IGNORE), "Wait");
@@ -172,22 +173,21 @@ void ordered(Results& results, MPI_File file) {
 /// Ranks of even and of odd number, with communicators that a drop-in passes on.
 struct Halves {
   Halves(int rank, int size) : odd(rank % 2 == 1), first(rank / 2 == 0) {
-    MPI_Comm half;
     MPI_Comm_split(MPI_COMM_WORLD, odd ? 1 : 0, rank, &half);
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, odd ? 0 : 1, 79, &between);
-    MPI_Comm_free(&half);
     const int from = (rank + size - 1) % size, to = (rank + 1) % size;
     MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &to, MPI_UNWEIGHTED,
                                    MPI_INFO_NULL, 0, &ring);
   }
   ~Halves() {
+    MPI_Comm_free(&half);
     MPI_Comm_free(&between);
     MPI_Comm_free(&ring);
   }
   Halves(const Halves&) = delete;
   Halves& operator=(const Halves&) = delete;
   bool odd, first;
-  MPI_Comm between, ring;
+  MPI_Comm half, between, ring;
 };
 const Halves* halves;
 
@@ -200,6 +200,25 @@ void bcast_between(Results& results) {
   results.succeeds(MPI_Bcast(has ? &word : nullptr, has ? 1 : 0, MPI_INT, root, halves->between),
                    "Bcast between groups");
   if (has) results.expect(word, 4711, "Bcast between groups");
+}
+
+/// One rank after the other completes a sum of its half before a barrier between the halves, to
+/// which all others came at once. MPI's own barrier there would not wait for a rank's own half.
+void late_to_barrier_between(Results& results, int rank, int size) {
+  for (int late = 0; late < size; ++late) {
+    LargeSum sum;
+    sum.start(results, rank_in(halves->half), halves->half);
+    const auto finish = [&] { sum.finish(results, size_of(halves->half)); };
+    if (rank == late) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      finish();
+    }
+    {
+      const Unprofiled passed_on;
+      results.succeeds(MPI_Barrier(halves->between), "Barrier between groups");
+    }
+    if (rank != late) finish();
+  }
 }
 
 void pass_round(Results& results) {
@@ -504,6 +523,8 @@ void in_flight(Suite& suite) {
     for (const Blocked& how : blocked)
       suite.run(std::string("in_flight/while_in_") + how.name,
                 [&](Results& results) { advance_while_blocked(results, how, rank, size, other); });
+    suite.run("in_flight/late_to_barrier_between",
+              [&](Results& results) { late_to_barrier_between(results, rank, size); });
   }
   suite.run("in_flight/many", [&](Results& results) { many(results, rank, size, other); });
   suite.run("in_flight/freed", [&](Results& results) { freed(results, rank, size, false); });

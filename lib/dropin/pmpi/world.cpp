@@ -96,8 +96,13 @@ void meet(DropIn& drop_in, MPI_Comm comm) {
     return;
   if (const Group* const group = inter == 0 ? group_of(comm) : nullptr)
     return meet(drop_in, *group);
-  MPI_Request request = MPI_REQUEST_NULL;
-  if (PMPI_Ibarrier(comm, &request) == MPI_SUCCESS) wait_for(drop_in, request, MPI_STATUS_IGNORE);
+  // MPI's barrier between two groups waits for the other group only. A rank leaves the second one
+  // when all of the other group have left the first, to which all of its own group had come then.
+  for (int barriers = inter == 0 ? 1 : 2; barriers > 0; --barriers) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (PMPI_Ibarrier(comm, &request) != MPI_SUCCESS) return;
+    wait_for(drop_in, request, MPI_STATUS_IGNORE);
+  }
 }
 
 void meet(DropIn& drop_in, const Group& group) {
