@@ -54,7 +54,7 @@ TestDevice in_threads_groups() {
 }  // namespace
 
 TEST_CASE("CUDA groups of threads: every collective by every algorithm gives the host's bits") {
-  for (const int size : {1, 2, 3, 5, 8}) {
+  for (const int size : sizes) {
     CAPTURE(size);
     every_collective(size, in_threads_groups());
   }
@@ -86,7 +86,7 @@ TEST_CASE("CUDA streams: calls in the default stream") {
 }
 
 TEST_CASE("CUDA streams: every collective by every algorithm gives the host's bits") {
-  for (const int size : {1, 2, 3, 5, 8})
+  for (const int size : sizes)
     for (const std::size_t segment : {0, 50}) {
       CAPTURE(size);
       CAPTURE(segment);

@@ -24,7 +24,7 @@ using support::holds;
 using support::StandInDevice;
 
 TEST_CASE("groups in streams: every collective by every algorithm gives the host's bits") {
-  for (const int size : {1, 2, 3, 5, 8}) {
+  for (const int size : sizes) {
     CAPTURE(size);
     every_collective(size, in_groups({.seed = 7}, {.seed = 5}));
   }

@@ -10,6 +10,7 @@
 
 #include "baton/stream.hpp"
 #include "support/ranks.hpp"
+#include "support/sanitizer.hpp"
 #include "support/stand_in_fused.hpp"
 #include "support/values.hpp"
 
@@ -77,6 +78,10 @@ TestDevice in_groups(const support::StandInOptions& options = {},
 support::StandInDevice& stand_in_of(const Seat& seat);
 
 std::vector<std::int32_t> numbers(int rank, std::int64_t count, std::uint64_t seed = 1);
+
+/// Numbers of ranks for every_collective().
+inline const auto sizes =
+    support::under_sanitizer ? std::vector{1, 2, 5} : std::vector{1, 2, 3, 5, 8};
 
 /// Every collective by every algorithm gives the host's bits.
 void every_collective(int size, const TestDevice& test_device, std::uint64_t seed = 0,

@@ -44,7 +44,7 @@ TEST_CASE("streams: where held streams block the library's, the calls end with a
 }
 
 TEST_CASE("streams: every collective by every algorithm gives the host's bits") {
-  for (const int size : {1, 2, 3, 5, 8})
+  for (const int size : sizes)
     for (const std::size_t segment : {0, 50}) {
       CAPTURE(size);
       CAPTURE(segment);

@@ -34,7 +34,7 @@ static TestDevice of_threads(int channels, std::uint64_t seed = 0) {
 }
 
 TEST_CASE("groups of threads: every collective by every algorithm gives the host's bits") {
-  for (const int size : {1, 2, 3, 5, 8}) {
+  for (const int size : sizes) {
     CAPTURE(size);
     every_collective(size, of_threads(0, 7));
     every_collective(size, of_threads(1));

@@ -55,6 +55,7 @@ Image copied(std::size_t element_bytes, const Pieces& pieces, const Image& image
 /// The first place where two images differ, or -1.
 std::int64_t difference(const Image& expected, const Image& found) {
   REQUIRE(expected.size() == found.size());
+  if (expected == found) return -1;
   const auto [e, f] = std::mismatch(expected.begin(), expected.end(), found.begin());
   return e == expected.end() ? -1 : e - expected.begin();
 }

@@ -52,6 +52,7 @@ std::vector<Layout> layouts_of(int ranks) {
                               {{{Axis::tp, ranks}}, true},
                               {{{Axis::sp, ranks}}}};
   if (ranks == 4) layouts.push_back({{{Axis::sp, 2}, {Axis::tp, 2}}, true});
+  if (under_sanitizer) return {layouts.front(), layouts.back()};
   return layouts;
 }
 

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "support/sanitizer.hpp"
 #include "support/temporary_folder.hpp"
 #include "transformer/language_cases.hpp"
 #include "transformer/linear_layers.hpp"
@@ -139,10 +140,13 @@ TEST_CASE("training goes on from a checkpoint: bit for bit on its mesh, equal on
   reference.train(steps);
   const auto expected = reference.weights();
   std::vector<Written> written;
+  int cuts = 0;
   for (const int ranks : {1, 2, 3, 4}) {
     for (const Cut& cut : cuts_of(ranks)) {
+      ++cuts;
       for (int stage = 0; stage <= 3; ++stage) {
         if (stage == 1 && cut.dp != ranks) continue;  // as stage 2
+        if (under_sanitizer && stage % 2 != cuts % 2) continue;
         const std::string layout = fmt::format("{} stage {}", cut.text(), stage);
         CAPTURE(layout);
         const std::string file = folder / fmt::format("{}", written.size());
@@ -191,6 +195,7 @@ TEST_CASE_TEMPLATE("a checkpoint has all state: every type and optimizer goes on
   const TemporaryFolder folder;
   for (const bool momentum : {false, true}) {
     for (int stage = 0; stage <= 3; ++stage) {
+      if (under_sanitizer && (stage % 3 == 0) != momentum) continue;
       on_ranks(3, [&](Communicator& world) {
         const Mesh mesh(world, {{Axis::dp, 3}});
         Training<T> whole(mesh, false, stage, 3, momentum);
