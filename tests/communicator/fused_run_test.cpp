@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <span>
 #include <string>
 
 #include "baton/schedule/passes.hpp"
@@ -57,10 +55,6 @@ std::vector<float> numbers(int rank, std::int64_t count) {
     out.push_back(static_cast<float>(value(1, rank, i)) * (i % 3 == 0 ? 1e6F : 0.37F));
   }
   return out;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::ranges::equal(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
 }
 
 }  // namespace

@@ -259,10 +259,6 @@ class RankData {
   std::vector<std::vector<std::byte>> host_blocks_;
 };
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::ranges::equal(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
-}
-
 /// One rank's execution of a plan, with a window; its output and input afterwards.
 using Execute = std::function<std::vector<float>(const std::shared_ptr<const Plan>&, int window)>;
 

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <span>
 #include <string>
@@ -28,6 +30,17 @@ inline int value(std::uint64_t seed, int rank, std::int64_t index) {
   const std::uint64_t bits = mixed(mixed(seed * 1000003 + static_cast<std::uint64_t>(rank)) +
                                    static_cast<std::uint64_t>(index));
   return static_cast<int>(bits % 101) - 50;
+}
+
+/// Whether they are equal: one call where == is a loop, of which a sanitizer sees every byte.
+inline bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
+
+/// The same of elements, so that NaNs and the signs of zeros count.
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return same_bytes(std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
 }
 
 /// Elements with a margin on both sides that nobody may touch.

@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 using contract::Bytes;
 using contract::finish;
 using contract::pattern;
-using contract::same_bytes;
 using shm_worlds::on_worlds;
+using support::same_bytes;
 
 TEST_CASE("shm transport: messages that both sides copy where both wait") {
   constexpr std::size_t longest = 9 << 20;

@@ -13,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -37,6 +38,7 @@ using shm_worlds::on_exchanges;
 using shm_worlds::on_worlds;
 using support::error_of;
 using support::holds;
+using support::same_bytes;
 
 TEST_CASE("shm ring: records of all lengths come in order, whoever is faster") {
   constexpr std::size_t bytes = 2048;
@@ -131,9 +133,8 @@ TEST_CASE("shm transport: a longer message is reported by its length and stays w
           t->irecv(from, 4, in.data(), room, receiving);
           CHECK(finish(*t, receiving, "longer") == sent);
           CHECK(finish(*t, sending, "longer: send") == sent);
-          const auto end = static_cast<std::ptrdiff_t>(room);
-          CHECK(std::equal(in.begin(), in.begin() + end, out.begin()));
-          CHECK(std::equal(in.begin() + end, in.end(), margin.begin() + end));
+          CHECK(same_bytes(std::span(in).first(room), std::span(out).first(room)));
+          CHECK(same_bytes(std::span(in).subspan(room), std::span(margin).subspan(room)));
         }
     });
   });
@@ -165,7 +166,7 @@ TEST_CASE("shm transport: more messages than the ring and the offers have room f
           for (std::size_t i = 0; i < count; ++i)
             if (kept(i)) {
               const Bytes got = contract::recv(*t, 0, 5, length);
-              good &= got.size() == length && std::equal(got.begin(), got.end(), part(i));
+              good &= same_bytes(got, std::span(part(i), length));
             }
           CHECK(good);
         }

@@ -17,12 +17,12 @@ using namespace baton;
 using contract::Bytes;
 using contract::finish;
 using contract::pattern;
-using contract::same_bytes;
 using shm_worlds::both_ways;
 using shm_worlds::on_worlds;
 using shm_worlds::Turns;
 using support::error_of;
 using support::holds;
+using support::same_bytes;
 
 TEST_CASE("shm transport: a long message that its sender gives up is not received") {
   both_ways([] {
