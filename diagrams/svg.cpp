@@ -305,9 +305,10 @@ class Page {
             ? fmt::format("a heat map, since there are more than {} ranks", most_rows)
             : fmt::format("a heat map, since ranks have more than {} messages each", most_messages);
     if (rows < view_.rows()) {
-      why += fmt::format("; a row is the mean of {}{:.0f} ranks",
-                         view_.rows() % rows == 0 ? "" : "about ",
-                         static_cast<double>(view_.rows()) / rows);
+      const int least = view_.rows() / rows;
+      why += view_.rows() % rows == 0
+                 ? fmt::format("; a row is the mean of {} ranks", least)
+                 : fmt::format("; a row is the mean of {} or {} ranks", least, least + 1);
     }
     put(out, "<text class=\"key right\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", frame_.right,
         end + 52, why);

@@ -177,7 +177,7 @@ bool Survivors::wait(milliseconds at_most, const std::function<bool()>& done) {
 Survivors::Ranks Survivors::view() const {
   Ranks ranks(peers_.size());
   for (std::size_t r = 0; r < ranks.size(); ++r)
-    ranks[r] = static_cast<int>(r) == rank_ || (peers_[r].heard && !peers_[r].absent());
+    ranks[r] = static_cast<int>(r) == rank_ || (peers_[r].heard && !peers_[r].lost());
   return ranks;
 }
 
@@ -206,7 +206,7 @@ bool Survivors::propose(const Ranks& ranks) {
   };
   const auto all = [&] {
     for (int r = 0; r < size_; ++r)
-      if (missing(r) && !peer(r).absent()) return false;
+      if (missing(r) && !peer(r).lost()) return false;
     return true;
   };
   wait(limits_.patience, [&] { return !leading_ || all(); });

@@ -57,7 +57,7 @@ class Survivors {
     bool listening = false, heard = false, accepted = false;
     bool gone = false;    // sends nothing more
     bool silent = false;  // does not answer, and may yet do so
-    bool absent() const { return gone || silent; }
+    bool lost() const { return gone || silent; }
   };
   struct Sent {
     int to;
