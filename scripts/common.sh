@@ -21,6 +21,14 @@ give_up() {
   exit 2
 }
 
+# use_clang: build folders that are configured from now on compile with clang. Meson itself compiles
+# through ccache only where no variable names the compiler.
+use_clang() {
+  local cache=
+  ! command -v ccache >/dev/null || cache='ccache '
+  export CC="${cache}clang-14" CXX="${cache}clang++-14"
+}
+
 # configure FOLDER OPTION...: $root/FOLDER is a build folder with these options; nothing happens if
 # it was one already.
 configure() {
