@@ -22,11 +22,13 @@ give_up() {
 }
 
 # use_clang: build folders that are configured from now on compile with clang. Meson itself compiles
-# through ccache only where no variable names the compiler.
+# through ccache only where no variable names the compiler. A precompiled header names its sources; for
+# ccache to serve another clone with it, the names are relative to the build folder, and have no time.
 use_clang() {
   local cache=
   ! command -v ccache >/dev/null || cache='ccache '
-  export CC="${cache}clang-14" CXX="${cache}clang++-14"
+  export CC="${cache}clang-14"
+  export CXX="${cache}clang++-14 -Xclang -fno-pch-timestamp -Xclang -relocatable-pch -isysroot."
 }
 
 # configure FOLDER OPTION...: $root/FOLDER is a build folder with these options; nothing happens if
@@ -55,11 +57,17 @@ configure() {
 declare -A compiled=()
 compile() {
   local folder=$1 line tenth=0 append=() status=0
+  local -x NINJA_STATUS='[%f/%t] '
   shift
+  if [[ ${CXX-} == *-isysroot. && $root != *[[:space:]]* ]]; then
+    # clang makes names relative to a whole path only, and ccache those in lists of dependencies. Where
+    # these are not set, such as under a ninja by hand, other clones are not served.
+    local -x CCC_OVERRIDE_OPTIONS="# +-isysroot$root/$folder" CCACHE_BASEDIR=$root/$folder
+  fi
   [[ ! -v compiled[$folder] ]] || append=(--append)
   compiled[$folder]=true
   say "compiling $folder/"
-  NINJA_STATUS='[%f/%t] ' ninja -C "$root/$folder" "$@" | tee "${append[@]}" "$root/$folder/compile.log" |
+  ninja -C "$root/$folder" "$@" | tee "${append[@]}" "$root/$folder/compile.log" |
     while IFS= read -r line; do
       if [[ ! $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
         [[ $line == 'ninja: '* ]] || printf '%s\n' "$line"
