@@ -130,7 +130,11 @@ void World::want_parts(Reading& reading) {
     return withdrawn(reading);
   reading.parts = true;
   std::erase(reads_, &reading);
-  peer(reading.peer).memory->ring_bell();
+  const SharedMemory& sender = *peer(reading.peer).memory;
+  const std::uint32_t slot = reading.offer.slot;
+  sender.head().wanted[slot / 64].fetch_or(std::uint64_t{1} << slot % 64,
+                                           std::memory_order_release);
+  sender.ring_bell();
 }
 
 /// Whether it is not read now: the sender waits, and sends parts, or may still show that it does.

@@ -1,6 +1,8 @@
 // A world's sends: whole in a ring, offered, or in parts.
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -71,15 +73,15 @@ bool World::put_offer(Entry& send) {
   if (free_slots_.empty()) look_at_offers();
   if (free_slots_.empty()) return false;
   if (may_go_in_parts(send)) {  // so that nothing allocates while a message is given up
-    make_room(offers_in_parts_, offers_in_parts_.size() + 1);
-    make_room(no_more_, no_more_.size() + offers_in_parts_.size() + 1);
+    make_room(wanted_, in_parts_ + 1);
+    make_room(no_more_, no_more_.size() + in_parts_ + 1);
   }
   Record* const record = to.out.reserve(sizeof(OfferRecord));
   if (record == nullptr) return false;
   send.slot = free_slots_.back();
   free_slots_.pop_back();
   Slot& slot = slots_[send.slot];
-  slot = {std::max(slot.generation + 1, 1U), 0, &send};
+  slot = {.generation = std::max(slot.generation + 1, 1U), .send = &send};
   own_.head().offers[send.slot].state.store(Offer::state_of(slot.generation, Offer::open),
                                             std::memory_order_release);
   record->context = send.context;
@@ -91,7 +93,7 @@ bool World::put_offer(Entry& send) {
   to.out.publish(*record, Kind::offer);
   to.memory->wake();
   send.state = Entry::State::offered;
-  if (may_go_in_parts(send)) offers_in_parts_.push_back(&send);
+  if (may_go_in_parts(send)) ++in_parts_;
   return true;
 }
 
@@ -150,6 +152,34 @@ bool World::send_parts(Entry& send) {
   return true;
 }
 
+void World::look_at_wanted() {
+  SharedHead& head = own_.head();
+  for (std::size_t word = 0; word < head.wanted.size(); ++word) {
+    if (head.wanted[word].load(std::memory_order_relaxed) == 0) continue;
+    std::uint64_t bits = head.wanted[word].exchange(0, std::memory_order_acquire);
+    for (; bits != 0; bits &= bits - 1) {
+      const std::size_t i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+      Slot& slot = slots_[i];
+      if (slot.send == nullptr || slot.place != nowhere ||
+          !head.offers[i].is(slot.generation, Offer::wanted))
+        continue;  // it has gone
+      slot.place = static_cast<std::uint32_t>(wanted_.size());
+      wanted_.push_back(slot.send);
+    }
+  }
+}
+
+/// The bell has rung for what has become wanted, and for room; true: something was sent.
+bool World::send_wanted() {
+  const std::uint32_t rings = this->rings();
+  if (rings == rings_at_sending_) return false;
+  look_at_wanted();
+  bool any = false;
+  for (std::size_t i = wanted_.size(); i-- > 0;) any |= send_parts(*wanted_[i]);
+  rings_at_sending_ = rings;
+  return any;
+}
+
 void World::look_at_offer(Entry& send) {
   const std::uint32_t generation = slots_[send.slot].generation;
   const Offer& offer = own_.head().offers[send.slot];
@@ -162,15 +192,25 @@ void World::look_at_offer(Entry& send) {
     complete(send, Entry::State::failed, peer_gave_up);
 }
 
-/// Of sends that nobody tests now, too: their places serve others.
+/// Of sends that nobody tests now, too: their places serve others. The bell has rung for each.
 void World::look_at_offers() {
+  const std::uint32_t rings = this->rings();
+  if (rings == rings_at_looking_) return;
   for (Slot& slot : slots_)
     if (slot.send != nullptr) look_at_offer(*slot.send);
+  rings_at_looking_ = rings;
 }
 
 void World::release_slot(Entry& send) {
-  slots_[send.slot].send = nullptr;
-  std::erase(offers_in_parts_, &send);
+  Slot& slot = slots_[send.slot];
+  slot.send = nullptr;
+  if (slot.place != nowhere) {
+    Entry* const last = wanted_.back();
+    wanted_[slot.place] = last;
+    slots_[last->slot].place = slot.place;
+    wanted_.pop_back();
+  }
+  if (may_go_in_parts(send)) --in_parts_;
   free_slots_.push_back(send.slot);
 }
 

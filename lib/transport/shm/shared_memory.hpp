@@ -79,6 +79,8 @@ struct SharedHead {
   std::array<char, 384> failure;                         ///< a sentence
   std::array<std::atomic<Arrived>, most_ranks> arrived;  ///< by rank
   std::array<Offer, offers_per_rank> offers;
+  /// A bit for each offer: it has become wanted, and this rank has not seen that yet.
+  std::array<std::atomic<std::uint64_t>, offers_per_rank / 64> wanted;
 };
 
 /// A mapping of this process.

@@ -102,7 +102,7 @@ bool World::progress() {
   if (queued_ > 0)
     for (Peer& to : peers_)
       if (to.first_queued != nullptr) any |= flush(to);
-  for (std::size_t i = offers_in_parts_.size(); i-- > 0;) any |= send_parts(*offers_in_parts_[i]);
+  if (in_parts_ > 0) any |= send_wanted();
   any |= send_no_more();
   return any;
 }

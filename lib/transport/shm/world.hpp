@@ -83,9 +83,11 @@ class World {
     Entry* first_queued = nullptr;
     Entry* last_queued = nullptr;
   };
+  static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
   struct Slot {
     std::uint32_t generation = 0;
-    std::size_t sent = 0;  // as parts
+    std::uint32_t place = nowhere;  // in wanted_
+    std::size_t sent = 0;           // as parts
     Entry* send = nullptr;
   };
   struct NoMore {
@@ -111,6 +113,8 @@ class World {
   bool put_all(Peer& to, const Put& put);
   bool flush(Peer& to);
   bool send_parts(Entry& send);
+  bool send_wanted();
+  void look_at_wanted();
   void look_at_offer(Entry& send);
   void release_slot(Entry& send);
 
@@ -154,8 +158,10 @@ class World {
   std::vector<Reading*> reads_;  // of other processes' memory
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_slots_;
-  std::vector<Entry*> offers_in_parts_;
+  std::size_t in_parts_ = 0;  // offers that may become wanted
+  std::vector<Entry*> wanted_;
   std::vector<NoMore> no_more_;
+  std::uint32_t rings_at_sending_ = 0, rings_at_looking_ = 0;
   int queued_ = 0;
   unsigned tests_ = 0;
   transport::PartReader reader_;
