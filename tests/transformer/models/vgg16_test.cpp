@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "support/sanitizer.hpp"
 #include "support/temporary_folder.hpp"
 #include "transformer/compare.hpp"
 #include "transformer/golden.hpp"
@@ -369,9 +370,9 @@ TEST_CASE("VGG16 learns images by heart") {
     for (float& pixel : std::span(batch.images.data() + n * 3072, 3072))
       pixel += 2 * static_cast<float>(batch.labels[static_cast<std::size_t>(n)]);
   double loss = 0;
-  for (int step = 0; step < 200; ++step)
+  for (int step = 0; step < (under_sanitizer ? 2 : 200); ++step)
     loss = train_step(model, replicas, share_of(batch, alone), sgd, alone).loss;
-  CHECK(loss < 0.6);  // at first, log(3)
+  CHECK(loss < (under_sanitizer ? 2 : 0.6));  // at first, log(3)
 }
 
 TEST_CASE("VGG16 refuses wrong images, labels and sizes") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include "support/sanitizer.hpp"
 #include "transformer/compare.hpp"
 #include "transformer/linear_layers.hpp"
 #include "transformer/models/language.hpp"
@@ -282,7 +283,7 @@ TEST_CASE("bf16 parameters and gradients, divided with their f32 masters, train 
     CHECK(count.held(Purpose::optimizer).now == 12 * elements);  // master, mean and square in f32
     std::vector<double> losses;
     const TokenBatch batch = tokens(24, 8, 1);
-    for (int step = 0; step < 10; ++step) {
+    for (int step = 0; step < (under_sanitizer ? 3 : 10); ++step) {
       StepOptions how;
       how.random = Random{17}.of(static_cast<std::uint64_t>(step));
       losses.push_back(train_step(model, *replicas, share(batch, mesh), *adamw, mesh, how).loss);
@@ -291,7 +292,7 @@ TEST_CASE("bf16 parameters and gradients, divided with their f32 masters, train 
   };
   std::vector<double> expected;
   on_ranks(1, [&](Communicator& world) { expected = losses(world, false); });
-  CHECK(expected.back() < 0.98 * expected.front());
+  CHECK(expected.back() < (under_sanitizer ? 1 : 0.98) * expected.front());
   on_worlds([&](Communicator& world) {
     for (const bool sharded : {false, true}) {
       const std::vector<double> found = losses(world, sharded);
