@@ -130,8 +130,8 @@ Answers ask_at(const std::string& address, const Door& door, const Inquiry& inqu
   try {
     const auto host =
         tcp::connected_at_once(fmt::format("{}:{}", address, door.port), until, error);
+    lost = host || error == ECONNRESET;
     if (!host) return {error == ECONNREFUSED ? Reply::refused : Reply::silent};
-    lost = true;
     Answers answers{Reply::answered};
     const auto size = static_cast<int>(inquiry.members.size());
     const auto blocks = tcp::attend(*host, address, tcp::proof_key(door.number),

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -158,18 +159,27 @@ TEST_CASE("a door answers whoever knows its number, and nobody else") {
 }
 
 TEST_CASE("a door that closes on a question, as its process ends, is asked again") {
-  std::vector<tcp::Socket> doors = tcp::doors_at(std::vector<std::string>{"127.0.0.1"});
-  Door door;
-  door.number = 1;
-  door.port = static_cast<std::uint64_t>(doors[0].port());
-  door.addresses[0] = {"127.0.0.1"};
-  std::thread ends([&] {
-    const int listener = doors[0].descriptor();
-    CHECK(tcp::readable({&listener, 1}, std::chrono::steady_clock::now() + 5s));
-    doors.clear();  // nobody has taken the connection
-  });
-  CHECK(ask(door, about(3), 5s).reply == Reply::refused);
-  ends.join();
+  // Of several that ask at once, it closes on the question of some, on the connection of others.
+  for (int turn = 0; turn < 20; ++turn) {
+    std::vector<tcp::Socket> doors = tcp::doors_at(std::vector<std::string>{"127.0.0.1"});
+    Door door;
+    door.number = 1;
+    door.port = static_cast<std::uint64_t>(doors[0].port());
+    door.addresses[0] = {"127.0.0.1"};
+    std::thread ends([&] {
+      const int listener = doors[0].descriptor();
+      CHECK(tcp::readable({&listener, 1}, std::chrono::steady_clock::now() + 5s));
+      doors.clear();  // nobody has taken the connection
+    });
+    std::array<Reply, 8> replies{};
+    {
+      std::vector<std::jthread> asking;
+      for (Reply& reply : replies)
+        asking.emplace_back([&] { reply = ask(door, about(3), 5s).reply; });
+    }
+    ends.join();
+    for (const Reply reply : replies) CHECK(reply == Reply::refused);
+  }
 }
 
 TEST_CASE("ranks of other machines: the first process that answers tells about all") {
