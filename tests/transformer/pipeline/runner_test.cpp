@@ -565,7 +565,8 @@ void expect_same_failures(FaultyPipeline& model, Communicator& world, int culpri
   CHECK(last == 1);
 }
 
-/// Meshes of so many ranks, with the ways to keep parameters on each.
+/// Meshes of so many ranks, with the ways to keep parameters on each. Under a sanitizer none of 2:
+/// those of 4 take the same paths.
 struct Shared {
   Layout layout;
   int sharding = 0;
@@ -575,7 +576,7 @@ std::vector<Shared> shared_stages(int ranks) {
   const auto add = [&](Layout layout, const std::vector<int>& shardings) {
     for (const int sharding : shardings) all.push_back({layout, sharding});
   };
-  if (ranks == 2) {
+  if (ranks == 2 && !under_sanitizer) {
     add({{{Axis::tp, 2}}}, {0});
     add({{{Axis::tp, 2}}, true}, {0, 3});
     add({{{Axis::sp, 2}}}, {0, 2, 3});
