@@ -211,8 +211,10 @@ void Launcher::fail(Operation& operation) {
     std::optional<Error> named;
     try {
       Error error = thrown;
-      // A user's operation or the transport threw it: the call itself was right, and has begun.
-      if (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument)
+      // A user's operation or the transport threw it, unless it names an operation, as all ranks
+      // were told: the call itself was right, and has begun.
+      if (error.operation.empty() &&
+          (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument))
         error.code = ErrorCode::transport;
       why = named.emplace(operation.named(error)).what();
       why = named.emplace(operation.named(operation.told(error))).what();

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -41,6 +42,38 @@ class Splitting final : public ForwardingTransport {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     return part;
   }
+};
+
+/// A transport in whose parts messages come to ranks other than 0 at least 100 ms late.
+class Late final : public ForwardingTransport {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  void irecv(int peer, int tag, void* data, std::size_t bytes, Message& message) override {
+    ForwardingTransport::irecv(peer, tag, data, bytes, message);
+    if (part_ && rank() != 0) posted_[&message] = std::chrono::steady_clock::now();
+  }
+  bool test(Message& message, std::size_t& bytes) override {
+    const auto posted = posted_.find(&message);
+    if (posted == posted_.end()) return ForwardingTransport::test(message, bytes);
+    const auto waited = std::chrono::steady_clock::now() - posted->second;
+    if (waited < std::chrono::milliseconds(100)) return false;
+    if (!ForwardingTransport::test(message, bytes)) return false;
+    posted_.erase(posted);
+    return true;
+  }
+  void cancel(Message& message) override {
+    posted_.erase(&message);
+    ForwardingTransport::cancel(message);
+  }
+
+ private:
+  std::unique_ptr<Transport> wrapped(std::unique_ptr<Transport> part) override {
+    auto late = std::make_unique<Late>(std::move(part));
+    late->part_ = true;
+    return late;
+  }
+  bool part_ = false;
+  std::map<Message*, std::chrono::steady_clock::time_point> posted_;
 };
 
 /// A transport in whose split() rank 2 stays, and rank 1 waits for it; the others do not need it,
@@ -154,14 +187,35 @@ TEST_CASE("split: a wrong option is refused on all ranks of the part") {
     Options options = test_options();
     if (c.rank() == 0) options.table = "/there/is/no/such/table";
     bool refused = false;
+    std::string sentence;
     try {
       Communicator part = c.split(c.rank() % 2, 0, options);
       CHECK(members(part) == 2);
     } catch (const Error& error) {
       refused = error.code == ErrorCode::invalid_argument;
+      sentence = error.what();
     }
+    CAPTURE(sentence);
     CHECK(refused == (c.rank() % 2 == 0));
     CHECK(members(c) == 4);
+  });
+}
+
+TEST_CASE("split: ranks that hear of a wrong option before its message comes refuse it, too") {
+  Watchdog watchdog(3, std::chrono::seconds(60));
+  std::atomic<int> told = 0;
+  run_threads(3, [&](std::unique_ptr<Transport> transport) {
+    Communicator c(std::make_unique<Late>(std::move(transport)), test_options());
+    Options options = test_options();
+    if (c.rank() == 0) options.table = "/there/is/no/such/table";
+    const Error error = error_of([&] { c.split(0, 0, options); });
+    const std::string sentence = error.what();
+    CAPTURE(sentence);
+    CHECK(holds(sentence, {"expected a tuning table", "/there/is/no/such/table"}));
+    CHECK(error.code == ErrorCode::invalid_argument);
+    ++told;
+    while (told < c.size()) std::this_thread::yield();  // c stays
+    watchdog.returned(c.rank());
   });
 }
 
