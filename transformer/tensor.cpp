@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -220,14 +221,22 @@ void copy(View<const T> from, View<T> to) {
   for (std::int64_t i = 0; i < from.extent(0); ++i) copy<T>(from.select(0, i), to.select(0, i));
 }
 
+template <class To, class From>
+To converted(From value) {
+  if constexpr (std::is_same_v<To, bf16>)
+    return narrow<bf16>(value);
+  else
+    return widen(value);
+}
+
 template <class From, class To>
 void copy_converted(View<const From> from, View<To> to) {
-  if (from.rank() == 0) {
-    if constexpr (std::is_same_v<To, bf16>) {
-      *to.data() = narrow<bf16>(*from.data());
-    } else {
-      *to.data() = widen(*from.data());
-    }
+  if (from.contiguous() && to.contiguous()) {
+    std::transform(from.data(), from.data() + from.size(), to.data(), converted<To, From>);
+    return;
+  }
+  if (from.rank() == 1) {
+    for (std::int64_t i = 0; i < from.extent(0); ++i) to(i) = converted<To>(from(i));
     return;
   }
   for (std::int64_t i = 0; i < from.extent(0); ++i)

@@ -215,4 +215,15 @@ TEST_CASE("convert between f32 and bf16, of any strides") {
   }
   CHECK(support::holds(support::error_of([&] { convert<float>(from, narrow.view()); }).what(),
                        {"convert", "[4, 3]", "[3, 4]"}));
+  const Array<float> none({0, 3});
+  Array<float> dense(narrow.shape());
+  Array<float> scalar{Shape()};
+  *scalar.data() = 1.5;
+  convert<baton::bf16>(narrow, dense.view());
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 4; ++j) CHECK(dense.view()(j, i) == baton::to_float(narrow.view()(j, i)));
+  Array<baton::bf16> narrow_none({0, 3}), narrow_scalar{Shape()};
+  convert<float>(none, narrow_none.view());
+  convert<float>(scalar, narrow_scalar.view());
+  CHECK(*narrow_scalar.data() == baton::to_bf16(1.5));
 }
