@@ -12,8 +12,9 @@ namespace baton::communicator {
 /// Advances a family's operations while any of them is in a device's stream.
 class ProgressThread {
  public:
-  explicit ProgressThread(execute::ProgressList& operations)
-      : operations_(operations), thread_([this] { run(); }) {}
+  /// `crowded`: the machine has fewer cores than ranks and such threads.
+  ProgressThread(execute::ProgressList& operations, bool crowded)
+      : operations_(operations), crowded_(crowded), thread_([this] { run(); }) {}
   ~ProgressThread() {
     {
       const std::lock_guard lock(mutex_);
@@ -40,7 +41,7 @@ class ProgressThread {
 
  private:
   void run() {
-    base::Backoff backoff;
+    base::Backoff backoff = crowded_ ? base::Backoff::of_rank(true) : base::Backoff();
     for (std::unique_lock lock(mutex_);;) {
       changed_.wait(lock, [&] { return stop_ || under_way_ > 0; });
       if (stop_) return;
@@ -55,6 +56,7 @@ class ProgressThread {
   }
 
   execute::ProgressList& operations_;
+  const bool crowded_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int under_way_ = 0;

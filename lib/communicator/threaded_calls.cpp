@@ -69,8 +69,11 @@ ThreadedCalls::ThreadedCalls(State& state, std::shared_ptr<Device> device, Retur
   state_.planner.plan_for(Planner::Memory::device, &queue_);
   Family& family = state_.launcher.family();
   if (returns_ == Returns::complete) return;
-  if (!family.progress_thread)
-    family.progress_thread = std::make_unique<ProgressThread>(family.operations);
+  if (family.progress_thread) return;
+  const Context& context = state_.context;
+  const bool crowded = context.can.one_process && 2 * static_cast<unsigned>(context.size) >
+                                                      std::thread::hardware_concurrency();
+  family.progress_thread = std::make_unique<ProgressThread>(family.operations, crowded);
 }
 
 bool ThreadedCalls::share_devices() const {

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <utility>
+#include <vector>
 
 #include "baton/forwarding.hpp"
 #include "support/conformance.hpp"
@@ -54,7 +55,7 @@ void on_patient_ranks(int size, const ThreadOptions& threads, const Options& opt
 
 TEST_CASE("waiting in the transport hangs no algorithm, also where sends wait for receives") {
   for (const unsigned eager : {0u, 1u << 20}) {
-    for (const int size : {2, 3, 4, 5, 8}) {
+    for (const int size : under_sanitizer ? std::vector{2, 3, 5} : std::vector{2, 3, 4, 5, 8}) {
       on_patient_ranks(size, {.seed = 5, .eager_bytes = eager}, {},
                        [](Communicator& c, const Patient& patient) {
                          conformance::rooted(c, brief(c.size()));
