@@ -211,8 +211,8 @@ void Launcher::fail(Operation& operation) {
     std::optional<Error> named;
     try {
       Error error = thrown;
-      // A user's operation or the transport threw it, unless it names an operation, as all ranks
-      // were told: the call itself was right, and has begun.
+      // A user's operation or the transport threw it: the call itself was right, and has begun.
+      // An error that names an operation is one that all ranks were told.
       if (error.operation.empty() &&
           (error.code == ErrorCode::mismatch || error.code == ErrorCode::invalid_argument))
         error.code = ErrorCode::transport;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "../base/raise.hpp"
