@@ -208,31 +208,23 @@ void zero(void* data, std::size_t bytes) {
 
 namespace {
 
-template <class T>
-void copy(View<const T> from, View<T> to) {
-  if (from.contiguous() && to.contiguous()) {
-    std::copy_n(from.data(), from.size(), to.data());
-    return;
-  }
-  if (from.rank() == 1) {
-    for (std::int64_t i = 0; i < from.extent(0); ++i) to(i) = from(i);
-    return;
-  }
-  for (std::int64_t i = 0; i < from.extent(0); ++i) copy<T>(from.select(0, i), to.select(0, i));
-}
-
 template <class To, class From>
 To converted(From value) {
-  if constexpr (std::is_same_v<To, bf16>)
+  if constexpr (std::is_same_v<To, From>)
+    return value;
+  else if constexpr (std::is_same_v<To, bf16>)
     return narrow<bf16>(value);
   else
     return widen(value);
 }
 
 template <class From, class To>
-void copy_converted(View<const From> from, View<To> to) {
+void copy(View<const From> from, View<To> to) {
   if (from.contiguous() && to.contiguous()) {
-    std::transform(from.data(), from.data() + from.size(), to.data(), converted<To, From>);
+    if constexpr (std::is_same_v<To, From>)
+      std::copy_n(from.data(), from.size(), to.data());
+    else
+      std::transform(from.data(), from.data() + from.size(), to.data(), converted<To, From>);
     return;
   }
   if (from.rank() == 1) {
@@ -240,7 +232,7 @@ void copy_converted(View<const From> from, View<To> to) {
     return;
   }
   for (std::int64_t i = 0; i < from.extent(0); ++i)
-    copy_converted<From, To>(from.select(0, i), to.select(0, i));
+    copy<From, To>(from.select(0, i), to.select(0, i));
 }
 
 }  // namespace
@@ -284,14 +276,14 @@ template <class T>
 requires(!std::is_const_v<T>) void assign(View<const std::type_identity_t<T>> from, View<T> to) {
   expect_shape("assign", from.shape(), to.shape());
   if (Accelerator* const device = accelerator()) return device->assign(from, to);
-  detail::copy<T>(from, to);
+  detail::copy(from, to);
 }
 
 template <Real From, Real To>
 void convert(View<const From> from, View<To> to) {
   expect_shape("convert", from.shape(), to.shape());
   if (Accelerator* const device = accelerator()) return device->assign(from, to);
-  detail::copy_converted(from, to);
+  detail::copy(from, to);
 }
 
 template BATON_INSTANTIATION void assign(View<const float>, View<float>);
