@@ -3,11 +3,13 @@
 #include <set>
 
 #include "support.hpp"
+#include "support/sanitizer.hpp"
 
 using namespace c_support;
 
 TEST_CASE("every collective in every form, on threads") {
-  for (const int size : {1, 2, 3, 4, 5, 7, 8}) {
+  for (const int size :
+       support::under_sanitizer ? std::vector{1, 2, 3, 5} : std::vector{1, 2, 3, 4, 5, 7, 8}) {
     const std::set<long long> counts{0, 1, size - 1, size, size + 1, 13, 1009};
     on_ranks(size, [&](baton_communicator* world) {
       CHECK(baton_size(world) == size);

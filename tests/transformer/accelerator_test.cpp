@@ -9,6 +9,7 @@
 #include "accelerator_cases.hpp"
 #include "stand_in_accelerator.hpp"
 #include "support/ranks.hpp"
+#include "support/sanitizer.hpp"
 #include "transformer/exchange.hpp"
 #include "transformer/optimizer.hpp"
 #include "transformer/training/batch.hpp"
@@ -50,6 +51,7 @@ TEST_CASE("the same where messages come late and streams take their time") {
 
 TEST_CASE("the same where streams that compute share a queue with those that are held") {
   for (const int channels : {1, 3}) {
+    if (under_sanitizer && channels == 1) continue;
     blocks<float>(2, stand_in(0, channels));
     blocks<float>(4, stand_in(3, channels), 5);
     TestDevice in_groups = stand_in(0, channels);
@@ -71,14 +73,15 @@ TEST_CASE("values of bf16 follow a master") { masters(stand_in()); }
 TEST_CASE("linear layers and vocabularies give what the host's give") {
   for (const int ranks : {1, 2, 4}) {
     linear_layers<float>(ranks, stand_in());
-    linear_layers<bf16>(ranks, stand_in());
     language_model<float>(ranks, stand_in());
-    language_model<bf16>(ranks, stand_in());
     sharded_language_model<float>(ranks, stand_in());
-    sharded_language_model<bf16>(ranks, stand_in());
     files<float>(ranks, stand_in());
-    files<bf16>(ranks, stand_in());
     vocabulary<float>(ranks, stand_in());
+    if (under_sanitizer && ranks != 2) continue;
+    linear_layers<bf16>(ranks, stand_in());
+    language_model<bf16>(ranks, stand_in());
+    sharded_language_model<bf16>(ranks, stand_in());
+    files<bf16>(ranks, stand_in());
     vocabulary<bf16>(ranks, stand_in());
   }
 }

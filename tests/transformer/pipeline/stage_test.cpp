@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "support/sanitizer.hpp"
 #include "transformer/compare.hpp"
 #include "transformer/language_cases.hpp"
 #include "transformer/linear_layers.hpp"
@@ -152,6 +153,7 @@ TEST_CASE("parts of GPT-2 are the whole model, on every mesh, with backward in o
   on_worlds([](Communicator& world) {
     for (const Cut& cut : cuts_of(world.size())) {
       for (const bool recompute : {false, true}) {
+        if (under_sanitizer && recompute != (cut.sp > 1)) continue;
         CAPTURE(cut.text());
         CAPTURE(recompute);
         Gpt2Config config = three_blocks();

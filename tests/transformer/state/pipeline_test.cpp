@@ -8,6 +8,7 @@
 #include <memory>
 #include <variant>
 
+#include "support/sanitizer.hpp"
 #include "support/temporary_folder.hpp"
 #include "transformer/language_cases.hpp"
 #include "transformer/linear_layers.hpp"
@@ -206,6 +207,7 @@ TEST_CASE("a pipeline goes on bit for bit from its checkpoint, and from that of 
   }
   for (std::size_t l = 0; l < all.size(); ++l) {
     for (const std::size_t other : {l * 7 % all.size(), (l + 5) % all.size(), std::size_t{0}}) {
+      if (under_sanitizer && other != (l + 5) % all.size()) continue;
       CAPTURE(all[l].text());
       CAPTURE(all[other].text());
       on_ranks(all[l].ranks(), [&](Communicator& world) {

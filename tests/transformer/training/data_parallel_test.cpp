@@ -132,6 +132,7 @@ TEST_CASE("GPT-2 replicated or divided at any stage trains as on one rank, on ev
       for (const ShardingStage stage : stages) {
         CAPTURE(static_cast<int>(stage));
         for (const bool recompute : {false, true}) {
+          if (under_sanitizer && recompute != (stage == ShardingStage::gradients)) continue;
           Gpt2Config its = config();
           its.recompute = recompute;
           Gpt2<double> model(its, {3}, mesh, layout.sequence_parallel);
