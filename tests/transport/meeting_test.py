@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
@@ -65,6 +66,15 @@ def another_place(serve):
 
 
 class Meeting(unittest.TestCase):
+    def test_a_port_is_given_once(self):
+        first = free_port()
+        with unittest.mock.patch("random.randrange", side_effect=[first] * 999 + [0]):
+            self.assertNotEqual(free_port(), first)
+        support = Path(__file__).resolve().parent.parent / "support"
+        other = f"import ports; ports.random.randrange = lambda *_: {first}; ports.free_port()"
+        done = subprocess.run([sys.executable, "-c", other], cwd=support, capture_output=True, text=True)
+        self.assertIn("found none", done.stderr)
+
     def test_everybody_comes(self):
         for size in 1, 2, 3, 5, 8:
             ranks = [(rank, size) for rank in range(size)]
