@@ -27,7 +27,7 @@ TEST_CASE("every algorithm is proved for small numbers of ranks") {
     }
   }
   CHECK(all.holds());
-  CHECK(all.proofs > (support::under_sanitizer ? 3000 : 5000));
+  CHECK(all.proofs > 5000);
   CHECK(all.messages > 10000);
 }
 
