@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Of this process alone: ranks of other processes would keep its pages.
+// Of this process alone: ranks of others would keep its pages, and doors go to any page.
 const std::uint64_t communicator = 0xba707e57ull << 32 | static_cast<std::uint64_t>(getpid()) << 1;
 
 Call call_of(std::int64_t count) {
@@ -157,12 +157,10 @@ TEST_CASE("page: others read what the rank waits for inside a blocking call") {
 
 TEST_CASE("page: doors stay until the last rank of the machine has left") {
   const std::vector<std::byte> doors(100, std::byte{7});
-  // Doors go to any page of the communicator, also to one that a killed run of this test has left.
-  const std::uint64_t world = communicator + (static_cast<std::uint64_t>(getpid()) << 32);
-  const auto file = [&](int rank) { return file_of(own_process(), world, rank); };
-  Page stranger(world + 1, 0, 3, 0, "other");
-  auto first = std::make_unique<Page>(world, 0, 3, 0, "world");
-  auto second = std::make_unique<Page>(world, 1, 3, 0, "world");
+  const auto file = [&](int rank) { return file_of(own_process(), communicator, rank); };
+  Page stranger(communicator + 1, 0, 3, 0, "other");
+  auto first = std::make_unique<Page>(communicator, 0, 3, 0, "world");
+  auto second = std::make_unique<Page>(communicator, 1, 3, 0, "world");
   first->put_doors(doors);
   CHECK(doors_beside(file(0)) == doors);
   CHECK(doors_beside(file(1)).empty());
@@ -171,7 +169,7 @@ TEST_CASE("page: doors stay until the last rank of the machine has left") {
   CHECK(doors_beside(file(1)) == doors);
   second.reset();
   CHECK(doors_beside(file(1)).empty());
-  CHECK(doors_beside(file_of(own_process(), world + 1, 0)).empty());
+  CHECK(doors_beside(file_of(own_process(), communicator + 1, 0)).empty());
 }
 
 TEST_CASE("page: it remembers the latest operations") {

@@ -619,6 +619,7 @@ TEST_CASE("an exception of one of the ranks that compute a stage together reache
       const int stride = under_sanitizer ? 59 : world.size() == 8 ? 17 : 7;
       for (const PipelineWork work : {PipelineWork::forward, PipelineWork::backward}) {
         for (const int culprit : std::set{0, world.size() / 2, world.size() - 1}) {
+          // Under a sanitizer the first rank fails backward, the others forward.
           if (under_sanitizer && (culprit == 0) == (work == PipelineWork::forward)) continue;
           CAPTURE(name(work));
           CAPTURE(culprit);
