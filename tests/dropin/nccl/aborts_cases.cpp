@@ -120,6 +120,7 @@ void overtaken(const Layout& layout) {
   };
   {
     World world(layout), other(layout);
+    layout.meet();
     for (const Rank& one : world.own()) {
       std::byte* const memory = one.put(Bytes(1));
       ok(ncclGroupStart());
@@ -141,6 +142,7 @@ void overtaken(const Layout& layout) {
   }
   for (int round = 0; round < 5; ++round) {
     World world(layout);
+    layout.meet();
     std::vector<std::thread> threads;
     for (const Rank& one : world.own()) {
       std::byte* const memory = one.put(Bytes(1));
@@ -299,6 +301,7 @@ void revoked(const Layout& layout) {
   for (const bool aborts : {false, true}) {
     World world(layout);
     world.meet();
+    layout.meet();
     for (const Rank& one : world.own()) {
       std::byte* const memory = one.put(ints(10, 0));
       // Nobody sends this message.

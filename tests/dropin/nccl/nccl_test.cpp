@@ -26,23 +26,32 @@ namespace {
 using namespace nccl_stand_in;
 
 /// In memory that all processes share.
-struct Identifiers {
-  std::array<ncclUniqueId, 64> made;
-  std::atomic<int> count = 0;
+struct Shared {
+  std::array<ncclUniqueId, 64> identifiers;
+  std::atomic<int> made = 0;     // identifiers
+  std::atomic<int> arrived = 0;  // processes, at all meetings together
 };
-Identifiers* identifiers = nullptr;
+Shared* shared = nullptr;
 Layout layout;
 
 ncclUniqueId next_identifier() {
   static int next = 0;
   const int index = next++;
-  REQUIRE(index < static_cast<int>(identifiers->made.size()));
+  REQUIRE(index < static_cast<int>(shared->identifiers.size()));
+  ncclUniqueId& identifier = shared->identifiers[static_cast<std::size_t>(index)];
   if (layout.process == layout.processes - 1) {
-    ok(ncclGetUniqueId(&identifiers->made[static_cast<std::size_t>(index)]));
-    identifiers->count = index + 1;
+    ok(ncclGetUniqueId(&identifier));
+    shared->made = index + 1;
   }
-  while (identifiers->count <= index) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return identifiers->made[static_cast<std::size_t>(index)];
+  while (shared->made <= index) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return identifier;
+}
+
+void meet() {
+  static int meetings = 0;
+  const int all = ++meetings * layout.processes;
+  ++shared->arrived;
+  while (shared->arrived < all) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 }  // namespace
@@ -82,12 +91,13 @@ int main(int argc, char** argv) {
   layout.processes = std::atoi(argv[1]);
   layout.ranks_each = std::atoi(argv[2]);
   layout.identifier = next_identifier;
+  layout.meet = meet;
   const support::TemporaryFolder folder;
   layout.folder = folder.path();
-  void* const shared =
-      mmap(nullptr, sizeof(Identifiers), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) return 2;
-  identifiers = new (shared) Identifiers;
+  void* const memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return 2;
+  shared = new (memory) Shared;
   std::vector<pid_t> others;
   for (int process = 1; process < layout.processes; ++process) {
     const pid_t child = fork();
