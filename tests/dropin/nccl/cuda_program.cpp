@@ -7,26 +7,21 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 #include <nccl.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <functional>
-#include <new>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "cuda_calls.hpp"
+#include "processes.hpp"
 
 namespace {
 
 using namespace cuda_calls;
 
 int processes = 1, threads = 1, devices = 1, process = 0;
+std::function<ncclUniqueId()> identifier;
 int size() { return processes * threads * devices; }
 
 void everything(Ranks& ranks) {
@@ -82,22 +77,6 @@ void end(Rank& r) {
   if (r.stream) ok(cudaStreamDestroy(r.stream));
 }
 
-/// In memory that all processes share.
-struct Shared {
-  ncclUniqueId identifiers[2];
-  std::atomic<int> made = 0;
-};
-Shared* shared = nullptr;
-
-ncclUniqueId identifier(int which) {
-  if (process == 0) {
-    ok(ncclGetUniqueId(&shared->identifiers[which]));
-    shared->made = which + 1;
-  }
-  while (shared->made <= which) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return shared->identifiers[which];
-}
-
 void in_threads(const std::function<void(int)>& body) {
   std::vector<std::thread> all;
   for (int thread = 1; thread < threads; ++thread) all.emplace_back(body, thread);
@@ -108,7 +87,7 @@ void in_threads(const std::function<void(int)>& body) {
 }  // namespace
 
 TEST_CASE("communicators that one thread makes for all, in a group") {
-  const ncclUniqueId id = identifier(0);
+  const ncclUniqueId id = identifier();
   std::vector<Ranks> ranks(static_cast<std::size_t>(threads));
   ok(ncclGroupStart());
   for (int thread = 0; thread < threads; ++thread) {
@@ -131,7 +110,7 @@ TEST_CASE("communicators that one thread makes for all, in a group") {
 }
 
 TEST_CASE("communicators that each thread makes for its devices") {
-  const ncclUniqueId id = identifier(1);
+  const ncclUniqueId id = identifier();
   in_threads([&](int thread) {
     Ranks own;
     for (int device = 0; device < devices; ++device) own.push_back(rank_of(thread, device));
@@ -176,22 +155,8 @@ int main(int count, char** arguments) {
   processes = std::atoi(arguments[1]);
   threads = std::atoi(arguments[2]);
   devices = std::atoi(arguments[3]);
-  void* const memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return 2;
-  shared = new (memory) Shared;
-  std::vector<pid_t> others;
-  for (int i = 1; i < processes && process == 0; ++i) {
-    const pid_t child = fork();
-    if (child == 0) process = i;
-    others.push_back(child);
-  }
-  alarm(280);  // a hang becomes a failure
-  int failed = doctest::Context(count - 3, arguments + 3).run();
-  if (process > 0) std::exit(failed);
-  for (const pid_t child : others) {
-    int status = 0;
-    failed |= waitpid(child, &status, 0) != child || status != 0 ? 1 : 0;
-  }
-  return failed;
+  Processes all(processes);
+  process = all.own();
+  identifier = [&] { return all.identifier(0); };
+  return all.run(count - 3, arguments + 3);
 }

@@ -55,7 +55,7 @@ void aborted(const Layout& layout) {
     ok(ncclCommGetAsyncError(one.comm, &state));
     CHECK(state == ncclSuccess);
   }
-  other.meet();
+  layout.meet();
   for (const Rank& one : world.own()) {
     // By another thread, as a watchdog does it.
     std::thread([&] { ok(ncclCommAbort(one.comm)); }).join();
@@ -68,7 +68,6 @@ void aborted(const Layout& layout) {
   ok(ncclCommDestroy(nullptr));
 
   // Revoked: no calls.
-  layout.meet();
   for (const Rank& one : other.own()) {
     std::byte* const memory = one.put(ints(10, 0));
     ok(ncclRecv(memory, 10, ncclInt32, (one.rank + 1) % other.size(), one.comm, one.stream));

@@ -5,19 +5,10 @@
 
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
-#include <new>
-#include <thread>
-#include <vector>
 
+#include "processes.hpp"
 #include "support/temporary_folder.hpp"
 #include "world.hpp"
 
@@ -25,34 +16,7 @@ namespace {
 
 using namespace nccl_stand_in;
 
-/// In memory that all processes share.
-struct Shared {
-  std::array<ncclUniqueId, 64> identifiers;
-  std::atomic<int> made = 0;     // identifiers
-  std::atomic<int> arrived = 0;  // processes, at all meetings together
-};
-Shared* shared = nullptr;
 Layout layout;
-
-ncclUniqueId next_identifier() {
-  static int next = 0;
-  const int index = next++;
-  REQUIRE(index < static_cast<int>(shared->identifiers.size()));
-  ncclUniqueId& identifier = shared->identifiers[static_cast<std::size_t>(index)];
-  if (layout.process == layout.processes - 1) {
-    ok(ncclGetUniqueId(&identifier));
-    shared->made = index + 1;
-  }
-  while (shared->made <= index) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return identifier;
-}
-
-void meet() {
-  static int meetings = 0;
-  const int all = ++meetings * layout.processes;
-  ++shared->arrived;
-  while (shared->arrived < all) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
 
 }  // namespace
 
@@ -90,35 +54,11 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   layout.processes = std::atoi(argv[1]);
   layout.ranks_each = std::atoi(argv[2]);
-  layout.identifier = next_identifier;
-  layout.meet = meet;
-  const support::TemporaryFolder folder;
+  const support::TemporaryFolder folder;  // the first process's to remove
   layout.folder = folder.path();
-  void* const memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return 2;
-  shared = new (memory) Shared;
-  std::vector<pid_t> others;
-  for (int process = 1; process < layout.processes; ++process) {
-    const pid_t child = fork();
-    if (child == 0) {
-      layout.process = process;
-      others.clear();
-      break;
-    }
-    others.push_back(child);
-  }
-  alarm(280);  // a hang becomes a failure
-  doctest::Context context(argc - 2, argv + 2);
-  int failed = context.run();
-  for (const pid_t child : others) {
-    int status = 0;
-    if (waitpid(child, &status, 0) != child || status != 0) {
-      std::fprintf(stderr, "expected the end of process %d, found status %d\n", child, status);
-      failed = 1;
-    }
-  }
-  // The folder is the first process's to remove.
-  if (layout.process > 0) std::exit(failed);
-  return failed;
+  Processes processes(layout.processes);
+  layout.process = processes.own();
+  layout.identifier = [&] { return processes.identifier(layout.processes - 1); };
+  layout.meet = [&] { processes.meet(); };
+  return processes.run(argc - 2, argv + 2);
 }

@@ -41,8 +41,8 @@ struct Layout {
   int process = 0, processes = 1, ranks_each = 1;
   /// The next identifier; every process calls it equally often.
   std::function<ncclUniqueId()> identifier;
-  /// Returns when all processes have called it equally often. After World::meet() some may still be
-  /// in its call, which another's abort would end.
+  /// All processes meet. After World::meet() some may still be in its call, which another's abort
+  /// would end.
   std::function<void()> meet;
   std::string folder;  ///< of all processes
 
