@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "../last_polls.hpp"
 #include "check.hpp"
 
 namespace baton::mpi {
@@ -33,7 +34,7 @@ Ending give_up(MPI_Request& request, bool receive, int rank, int peer) {
   if (request == MPI_REQUEST_NULL) return Ending::complete;
   if (receive) check(MPI_Cancel(&request), "MPI_Cancel", rank, peer);
   // An unmatched receive is complete now. A message under way may still complete.
-  for (int attempt = 0; attempt < 100; ++attempt) {
+  for (transport::LastPolls polls; polls.again();) {
     int complete = 0, cancelled = 0;
     MPI_Status status;
     const int code = MPI_Test(&request, &complete, &status);

@@ -16,6 +16,7 @@
 #include "../../base/raise.hpp"
 #include "../groups.hpp"
 #include "../idle_turns.hpp"
+#include "../last_polls.hpp"
 #include "../tcp/meeting.hpp"
 #include "baton/ucx.hpp"
 #include "check.hpp"
@@ -122,7 +123,7 @@ class UcxTransport final : public transport::WorldGroup {
     if (pending.request == nullptr) return;
     // An unmatched receive is complete after this. A message under way may still complete.
     if (pending.receive) ucp_request_cancel(world_->worker(), pending.request);
-    for (int attempt = 0; attempt < 100; ++attempt) {
+    for (transport::LastPolls polls; polls.again();) {
       if (ucp_request_check_status(pending.request) != UCS_INPROGRESS) break;
       if (ucp_worker_progress(world_->worker()) == 0) sched_yield();
     }
