@@ -35,7 +35,7 @@ int slow_tests_made = 0;
 
 }  // namespace
 
-/// As where a rank that yields in it gets its core back late.
+/// If asked, as slow as on a core that a computation gives back late.
 extern "C" int MPI_Test(MPI_Request* request, int* complete, MPI_Status* status) {
   static const auto next =
       reinterpret_cast<int (*)(MPI_Request*, int*, MPI_Status*)>(dlsym(RTLD_NEXT, "MPI_Test"));
@@ -67,8 +67,7 @@ TEST_CASE("mpi transport: a rank with a busy core gives up a message soon") {
   slow_tests_made = 0;
   t->cancel(sent);
   slow_tests = false;
-  CHECK(slow_tests_made > 0);
-  CHECK(slow_tests_made < 5);
+  CHECK(slow_tests_made == 1);
   CHECK(support::same_bytes(contract::recv(*t, prev, 0, length),
                             pattern(length, static_cast<std::uint64_t>(prev))));
   contract::send(*t, prev, 1, {});

@@ -1,5 +1,6 @@
 #include "baton/ucx.hpp"
 
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,7 +53,38 @@ void progress_until_told(Transport& t, Transport& meeting, int peer) {
   }
 }
 
+bool slow_yields = false;
+int slow_yields_made = 0;
+
 }  // namespace
+
+/// If asked, as slow as on a core that a computation gives back late.
+extern "C" int sched_yield() noexcept {
+  static const auto next = reinterpret_cast<int (*)()>(dlsym(RTLD_NEXT, "sched_yield"));
+  if (slow_yields) {
+    ++slow_yields_made;
+    std::this_thread::sleep_for(20ms);
+  }
+  return next();
+}
+
+TEST_CASE("ucx transport: a rank with a busy core gives up a message soon") {
+  const auto t = world();
+  if (t->size() == 1) return;
+  constexpr std::size_t length = 8 << 20;
+  const Bytes data = pattern(length, static_cast<std::uint64_t>(t->rank()));
+  Message sent;
+  t->isend(next(*t), 0, data.data(), length, sent);
+  slow_yields = true;
+  slow_yields_made = 0;
+  t->cancel(sent);
+  slow_yields = false;
+  CHECK(slow_yields_made < 10);  // of 100 polls; UCX yields, too
+  CHECK(support::same_bytes(contract::recv(*t, last(*t), 0, length),
+                            pattern(length, static_cast<std::uint64_t>(last(*t)))));
+  contract::send(*t, last(*t), 1, {});
+  contract::recv(*t, next(*t), 1, 0);  // the data is there until its receiver has it
+}
 
 TEST_CASE("ucx transport: keeps the contract") {
   const auto t = world();

@@ -20,7 +20,7 @@
 
 class Processes {
  public:
-  /// Forks until there are so many. What it returns in, is one of them.
+  /// Forks until there are `count` processes, and returns in each of them.
   explicit Processes(int count) : count_(count) {
     void* const memory =
         mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
